@@ -1,0 +1,49 @@
+"""Compiles the `.proto` files of this package into the descriptor sets beside them. For developers: needs grpcio-tools.
+
+    python -m a2a_proto.build
+
+Without source info and file options, and serialised in one fixed order, so that the same text gives the same bytes
+whichever release of protoc is installed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import grpc_tools
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from grpc_tools import protoc
+
+from a2a_proto.lines import LINES, Line
+
+HERE = Path(__file__).parent
+WELL_KNOWN = Path(grpc_tools.__file__).parent / "_proto"
+
+
+def compiled(line: Line) -> bytes:
+    """The descriptor set of a line, made anew from its `.proto` files. Raises ValueError where protoc refuses them."""
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "set.binpb"
+        arguments = ["protoc", f"-I{HERE}", f"-I{WELL_KNOWN}", "--include_imports", f"--descriptor_set_out={out}"]
+        if protoc.main([*arguments, LINES[line].proto]):
+            raise ValueError(f"protoc refuses {LINES[line].proto}")
+        made = FileDescriptorSet.FromString(out.read_bytes())
+    for file in made.file:
+        file.ClearField("options")
+        file.ClearField("source_code_info")
+    return made.SerializeToString(deterministic=True)
+
+
+def main() -> None:
+    """Write every descriptor set, and say which changed."""
+    for line, source in LINES.items():
+        path, octets = HERE / source.descriptor_set, compiled(line)
+        changed = not path.exists() or path.read_bytes() != octets
+        path.write_bytes(octets)
+        sys.stdout.write(f"{source.descriptor_set}: {len(octets)} octets{', changed' if changed else ''}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Which of the two lines of package `a2a.v1` some bytes belong to: 0.3, or the release candidate of 1.0.
+
+Both use one package name, so `:path` does not say (protocol sheet 1.2). The method does where only one line has it;
+else both lines read the bytes, and the one that understands more of them wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from google.protobuf.message import DecodeError, Message
+
+from a2a_proto.pools import message_class
+
+A2aV1 = Literal["0.3", "rc"]
+
+_METHODS: Final[dict[str, A2aV1]] = {
+    "TaskSubscription": "0.3",
+    "GetAgentCard": "0.3",
+    # 0.2.2 to 0.2.4, before the names gained `Config`.
+    "CreateTaskPushNotification": "0.3",
+    "GetTaskPushNotification": "0.3",
+    "ListTaskPushNotification": "0.3",
+    "SubscribeToTask": "rc",
+    "GetExtendedAgentCard": "rc",
+}
+
+
+def choose_a2a_v1(method: str, message_name: str, data: bytes, otherwise: A2aV1 = "0.3") -> A2aV1:
+    """The line of one message: `method` is the last part of `:path`, `message_name` the type it has in either line.
+
+    `otherwise` is the answer where the bytes fit both or none, as a short text message does: give what is known of the
+    peer already. Costs two parses and more; ask until a peer is known, not for every message.
+    """
+    by_method = _METHODS.get(method)
+    if by_method is not None:
+        return by_method
+    old, new = _read("0.3", message_name, data), _read("rc", message_name, data)
+    if old is None or new is None:
+        return "0.3" if old is not None else "rc" if new is not None else otherwise
+    by_unknown = _unknown_octets(old) - _unknown_octets(new)
+    if by_unknown:
+        return "0.3" if by_unknown < 0 else "rc"
+    return _by_resource_name(old, new) or ("0.3" if _has_structured_part(old) else otherwise)
+
+
+def _read(line: A2aV1, name: str, data: bytes) -> Message | None:
+    """The message as that line reads it; None where it cannot, or has no such message."""
+    try:
+        return message_class(line, name).FromString(data)
+    except (DecodeError, KeyError):
+        return None
+
+
+def _unknown_octets(message: Message) -> int:
+    """How much of it no field of the line accounts for, at any depth. Takes these octets away."""
+    whole = message.ByteSize()
+    message.DiscardUnknownFields()
+    return whole - message.ByteSize()
+
+
+def _by_resource_name(old: Message, new: Message) -> A2aV1 | None:
+    """Field 1 of many requests is a resource name (`tasks/{id}`) in 0.3 and a bare id in the candidate."""
+    field, other = old.DESCRIPTOR.fields_by_number.get(1), new.DESCRIPTOR.fields_by_number.get(1)
+    if field is None or other is None or field.name == other.name or field.name not in ("name", "parent"):
+        return None
+    name: str = getattr(old, field.name)
+    # 0.3.0 spells the parent of one binding `task/`.
+    return ("0.3" if name.startswith(("tasks/", "task/")) else "rc") if name else None
+
+
+def _has_structured_part(message: Message) -> bool:
+    """Whether a part reads well as a file or data of 0.3, where the candidate has plain bytes or a URL."""
+    if message.DESCRIPTOR.name in ("FilePart", "DataPart"):
+        return bool(message.ListFields())
+    return any(_has_structured_part(child) for child in _children(message))
+
+
+def _children(message: Message) -> Iterator[Message]:
+    """The messages of A2A directly inside; not in maps, which only cards have."""
+    for field, value in message.ListFields():
+        if field.message_type is None or field.message_type.file.package != message.DESCRIPTOR.file.package:
+            continue
+        if isinstance(value, Message):
+            yield value
+        elif hasattr(value, "append"):
+            yield from value

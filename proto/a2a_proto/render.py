@@ -1,0 +1,104 @@
+"""Messages as JSON: the canonical form of protobuf (protocol sheet 2.0), and the details of a gRPC status.
+
+Slow next to parsing (about 10 us a message): for looking and exporting, not for the hot path.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+from google.protobuf.json_format import Error as JsonFormatError
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import DecodeError, Message
+
+from a2a_proto.errors import RenderError
+from a2a_proto.lines import Line
+from a2a_proto.pools import message_class, parse, pool
+
+
+def to_dict(message: Message) -> dict[str, Any]:
+    """A message as ProtoJSON: lowerCamel names, int64 as decimal strings, bytes as base64, defaults left out.
+
+    Fields in the order of their numbers, members of maps and Structs by name: protobuf gives those in an order that
+    differs from process to process. Unknown fields do not appear. Raises RenderError where there is no such form.
+    """
+    pool: Any = message.DESCRIPTOR.file.pool  # without it an Any inside would be looked up in the default pool
+    try:
+        rendered: dict[str, Any] = _in_order(message.DESCRIPTOR, MessageToDict(message, descriptor_pool=pool))
+    except (JsonFormatError, DecodeError, TypeError, ValueError) as error:
+        raise RenderError(f"{message.DESCRIPTOR.full_name} has no JSON form: {error}") from error
+    return rendered
+
+
+def to_json(message: Message) -> str:
+    """The same as compact JSON text, characters outside ASCII as themselves. Raises RenderError."""
+    return json.dumps(to_dict(message), ensure_ascii=False, separators=(",", ":"))
+
+
+def from_dict(line: Line, name: str, value: dict[str, Any]) -> Message:
+    """The message that ProtoJSON stands for; the inverse of `to_dict`.
+
+    Raises RenderError where `value` is no such message, KeyError where the line has no message of that name.
+    """
+    private: Any = pool(line)
+    try:
+        return ParseDict(value, message_class(line, name)(), descriptor_pool=private)
+    except (JsonFormatError, TypeError, ValueError) as error:
+        raise RenderError(f"this is no {name} of {line}: {error}") from error
+
+
+def read_status(data: bytes) -> dict[str, Any]:
+    """`grpc-status-details-bin`, base64 already taken off, as ProtoJSON: `code`, `message`, `details`.
+
+    A detail of a known type has its fields beside `@type`; any other has `value`, its bytes in base64. Raises
+    ParseError where this is no google.rpc.Status.
+    """
+    status: Any = parse("rpc", "Status", data)
+    rendered: dict[str, Any] = {"code": status.code, "message": status.message}
+    if status.details:
+        rendered["details"] = [_detail(detail) for detail in status.details]
+    return rendered
+
+
+_FREE = frozenset(f"google.protobuf.{name}" for name in ("Any", "ListValue", "Struct", "Value"))
+"""Messages whose JSON form is not that of their fields."""
+
+
+def _in_order(descriptor: Any, value: Any) -> Any:
+    """The JSON form of a message of this type, or of a list of them, with its maps sorted and its numbers whole."""
+    if descriptor.full_name in _FREE:
+        return _free(value)
+    if isinstance(value, list):
+        return [_in_order(descriptor, each) for each in value]
+    if not isinstance(value, dict):  # Timestamp and the like are texts
+        return value
+    fields = {field.json_name: field for field in descriptor.fields}
+    return {name: _field(fields[name], each) for name, each in value.items()}
+
+
+def _field(field: Any, value: Any) -> Any:
+    kind = field.message_type
+    if kind is None:
+        return value
+    if not kind.GetOptions().map_entry:
+        return _in_order(kind, value)
+    entry = kind.fields_by_name["value"]
+    return {name: _field(entry, value[name]) for name in sorted(value)}
+
+
+def _free(value: Any) -> Any:
+    """Numbers of a Struct are doubles: those that are whole, and exact, become int, as other languages print them."""
+    if isinstance(value, dict):
+        return {name: _free(value[name]) for name in sorted(value)}
+    if isinstance(value, list):
+        return [_free(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def _detail(detail: Any) -> dict[str, Any]:
+    try:
+        return to_dict(detail)
+    except RenderError:
+        return {"@type": detail.type_url, "value": b64encode(detail.value).decode("ascii")}

@@ -1,0 +1,189 @@
+"""Where things lie: the state directory, journals, recordings, and the key that labels redacted secrets.
+
+Makes folders and small files, reads no traffic.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+from platformdirs import user_state_dir
+
+STATE_VARIABLE = "A2A_PROXY_STATE"
+KEY_BYTES = 32
+RECORDER_LOCK = "recorder.lock"
+_LOCK_TRIES, _LOCK_PAUSE = 5, 0.05
+
+
+def state_dir() -> Path:
+    """`$A2A_PROXY_STATE`, else the platform's state directory. Made 0700 where it is not there. Raises OSError."""
+    return _private(Path(os.environ.get(STATE_VARIABLE) or user_state_dir("a2a-proxy")))
+
+
+def journals_dir() -> Path:
+    """Holds one folder per running or left-over session. Raises OSError."""
+    return _private(state_dir() / "journals")
+
+
+def recordings_dir() -> Path:
+    """Where recordings go that no `--record` names. Raises OSError."""
+    return _private(state_dir() / "recordings")
+
+
+def _private(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def redaction_key() -> bytes:
+    """The key under which secrets become labels; made once, 0600. Raises OSError, ValueError."""
+    path = state_dir() / "redaction.key"
+    if not path.exists():
+        _make_once(path, secrets.token_bytes(KEY_BYTES))
+    key = path.read_bytes()
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"{path} is not a key of {KEY_BYTES} octets")
+    return key
+
+
+def _make_once(path: Path, data: bytes) -> None:
+    """The file appears whole, and the first of two processes wins."""
+    fd, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+        os.link(name, path)
+    except FileExistsError:
+        return
+    finally:
+        os.unlink(name)
+
+
+class SessionFile(msgspec.Struct, frozen=True):
+    """`session.json` of a journal: what is needed to finish it."""
+
+    recording: str
+    """Path of the recording it goes into."""
+    pid: int
+    """Of the relay."""
+    started: int
+    """ns since the epoch."""
+    uuid: str = ""
+    """Of the session; the recording knows it by this."""
+    command: tuple[str, ...] = ()
+    """The command line as typed."""
+    listens: tuple[str, ...] = ()
+    upstreams: tuple[str, ...] = ()
+    """Parallel to `listens`."""
+    keep_secrets: bool = False
+    """The user asked for credentials to be recorded."""
+
+
+class JournalFolder:
+    """A journal's folder, held by the relay as long as it lives."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    def mend(self, session: SessionFile) -> bool:
+        """Make again what somebody deleted; False where nothing was. Raises OSError."""
+        if (self.path / "lock").exists() and (self.path / "session.json").exists():
+            return False
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.release()
+        self._lock = _hold(self.path)
+        write_session(self.path, session)
+        return True
+
+    def release(self) -> None:
+        """Let go of it: whoever finds it from now on may finish it."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def write_session(path: Path, session: SessionFile) -> None:
+    """Replace the `session.json` of a journal's folder as a whole. Raises OSError."""
+    fresh = path / "session.json.new"
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(msgspec.json.encode(session))
+    os.replace(fresh, path / "session.json")
+
+
+class Leftover(msgspec.Struct, frozen=True):
+    """A journal whose relay is gone."""
+
+    path: Path
+    session: SessionFile
+
+
+def new_journal(session: SessionFile) -> JournalFolder:
+    """Make a session's folder (0700) with its `session.json` (0600), and hold it. Raises OSError."""
+    path = Path(tempfile.mkdtemp(prefix=f"{session.started // 1_000_000_000}-", dir=journals_dir()))
+    lock = _hold(path)
+    _make_once(path / "session.json", msgspec.json.encode(session))
+    return JournalFolder(path, lock)
+
+
+def _hold(path: Path) -> int:
+    lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return lock
+
+
+def leftovers() -> list[Leftover]:
+    """Journals that neither a relay nor a recorder holds, oldest first. A folder without a readable `session.json` is
+    none."""
+    found = []
+    for path in journals_dir().iterdir():
+        session = read_session(path)
+        if session is not None and not is_held(path) and not _is_locked(path / RECORDER_LOCK):
+            found.append(Leftover(path, session))
+    return sorted(found, key=lambda leftover: leftover.session.started)
+
+
+def read_session(path: Path) -> SessionFile | None:
+    """The `session.json` of a journal's folder; None where there is none to read."""
+    try:
+        return msgspec.json.decode((path / "session.json").read_bytes(), type=SessionFile)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def is_held(path: Path) -> bool:
+    """A relay still writes this journal. A lock tells it, for a pid may be somebody else's by now."""
+    return _is_locked(path / "lock")
+
+
+def lock_recorder(path: Path) -> int | None:
+    """The descriptor of the lock that one recorder of a journal has; None where another one has it. Raises OSError."""
+    fd = os.open(path / RECORDER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    for _ in range(_LOCK_TRIES):  # somebody may be looking whether it is held
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fd
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE)
+    os.close(fd)
+    return None
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False

@@ -1,0 +1,108 @@
+"""From what was typed to what it means: routes checked, nothing opened yet."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.capture.segments import Limits
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.relay.edits.leads import Mode
+from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream
+from a2a_proxy.relay.tls import Trust
+from a2a_proxy.relay.way import Editing
+
+_EXAMPLE = "a2a-proxy --listen :9000 --upstream localhost:8000"
+
+
+class ProxyConfig(msgspec.Struct, frozen=True):
+    """One run of the proxy."""
+
+    routes: tuple[Route, ...]
+    record: Path | None
+    """None: a new file in the state directory."""
+    keep_secrets: bool
+    log_format: str
+    quiet: bool
+    editing: Editing = Editing()
+    limits: Limits = Limits()
+    """Of the journal."""
+
+
+def proxy_config(
+    *,
+    listen: tuple[str, ...],
+    upstream: tuple[str, ...],
+    upstream_grpc: tuple[str, ...],
+    record: Path | None,
+    keep_secrets: bool,
+    log_format: str,
+    quiet: bool,
+    rewrite_card: Mode = "auto",
+    keep_host: bool = False,
+    upstream_ca: Path | None = None,
+    upstream_insecure: bool = False,
+    journal_max: str = "4GiB",
+    journal_segment: str = "64MiB",
+) -> ProxyConfig:
+    """The config of the options.
+
+    Raises:
+        UserError: an address cannot be read, or the options do not pair up.
+    """
+    _check_pairs(len(listen), len(upstream), len(upstream_grpc))
+    grpc = upstream_grpc or (None,) * len(listen)
+    routes = tuple(_route(*texts) for texts in zip(listen, upstream, grpc, strict=True))
+    _check_ports(listen, routes)
+    editing = Editing(rewrite_card, keep_host, Trust(upstream_ca, upstream_insecure))
+    limits = Limits(
+        segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
+    )
+    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, limits)
+
+
+def octets(option: str, size: str) -> int:
+    """A size as people write it (`500M`, `4GiB`, `65536`) in octets; K, M, G and T are powers of 1024.
+
+    Raises:
+        UserError: it is none, or 0.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", size.strip(), re.IGNORECASE | re.ASCII)
+    number = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) if found else 0
+    if not number:
+        raise UserError(f"{option}: {size!r} is no size", f"for example: {option} 4GiB")
+    return number
+
+
+def _check_pairs(listens: int, upstreams: int, grpcs: int) -> None:
+    if not listens or not upstreams:
+        missing = "--listen" if not listens else "--upstream"
+        raise UserError(f"{missing} is missing", f"for example: {_EXAMPLE}")
+    if listens != upstreams:
+        raise UserError(f"{listens} --listen but {upstreams} --upstream", f"give them in pairs: {_EXAMPLE}")
+    if grpcs and grpcs != listens:
+        raise UserError(
+            f"{listens} --listen but {grpcs} --upstream-grpc", "give one --upstream-grpc for each --listen, or none"
+        )
+
+
+def _check_ports(texts: tuple[str, ...], routes: tuple[Route, ...]) -> None:
+    """Two listeners cannot have one port; with port 0 each gets its own."""
+    for i, second in enumerate(routes):
+        for first, text in zip(routes[:i], texts, strict=False):
+            if second.listen.port and _overlap(first.listen, second.listen):
+                how = "is given twice" if text == texts[i] else f"and --listen {texts[i]} are the same port"
+                raise UserError(f"--listen {text} {how}", "give each agent a port of its own")
+
+
+def _overlap(one: Listen, other: Listen) -> bool:
+    return one.port == other.port and not set(one.hosts).isdisjoint(other.hosts)
+
+
+def _route(listen: str, upstream: str, grpc: str | None) -> Route:
+    try:
+        return Route(Listen.parse(listen), Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None)
+    except RouteError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong

@@ -1,0 +1,264 @@
+"""What the proxy prints while it runs: a banner, a line per exchange, trouble, a summary.
+
+Lines of exchanges go to stdout, everything about the proxy itself to stderr; with `--log-format json` all of it is one
+JSON object a line on stdout. Printing never waits: a terminal that stands still stops no traffic.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Protocol, TextIO
+
+import msgspec
+
+from a2a_proxy.cli import text
+from a2a_proxy.cli.printer import Printer
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recorder.status import Done, Failed, Found, Mended, Seen, Skipped, Status, Troubled
+
+
+class Start(msgspec.Struct, frozen=True):
+    """What the banner says."""
+
+    version: str
+    routes: list[tuple[list[str], str, str]]
+    """(listening addresses, upstream, upstream for gRPC or empty)."""
+    recording: str
+    keep_secrets: bool
+    endless: bool = True
+    """It runs until somebody stops it."""
+
+
+class Console(Protocol):
+    """Where the proxy tells its user what happens."""
+
+    def start(self, start: Start) -> None:
+        """The proxy listens."""
+
+    def status(self, said: Status) -> None:
+        """The recorder said something."""
+
+    def stopping(self, open_connections: int) -> None:
+        """The proxy takes no more connections."""
+
+    def draining(self, behind: int) -> None:
+        """The proxy is stopping; `behind` octets of journal are still to be recorded."""
+
+    def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
+        """Something the user should know; `loud`: a warning."""
+
+    def close(self) -> None:
+        """Everything has been said: wait for the reader, but not for ever."""
+
+
+_CLOSE_SECONDS = 2.0
+_ORDER_SECONDS = 0.2
+"""How long lines on stderr wait for those on stdout, so that a terminal shows both in order."""
+_OUTCOMES = ("ok", "error", "cut", "refused")
+_COUNTS = ("connections", "exchanges", *_OUTCOMES, "frames", "tasks", "findings", "error_findings")
+_COLOURS = {"ok": "32", "error": "31", "cut": "33", "refused": "31", "live": "36"}
+
+
+class TextConsole:
+    """For people."""
+
+    def __init__(self, out: TextIO | None, err: TextIO | None, *, quiet: bool) -> None:
+        self._out, self._err = Printer(out, _missed), Printer(err, _missed)
+        self._quiet = quiet
+        self._colour = out is not None and out.isatty() and not os.environ.get("NO_COLOR")
+        self._many = False
+        """There is more than one upstream, so lines say which."""
+
+    def start(self, start: Start) -> None:
+        """Say where it listens, where it sends, what it records, and what to type next."""
+        for listening, upstream, grpc in start.routes:
+            also = f" (HTTP/2 to {grpc})" if grpc else ""
+            self._tell(f"a2a-proxy {start.version} listens on {', '.join(listening)} and sends to {upstream}{also}")
+        self._many = len({upstream for _, upstream, _ in start.routes}) > 1
+        secrets = "credentials are recorded too" if start.keep_secrets else "credentials are replaced by labels"
+        self._tell(f"recording to {start.recording}; {secrets}")
+        self._tell(f"look at it with: a2a-inspect {start.recording}")
+        if start.endless:
+            self._tell("stop with Ctrl-C")
+
+    def status(self, said: Status) -> None:
+        """Print what concerns the user."""
+        if isinstance(said, Seen):
+            if not self._quiet:
+                self._out(self._line(said))
+        elif isinstance(said, Found):
+            finding = said.finding
+            severity = finding.severity.name.lower()
+            self._out(f"{text.clock(finding.at)}  {severity:8}{finding.rule}  {visible(finding.summary)}")
+        elif isinstance(said, Skipped) and not self._quiet:
+            self._out(_missed(said.count))
+        elif isinstance(said, Troubled):
+            self.note(said.message, said.hint)
+        elif isinstance(said, Mended):
+            self.note(said.message, loud=False)
+        elif isinstance(said, Failed):
+            self.note(said.message, said.hint)
+        elif isinstance(said, Done):
+            self._summary(said)
+
+    def stopping(self, open_connections: int) -> None:
+        """Say what is waited for."""
+        if open_connections:
+            self._tell(f"stopping: {text.plural(open_connections, 'connection')} still open")
+
+    def draining(self, behind: int) -> None:
+        """Say how much is left."""
+        self._tell(f"stopping: {text.size(behind)} left to record (Ctrl-C again leaves it to `a2a-inspect recover`)")
+
+    def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
+        """Print a warning, or just a line, with its hint."""
+        self._tell(f"a2a-proxy: {'warning: ' if loud else ''}{message}")
+        if hint:
+            self._tell(f"a2a-proxy: hint: {hint}")
+
+    def close(self) -> None:
+        """Wait until all is printed."""
+        self._out.settle(_CLOSE_SECONDS)
+        self._err.settle(_CLOSE_SECONDS)
+
+    def _line(self, said: Seen) -> str:
+        exchange = said.exchange
+        word = "live" if said.live else text.outcome(exchange)
+        parts = [
+            text.clock(exchange.started),
+            self._paint(f"{word:7}", word),
+            f"#{exchange.id} {visible(text.title(exchange))}",
+            text.manner(exchange),
+        ]
+        if self._many:
+            parts.append(f"-> {visible(said.upstream)}")
+        if exchange.task_id:
+            parts.append(f"task {visible(text.short(exchange.task_id))}")
+        if exchange.states:
+            parts.append(visible(" > ".join(exchange.states)))
+        if exchange.streaming:
+            parts.append(text.plural(exchange.events, "event"))
+        parts.append(text.latency(exchange))
+        if exchange.error:
+            parts.append(visible(exchange.error))
+        elif word == "cut":
+            parts.append(visible(exchange.how))
+        return "  ".join(part for part in parts if part)
+
+    def _paint(self, written: str, word: str) -> str:
+        return f"\033[{_COLOURS[word]}m{written}\033[0m" if self._colour else written
+
+    def _summary(self, done: Done) -> None:
+        if not (done.connections or done.lost):
+            self._tell("nothing was recorded")
+            return
+        whole = "capture complete: yes" if not done.lost else f"capture complete: no, {text.size(done.lost)} missing"
+        outcomes = ", ".join(f"{count} {name}" for name in _OUTCOMES if (count := getattr(done, name)))
+        exchanges = text.plural(done.exchanges, "exchange") + (f" ({outcomes})" if outcomes else "")
+        counts = f"{exchanges}, {text.plural(done.frames, 'frame')}, {text.plural(done.tasks, 'task')}"
+        self._tell(f"recorded {counts}; {text.plural(done.findings, 'finding')}; {whole}")
+
+    def _tell(self, line: str) -> None:
+        self._out.settle(_ORDER_SECONDS)
+        self._err(line)
+
+
+def _missed(count: int) -> str:
+    return f"              {text.plural(count, 'more line')} not shown; the recording has them all"
+
+
+class JsonConsole:
+    """For programs: one object a line, `event` says which."""
+
+    def __init__(self, out: TextIO | None, *, quiet: bool) -> None:
+        self._out = Printer(out, lambda count: _json("skipped", count=count))
+        self._quiet = quiet
+
+    def start(self, start: Start) -> None:
+        """`start`."""
+        routes = [{"listen": a, "upstream": b, "upstream_grpc": c or None} for a, b, c in start.routes]
+        self._put(
+            "start", version=start.version, routes=routes, recording=start.recording, keep_secrets=start.keep_secrets
+        )
+
+    def status(self, said: Status) -> None:
+        """`exchange`, `finding`, `skipped`, `trouble`, `error` or `summary`."""
+        if isinstance(said, Seen):
+            if not self._quiet:
+                self._put("exchange", live=said.live, upstream=said.upstream, **exchange_object(said.exchange))
+        elif isinstance(said, Found):
+            self._put("finding", **msgspec.to_builtins(said.finding))
+        elif isinstance(said, Skipped):
+            self._put("skipped", count=said.count)
+        elif isinstance(said, Troubled):
+            self._put("trouble", message=said.message, hint=said.hint)
+        elif isinstance(said, Mended):
+            self._put("note", message=said.message, hint="")
+        elif isinstance(said, Failed):
+            self._put("error", message=said.message, hint=said.hint)
+        elif isinstance(said, Done):
+            counts = {name: getattr(said, name) for name in _COUNTS}
+            self._put("summary", **counts, complete=said.clean and not said.lost, lost_bytes=said.lost)
+
+    def stopping(self, open_connections: int) -> None:
+        """`stopping`."""
+        self._put("stopping", open_connections=open_connections)
+
+    def draining(self, behind: int) -> None:
+        """`draining`."""
+        self._put("draining", behind_bytes=behind)
+
+    def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
+        """`warning` or `note`."""
+        self._put("warning" if loud else "note", message=message, hint=hint)
+
+    def close(self) -> None:
+        """Wait until all is printed."""
+        self._out.settle(_CLOSE_SECONDS)
+
+    def _put(self, event: str, **fields: object) -> None:
+        self._out(_json(event, **fields))
+
+
+def _json(event: str, **fields: object) -> str:
+    return json.dumps({"event": event, **fields}, ensure_ascii=True)
+
+
+def exchange_object(exchange: Exchange) -> dict[str, object]:
+    """An exchange as JSON with stable names; headers apart."""
+    zero = exchange.request_ended or exchange.started
+    return {
+        "id": exchange.id,
+        "started": text.utc(exchange.started),
+        "operation": exchange.operation,
+        "binding": exchange.binding.value,
+        "dialect": exchange.dialect.value,
+        "method": exchange.method,
+        "target": exchange.target,
+        "task_id": exchange.task_id,
+        "context_id": exchange.context_id,
+        "states": list(exchange.states),
+        "outcome": text.outcome(exchange),
+        "how": exchange.how,
+        "status": exchange.status or None,
+        "grpc_status": exchange.grpc_status if exchange.grpc_status >= 0 else None,
+        "error": exchange.error or None,
+        "streaming": exchange.streaming,
+        "requests": exchange.requests,
+        "events": exchange.events,
+        "bytes_to_agent": exchange.bytes_to_agent,
+        "bytes_to_client": exchange.bytes_to_client,
+        "first_event_ns": max(exchange.first_event - zero, 0) if exchange.first_event else None,
+        "duration_ns": max(exchange.closed - zero, 0) if exchange.closed else None,
+        "connection": exchange.connection,
+    }
+
+
+def make_console(log_format: str, *, quiet: bool) -> Console:
+    """The console that the user asked for."""
+    if log_format == "json":
+        return JsonConsole(sys.stdout, quiet=quiet)
+    return TextConsole(sys.stdout, sys.stderr, quiet=quiet)

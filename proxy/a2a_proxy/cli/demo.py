@@ -1,0 +1,40 @@
+"""`a2a-proxy demo`: the built-in agent and client, with the real relay and recorder between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from a2a_proxy.cli.config import proxy_config
+from a2a_proxy.cli.run import ProxyRun
+from a2a_proxy.relay.run import run
+
+
+def run_demo(record: Path | None) -> int:
+    """Record the demo; the exit code."""
+    return run(_demo(record))
+
+
+async def _demo(record: Path | None) -> int:
+    # Imported here: neither the relay nor `--help` should wait for aiohttp and grpc.
+    from a2a_proxy.demo.agent import DemoAgent
+    from a2a_proxy.demo.client import DemoClient
+
+    agent = DemoAgent()
+    await agent.start()
+    config = proxy_config(
+        listen=("127.0.0.1:0",),
+        upstream=(f"127.0.0.1:{agent.http_port}",),
+        upstream_grpc=(f"127.0.0.1:{agent.grpc_port}",),
+        record=record,
+        keep_secrets=False,
+        log_format="text",
+        quiet=False,
+    )
+
+    async def talk(addresses: list[str]) -> None:
+        await DemoClient(addresses[0]).run()
+
+    try:
+        return await ProxyRun(config, talk).run()
+    finally:
+        await agent.stop()

@@ -1,0 +1,148 @@
+"""`a2a-proxy`: what was typed, nothing else. Heavy imports happen inside the commands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from a2a_proxy import __version__
+from a2a_proxy.cli.errors import EXIT_USAGE, UserError, tell
+
+_HELP = """Relay A2A traffic untouched, and show and record every frame of it.
+
+\b
+  a2a-proxy --listen :9000 --upstream localhost:8000    relay, show, record
+  a2a-proxy demo                                        a recorded conversation in seconds
+  a2a-inspect                                           look at the newest recording
+
+One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhost:9000.
+"""
+
+
+@click.group(
+    invoke_without_command=True,
+    help=_HELP,
+    context_settings={
+        "auto_envvar_prefix": "A2A_PROXY",
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+    },
+)
+@click.option(
+    "--listen", "-l", multiple=True, metavar="[HOST]:PORT", help="Where clients connect; `:9000` is loopback."
+)
+@click.option("--upstream", "-u", multiple=True, metavar="HOST[:PORT]|URL", help="The agent; one for each --listen.")
+@click.option(
+    "--upstream-grpc", multiple=True, metavar="HOST:PORT", help="Where HTTP/2 goes, if the agent has two ports."
+)
+@click.option(
+    "--rewrite-card",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="URLs in agent cards lead through the proxy: those of this agent in unsigned cards, all, or none.",
+)
+@click.option("--keep-host", is_flag=True, help="Send Host and :authority on as they are, to remote upstreams too.")
+@click.option(
+    "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Trust these CA certificates (PEM) as well."
+)
+@click.option("--upstream-insecure", is_flag=True, help="Do not verify the certificates of https upstreams.")
+@click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="The recording; made, or added to.")
+@click.option(
+    "--journal-max",
+    default="4GiB",
+    show_default=True,
+    metavar="SIZE",
+    help="Traffic not yet recorded takes at most this much disk.",
+)
+@click.option("--journal-segment", default="64MiB", hidden=True)
+@click.option("--keep-secrets", is_flag=True, help="Record credentials as they are instead of as labels.")
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How lines look."
+)
+@click.option("--quiet", "-q", is_flag=True, help="No line per exchange; errors and the summary stay.")
+@click.version_option(__version__, prog_name="a2a-proxy", message="%(prog)s %(version)s", help="Print the version.")
+@click.pass_context
+def cli(context: click.Context, /, **typed: Any) -> None:
+    """See `_HELP`."""
+    typed_here = _typed_options(context)
+    if context.invoked_subcommand is not None:
+        _refuse_before(context.invoked_subcommand, typed_here)
+        return
+    if not (typed["listen"] or typed["upstream"] or typed_here):
+        click.echo(context.get_help())
+        return
+    from a2a_proxy.cli.config import proxy_config
+    from a2a_proxy.cli.run import run_proxy
+
+    context.exit(run_proxy(proxy_config(**typed)))
+
+
+def _typed_options(context: click.Context) -> list[str]:
+    """The options of this command that stand on the command line, not those of the environment."""
+    source = context.get_parameter_source
+    return [each.opts[0] for each in context.command.params if source(each.name or "") is ParameterSource.COMMANDLINE]
+
+
+def _refuse_before(command: str, options: list[str]) -> None:
+    """An option of the proxy would mean nothing there. Raises UserError."""
+    if not options:
+        return
+    hint = f"put it after: a2a-proxy {command} --record FILE"
+    if "--record" not in options:
+        hint = f"leave it out; type `a2a-proxy {command} --help` for what can be typed"
+    raise UserError(f"{' and '.join(options)} before {command}: no effect", hint)
+
+
+@cli.command()
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    envvar="A2A_PROXY_RECORD",
+    help="Where the recording goes.",
+)
+@click.pass_context
+def demo(context: click.Context, record: Path | None) -> None:
+    """Record a built-in agent and client: streaming, artifacts in chunks, input-required."""
+    from a2a_proxy.cli.demo import run_demo
+
+    context.exit(run_demo(record))
+
+
+def main() -> None:
+    """Run `a2a-proxy` and exit with its code."""
+    sys.exit(run_cli("a2a-proxy", cli))
+
+
+def run_cli(program: str, command: click.Command) -> int:
+    """Run `command`; the one place where errors become exit codes."""
+    try:
+        code = command.main(prog_name=program, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as help_wanted:
+        click.echo(help_wanted.format_message())
+        return 0
+    except click.ClickException as mistake:
+        context = getattr(mistake, "ctx", None)
+        path = context.command_path if context is not None else program
+        tell(program, _lower(mistake.format_message()), f"type `{path} --help` for what can be typed")
+        return EXIT_USAGE
+    except UserError as mistake:
+        tell(program, mistake.message, mistake.hint)
+        return EXIT_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except SystemExit:
+        # What click makes of a reader that has seen enough (`| head`): that is success.
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def _lower(message: str) -> str:
+    """Click speaks in sentences; here messages start in lower case and end without a full stop."""
+    text = " ".join(message.split()).rstrip(".")
+    return text[:1].lower() + text[1:]

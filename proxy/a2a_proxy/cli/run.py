@@ -1,0 +1,288 @@
+"""One run of the proxy: listen, start the recorder, relay until told to stop, drain, sum up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy import __version__
+from a2a_proxy.capture import places
+from a2a_proxy.capture.append import Journal
+from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.cli import text
+from a2a_proxy.cli.circles import Resolved, refuse_circles
+from a2a_proxy.cli.config import ProxyConfig
+from a2a_proxy.cli.console import Start, make_console
+from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.watch import Watch, Watched
+from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recorder.keeper import Keeper
+from a2a_proxy.recorder.status import Done, Failed
+from a2a_proxy.recorder.store import delete_if_alone
+from a2a_proxy.recording.names import recording_name
+from a2a_proxy.relay.clock import session_clock
+from a2a_proxy.relay.edits.edit import Note
+from a2a_proxy.relay.route import RouteError, Upstream
+from a2a_proxy.relay.run import run
+from a2a_proxy.relay.server import Relay
+
+_GRACE = 2.0
+"""Seconds that open connections get after the first Ctrl-C."""
+_DRAIN_LINES = 1.0
+"""Seconds between lines that say how much is left."""
+_STILL = 30.0
+"""Seconds for which a disk may take nothing before it is not waited for any more."""
+_UNNOTICED = 0.3
+"""Seconds that need no explanation."""
+
+
+class _Copy:
+    """The journal, once there is one: the relay listens first, so that a busy port leaves nothing behind."""
+
+    journal: Journal
+
+    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+        """Take one record."""
+        self.journal.append(kind, direction, connection, at, data)
+
+
+Work = Callable[[list[str]], Coroutine[None, None, None]]
+"""What a run does by itself; it is given the listening addresses."""
+
+
+def run_proxy(config: ProxyConfig) -> int:
+    """Run the proxy until SIGINT or SIGTERM; the exit code.
+
+    Raises:
+        UserError: it cannot start; nothing has been created.
+    """
+    return run(ProxyRun(config).run())
+
+
+class ProxyRun:
+    """One run, from the first socket to the last row."""
+
+    def __init__(self, config: ProxyConfig, work: Work | None = None) -> None:
+        """`work` is called with the listening addresses; the run ends with it. Without it a signal ends the run."""
+        self._config = config
+        self._work = work
+        self._console = make_console(config.log_format, quiet=config.quiet)
+        self._stop = asyncio.Event()
+        self._leave = asyncio.Event()
+
+    async def run(self) -> int:
+        """Relay until it is time to stop; the exit code.
+
+        Raises:
+            UserError: it cannot start; nothing has been created.
+        """
+        resolved = await self._resolve()
+        clock = session_clock()
+        copy = _Copy()
+        relay = Relay(self._config.routes, copy, clock, self._config.editing, self._tell)
+        await self._listen(relay)
+        try:  # nothing is awaited before the journal is there: no connection begins without it
+            refuse_circles(relay.listening, resolved)
+            with state_directory():
+                self._announce_leftovers()
+                session = self._session(clock())
+                folder = places.new_journal(session)
+            keeper = Keeper(folder.path, self._console.status)
+            copy.journal = journal = self._journal(folder.path, keeper)
+        except BaseException:
+            await relay.stop(0)
+            raise
+        try:
+            self._signals()
+            session = await self._record(relay, keeper, folder.path, session)
+        except BaseException:
+            keeper.kill()
+            await relay.stop(0)
+            journal.close(clock(), _GRACE)
+            folder.release()
+            shutil.rmtree(folder.path, ignore_errors=True)
+            raise
+        watched = Watched(journal.stats, lambda: _behind(keeper), lambda: folder.mend(session))
+        watch = asyncio.ensure_future(Watch(watched, self._console).run())
+        try:
+            await self._until_done(relay)
+        finally:
+            try:
+                await self._let_end(relay)
+            finally:
+                watch.cancel()
+                code = await self._finish(journal, keeper, clock())
+                self._forget_empty(keeper.outcome, session.recording)
+                folder.release()
+                self._console.close()
+        return code
+
+    async def _finish(self, journal: Journal, keeper: Keeper, at: int) -> int:
+        """Write the journal's end and let the recorder come to it; the exit code."""
+        journal.end(at)
+        written = await self._settle(journal)
+        keeper.let_go()
+        return await self._drain(keeper) if written else self._left(keeper)
+
+    def _forget_empty(self, outcome: Done | Failed | None, path: str) -> None:
+        """Nobody named the recording and nothing is in it: it must not pass for the newest one."""
+        if self._config.record is None and isinstance(outcome, Done) and not (outcome.connections or outcome.lost):
+            delete_if_alone(path)
+
+    def _journal(self, folder: Path, keeper: Keeper) -> Journal:
+        with state_directory():
+            call_later = asyncio.get_running_loop().call_later
+            return Journal(folder, call_later, self._config.limits, wake_fd=keeper.wake_write)
+
+    async def _until_done(self, relay: Relay) -> None:
+        """Until a signal comes or the work is done."""
+        stop = asyncio.ensure_future(self._stop.wait())
+        if self._work is None:
+            await stop
+            return
+        addresses = [address for _, addresses in relay.listening for address in addresses]
+        task = asyncio.ensure_future(self._work(addresses))
+        await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))
+        elif not task.cancelled():
+            task.result()
+
+    async def _let_end(self, relay: Relay) -> None:
+        """Give open connections a moment, unless the user is in a hurry."""
+        end = asyncio.ensure_future(relay.stop(_GRACE))
+        await asyncio.wait((end,), timeout=_UNNOTICED)
+        if not end.done():
+            self._console.stopping(relay.stats.open)
+            leave = asyncio.ensure_future(self._leave.wait())
+            await asyncio.wait((end, leave), return_when=asyncio.FIRST_COMPLETED)
+            leave.cancel()
+        if not end.done():
+            await relay.stop(0)
+        await end
+
+    def _session(self, started: int) -> SessionFile:
+        path = self._config.record or places.recordings_dir() / recording_name(started)
+        return SessionFile(
+            recording=str(path.absolute()),
+            pid=os.getpid(),
+            started=started,
+            uuid=str(uuid.uuid4()),
+            command=("a2a-proxy", *sys.argv[1:]),
+            keep_secrets=self._config.keep_secrets,
+        )
+
+    async def _listen(self, relay: Relay) -> None:
+        try:
+            await relay.start()
+        except RouteError as wrong:
+            raise UserError(wrong.message, wrong.hint) from wrong
+
+    async def _record(self, relay: Relay, keeper: Keeper, folder: Path, session: SessionFile) -> SessionFile:
+        routes = self._described(relay)
+        listens = tuple(", ".join(addresses) for addresses, _, _ in routes)
+        upstreams = tuple(f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream for _, upstream, grpc in routes)
+        session = msgspec.structs.replace(session, listens=listens, upstreams=upstreams)
+        places.write_session(folder, session)
+        answer = await asyncio.to_thread(keeper.start)
+        if isinstance(answer, Failed):
+            raise UserError(answer.message, answer.hint)
+        endless = self._work is None
+        self._console.start(Start(__version__, routes, answer.path, self._config.keep_secrets, endless))
+        if self._config.editing.trust.insecure:
+            self._console.note(
+                "certificates of https upstreams are NOT verified: anybody on the way can read and change the traffic",
+                "trust a CA instead: --upstream-ca FILE",
+            )
+        return session
+
+    def _described(self, relay: Relay) -> list[tuple[list[str], str, str]]:
+        """Listening addresses, upstream and upstream for gRPC (or empty) of each route."""
+
+        def named(upstream: Upstream | None) -> str:
+            if upstream is None:
+                return ""
+            insecure = upstream.tls and self._config.editing.trust.insecure
+            return f"{upstream.text} (certificate not verified)" if insecure else upstream.text
+
+        return [(addresses, named(route.upstream), named(route.grpc)) for route, addresses in relay.listening]
+
+    def _tell(self, note: Note) -> None:
+        self._console.note(visible(note.text), note.hint, loud=note.loud)
+
+    async def _resolve(self) -> Resolved:
+        loop = asyncio.get_running_loop()
+        resolved: Resolved = {}
+        for route in self._config.routes:
+            for upstream in filter(None, (route.upstream, route.grpc)):
+                try:
+                    found = await loop.getaddrinfo(upstream.host, upstream.port, type=socket.SOCK_STREAM)
+                except OSError as wrong:
+                    raise UserError(
+                        f"cannot resolve upstream {upstream.text}: {wrong.strerror or wrong}",
+                        "check the host name; for an agent on this machine: --upstream localhost:PORT",
+                    ) from wrong
+                resolved[upstream] = [str(where[4][0]) for where in found]
+        return resolved
+
+    def _announce_leftovers(self) -> None:
+        left = places.leftovers()
+        if left:
+            sessions = "a session was" if len(left) == 1 else f"{len(left)} sessions were"
+            self._console.note(f"{sessions} not recorded to the end", "finish with: a2a-inspect recover")
+
+    def _signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._interrupted)
+
+    def _interrupted(self) -> None:
+        (self._leave if self._stop.is_set() else self._stop).set()
+
+    async def _settle(self, journal: Journal) -> bool:
+        """Wait for the disk while it writes; False where it stands still for too long, or the user will not wait."""
+        told = moved = time.monotonic()
+        before = journal.stats()
+        while not await asyncio.to_thread(journal.settled, 0.1):
+            now, stats = time.monotonic(), journal.stats()
+            if (stats.position, stats.queued) != (before.position, before.queued):
+                moved, before = now, stats
+            if self._leave.is_set() or now - moved > _STILL:
+                return False
+            if now - told >= _DRAIN_LINES:
+                self._console.note(f"stopping: the disk is slow, {text.size(stats.queued)} left to write", loud=False)
+                told = now
+        return True
+
+    async def _drain(self, keeper: Keeper) -> int:
+        told = time.monotonic() + _UNNOTICED - _DRAIN_LINES
+        while not await asyncio.to_thread(keeper.drain, 0.1):
+            if self._leave.is_set():
+                return self._left(keeper)
+            now = time.monotonic()
+            if now - told >= _DRAIN_LINES:
+                self._console.draining(_behind(keeper))
+                told = now
+        return 1 if isinstance(keeper.outcome, Failed) else 0
+
+    def _left(self, keeper: Keeper) -> int:
+        keeper.kill()
+        self._console.note("left before everything was recorded", "finish with: a2a-inspect recover")
+        return 0
+
+
+def _behind(keeper: Keeper) -> int:
+    return keeper.progress.behind if keeper.progress is not None else 0

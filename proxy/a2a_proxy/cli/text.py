@@ -1,0 +1,93 @@
+"""How times, sizes, ids and outcomes are written for people; the same words on the console, in `ls` and in `show`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from a2a_proxy.model.exchange import Exchange
+
+_SECOND = 1_000_000_000
+
+
+def clock(at: int) -> str:
+    """Local wall time of `at` (ns since the epoch), to the millisecond: `09:41:07.123`."""
+    seconds, rest = divmod(at, _SECOND)
+    return f"{datetime.fromtimestamp(seconds):%H:%M:%S}.{rest // 1_000_000:03d}"
+
+
+def day(at: int) -> str:
+    """Local date and time of `at` (ns since the epoch): `2026-01-31 09:41:07`."""
+    return f"{datetime.fromtimestamp(at // _SECOND):%Y-%m-%d %H:%M:%S}"
+
+
+def utc(at: int) -> str:
+    """RFC 3339 in UTC with nanoseconds, for machines."""
+    seconds, rest = divmod(at, _SECOND)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+
+
+def duration(ns: int) -> str:
+    """A span of time in the unit that fits: `412 us`, `37 ms`, `4.2 s`, `3 min 20 s`."""
+    if ns < 1_000_000:
+        return f"{ns // 1000} us"
+    if ns < 9_950_000:
+        return f"{ns / 1_000_000:.1f} ms"
+    if ns < _SECOND:
+        return f"{max(ns // 1_000_000, 10)} ms"
+    if ns < 59_950_000_000:
+        return f"{ns / _SECOND:.1f} s"
+    minutes, rest = divmod((ns + _SECOND // 2) // _SECOND, 60)
+    return f"{minutes} min {rest} s"
+
+
+def size(octets: int) -> str:
+    """A number of octets: `312 B`, `4.1 KiB`, `1.0 MiB`."""
+    if octets < 1024:
+        return f"{octets} B"
+    value = octets / 1024
+    for unit in ("KiB", "MiB"):
+        if round(value, 1) < 1024:  # as it is written: 1023.96 is no 1024.0
+            return f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"
+
+
+def short(identifier: str, width: int = 8) -> str:
+    """An id that fits a column: its first characters, with an ellipsis where it was longer."""
+    return identifier if len(identifier) <= width + 1 else identifier[:width] + "…"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 event`, `5 events`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def outcome(exchange: Exchange) -> str:
+    """One word: `live` while open, `ok`, `error` (the agent said no) or `cut` (somebody broke off)."""
+    if not exchange.closed:
+        return "live"
+    if exchange.ours:
+        return "refused"
+    if exchange.error:
+        return "error"
+    return "ok" if exchange.how in ("complete", "") else "cut"
+
+
+def title(exchange: Exchange) -> str:
+    """What it was: the operation, or method and target of traffic that is not A2A."""
+    return exchange.operation or f"{exchange.method} {exchange.target}".strip() or "unknown"
+
+
+def manner(exchange: Exchange) -> str:
+    """Binding and dialect: `jsonrpc 1.0`."""
+    return f"{exchange.binding} {exchange.dialect}".strip()
+
+
+def latency(exchange: Exchange) -> str:
+    """How long it took, and on a stream when its first event came, both from the end of the request."""
+    zero = exchange.request_ended or exchange.started
+    end = exchange.closed or exchange.last_event
+    total = duration(max(end - zero, 0)) if end else ""
+    if exchange.streaming and exchange.first_event:
+        return f"first {duration(max(exchange.first_event - zero, 0))}, {total}"
+    return total

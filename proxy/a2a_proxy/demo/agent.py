@@ -1,0 +1,155 @@
+"""The demo's agent on the wire: JSON-RPC and REST on one HTTP port, gRPC on another, all on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import grpc
+from aiohttp import web
+
+from a2a_proto import from_dict, message_class, to_dict
+from a2a_proxy.demo.story import DemoTask, Json, TravelAgent, card
+
+_PAUSE = 0.15
+"""Seconds between two events: slow enough to watch, quick enough to wait for."""
+_SERVICE = "lf.a2a.v1.A2AService"
+_NOT_FOUND = "there is no such task"
+
+
+class DemoAgent:
+    """Serves one `TravelAgent`."""
+
+    def __init__(self) -> None:
+        self._agent = TravelAgent()
+        self._grpc = grpc.aio.server()
+        self._runner: web.AppRunner | None = None
+        self.http_port = 0
+        self.grpc_port = 0
+
+    async def start(self) -> None:
+        """Listen on free ports of 127.0.0.1."""
+        app = web.Application()
+        app.router.add_get("/.well-known/agent-card.json", self._card)
+        app.router.add_post("/rpc", self._rpc)
+        app.router.add_post("/message:{verb}", self._rest_send)
+        app.router.add_get("/tasks/{id}", self._rest_get)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.http_port = self._runner.addresses[0][1]
+        self._grpc.add_generic_rpc_handlers((_GrpcService(self._agent),))
+        self.grpc_port = self._grpc.add_insecure_port("127.0.0.1:0")
+        await self._grpc.start()
+
+    async def stop(self) -> None:
+        """Close both ports."""
+        await self._grpc.stop(0.2)
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _card(self, request: web.Request) -> web.Response:
+        return web.json_response(card(f"http://{request.host}", request.host))
+
+    async def _rpc(self, request: web.Request) -> web.StreamResponse:
+        call = await request.json()
+        identifier, method, params = call["id"], call["method"], call.get("params", {})
+        if method == "SendStreamingMessage":
+            events = self._agent.answer(params["message"])
+            return await _stream(request, ({"jsonrpc": "2.0", "id": identifier, "result": e} for e in events))
+        if method == "SendMessage":
+            result = {"task": await _settled(self._agent, params["message"])}
+            return web.json_response({"jsonrpc": "2.0", "id": identifier, "result": result})
+        task = self._agent.task(params.get("id", "")) if method == "GetTask" else None
+        answer: Json = {"jsonrpc": "2.0", "id": identifier}
+        answer |= {"result": task.snapshot()} if task is not None else {"error": _rpc_error(method)}
+        return web.json_response(answer)
+
+    async def _rest_send(self, request: web.Request) -> web.StreamResponse:
+        message = (await request.json())["message"]
+        if request.match_info["verb"] == "stream":
+            return await _stream(request, self._agent.answer(message))
+        return _rest({"task": await _settled(self._agent, message)})
+
+    async def _rest_get(self, request: web.Request) -> web.Response:
+        task = self._agent.task(request.match_info["id"])
+        if task is None:
+            error = {"code": 404, "status": "NOT_FOUND", "message": _NOT_FOUND, "details": [_ERROR_INFO]}
+            return _rest({"error": error}, status=404)
+        return _rest(task.snapshot())
+
+
+_ERROR_INFO = {
+    "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+    "reason": "TASK_NOT_FOUND",
+    "domain": "a2a-protocol.org",
+}
+
+
+def _rpc_error(method: str) -> Json:
+    if method != "GetTask":
+        return {"code": -32601, "message": "method not found"}
+    return {"code": -32001, "message": _NOT_FOUND, "data": [_ERROR_INFO]}
+
+
+def _rest(body: Json, status: int = 200) -> web.Response:
+    return web.json_response(body, status=status, content_type="application/a2a+json")
+
+
+async def _settled(agent: TravelAgent, message: Json) -> Json:
+    """A blocking send: the task once it is terminal or interrupted."""
+    identifier = ""
+    for event in agent.answer(message):
+        identifier = event["task"]["id"] if "task" in event else identifier
+        await asyncio.sleep(_PAUSE)
+    task = agent.task(identifier)
+    assert isinstance(task, DemoTask)
+    return task.snapshot()
+
+
+async def _stream(request: web.Request, events: Iterator[Json]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+    await response.prepare(request)
+    for event in events:
+        await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+        await asyncio.sleep(_PAUSE)
+    await response.write_eof()
+    return response
+
+
+class _GrpcService(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
+    """The gRPC binding over raw bytes: messages come from the project's own descriptors, not from generated code."""
+
+    def __init__(self, agent: TravelAgent) -> None:
+        self._agent = agent
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
+        """The handler of one call; None answers UNIMPLEMENTED."""
+        method = handler_call_details.method
+        if method == f"/{_SERVICE}/SendStreamingMessage":
+            return grpc.unary_stream_rpc_method_handler(self._send_streaming)
+        if method == f"/{_SERVICE}/GetTask":
+            return grpc.unary_unary_rpc_method_handler(self._get)
+        return None
+
+    async def _send_streaming(self, request: bytes, _context: Any) -> AsyncIterator[bytes]:
+        message = to_dict(message_class("1.0", "SendMessageRequest").FromString(request))["message"]
+        for event in self._agent.answer(message):
+            yield encode("StreamResponse", event)
+            await asyncio.sleep(_PAUSE)
+
+    async def _get(self, request: bytes, context: Any) -> bytes:
+        asked = to_dict(message_class("1.0", "GetTaskRequest").FromString(request))
+        task = self._agent.task(asked.get("id", ""))
+        if task is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, _NOT_FOUND)
+        assert isinstance(task, DemoTask)
+        return encode("Task", task.snapshot())
+
+
+def encode(name: str, value: Json) -> bytes:
+    """1.0 JSON as a protobuf message of that name."""
+    return from_dict("1.0", name, value).SerializeToString()

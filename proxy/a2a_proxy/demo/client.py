@@ -1,0 +1,81 @@
+"""The demo's client: four short conversations, one after another, through one port."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import aiohttp
+import grpc
+
+from a2a_proto import message_class, to_dict
+from a2a_proxy.demo.agent import encode
+from a2a_proxy.demo.story import Json
+
+_SERVICE = "/lf.a2a.v1.A2AService"
+_HEADERS = {"A2A-Version": "1.0", "Authorization": "Bearer demo-credential-that-is-never-recorded"}
+
+
+class DemoClient:
+    """Talks to the agent through `host:port`, all bindings on that one port."""
+
+    def __init__(self, authority: str) -> None:
+        self._authority = authority
+        self._base = f"http://{authority}"
+
+    async def run(self) -> None:
+        """Have all conversations."""
+        async with aiohttp.ClientSession(headers=_HEADERS) as http:
+            await self._card(http)
+            await self._plan_jsonrpc(http)
+            await self._table_rest(http)
+        async with grpc.aio.insecure_channel(self._authority) as channel:
+            await self._plan_grpc(channel)
+
+    async def _card(self, http: aiohttp.ClientSession) -> None:
+        async with http.get(f"{self._base}/.well-known/agent-card.json") as response:
+            await response.read()
+
+    async def _plan_jsonrpc(self, http: aiohttp.ClientSession) -> None:
+        """A stream with an artifact in three chunks."""
+        call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage"}
+        params = {"message": _message("Plan a day in Lisbon for me")}
+        async with http.post(f"{self._base}/rpc", json=call | {"params": params}) as response:
+            await response.read()
+
+    async def _table_rest(self, http: aiohttp.ClientSession) -> None:
+        """Input-required and its follow-up, then a question about a task that does not exist."""
+        first = await self._post(http, _message("Book a table by the water"))
+        task = first["task"]
+        answer = _message("four people", taskId=task["id"], contextId=task["contextId"])
+        await self._post(http, answer)
+        async with http.get(f"{self._base}/tasks/{uuid.uuid4()}") as response:
+            await response.read()
+
+    async def _post(self, http: aiohttp.ClientSession, message: Json) -> Any:
+        body = json.dumps({"message": message})
+        headers = {"Content-Type": "application/a2a+json"}
+        async with http.post(f"{self._base}/message:send", data=body, headers=headers) as response:
+            return json.loads(await response.read())
+
+    async def _plan_grpc(self, channel: grpc.aio.Channel) -> None:
+        """The same plan over gRPC, then the finished task once more."""
+        metadata = tuple((name.lower(), value) for name, value in _HEADERS.items())
+        request = encode("SendMessageRequest", {"message": _message("Plan a day in Porto for me")})
+        task = ""
+        stream = channel.unary_stream(f"{_SERVICE}/SendStreamingMessage", _same, _same)
+        async for raw in stream(request, metadata=metadata):
+            event = to_dict(message_class("1.0", "StreamResponse").FromString(raw))
+            task = event["task"]["id"] if "task" in event else task
+        get = channel.unary_unary(f"{_SERVICE}/GetTask", _same, _same)
+        await get(encode("GetTaskRequest", {"id": task}), metadata=metadata)
+
+
+def _same(data: bytes) -> bytes:
+    """Octets go as they are: the messages are made and read by the project's own descriptors."""
+    return data
+
+
+def _message(words: str, **ids: str) -> Json:
+    return {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": words}], **ids}

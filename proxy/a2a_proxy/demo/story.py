@@ -1,0 +1,112 @@
+"""What the demo's travel agent says: from a message to a list of events in 1.0 JSON. No network here."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+Json = dict[str, Any]
+
+_DAY = (
+    "Morning: the castle before the crowds, then down through the old town on foot.\n",
+    "Afternoon: tram along the river, custard tarts while they are warm.\n",
+    "Evening: fado in a cellar with eight tables; be there by seven.\n",
+)
+
+
+class DemoTask(msgspec.Struct):
+    """A task of the demo's agent."""
+
+    id: str
+    context: str
+    state: str = "TASK_STATE_SUBMITTED"
+    artifacts: list[Json] = []
+
+    def snapshot(self) -> Json:
+        """The task as `Task` (protocol sheet 2.1)."""
+        task: Json = {"id": self.id, "contextId": self.context, "status": {"state": self.state}}
+        if self.artifacts:
+            task["artifacts"] = self.artifacts
+        return task
+
+
+class TravelAgent:
+    """Plans days, books tables; knows its tasks for as long as it runs."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, DemoTask] = {}
+
+    def task(self, identifier: str) -> DemoTask | None:
+        """The task of that id, None where there is none."""
+        return self._tasks.get(identifier)
+
+    def answer(self, message: Json) -> Iterator[Json]:
+        """The events that answer `message`, each one a StreamResponse."""
+        known = self._tasks.get(message.get("taskId", ""))
+        task = known or DemoTask(str(uuid.uuid4()), message.get("contextId") or str(uuid.uuid4()))
+        self._tasks[task.id] = task
+        yield {"task": task.snapshot()}
+        words = _text(message)
+        if known is not None:
+            yield from self._booked(task, words)
+        elif "table" in words:
+            yield self._status(task, "TASK_STATE_WORKING", "Looking for a table by the water")
+            yield self._status(task, "TASK_STATE_INPUT_REQUIRED", "For how many people?")
+        else:
+            yield from self._planned(task)
+
+    def _planned(self, task: DemoTask) -> Iterator[Json]:
+        yield self._status(task, "TASK_STATE_WORKING", "Reading the map")
+        for index, line in enumerate(_DAY):
+            yield self._chunk(task, "plan", line, append=index > 0, last=index == len(_DAY) - 1)
+        yield self._status(task, "TASK_STATE_COMPLETED")
+
+    def _booked(self, task: DemoTask, words: str) -> Iterator[Json]:
+        yield self._status(task, "TASK_STATE_WORKING", "Booking")
+        yield self._chunk(task, "booking", f"Table booked, 19:30, {words}", append=False, last=True)
+        yield self._status(task, "TASK_STATE_COMPLETED")
+
+    def _status(self, task: DemoTask, state: str, words: str = "") -> Json:
+        task.state = state
+        status: Json = {"state": state}
+        if words:
+            part = {"text": words}
+            status["message"] = {"messageId": str(uuid.uuid4()), "role": "ROLE_AGENT", "parts": [part]}
+        return {"statusUpdate": {"taskId": task.id, "contextId": task.context, "status": status}}
+
+    def _chunk(self, task: DemoTask, name: str, line: str, *, append: bool, last: bool) -> Json:
+        artifact: Json = {"artifactId": name, "name": name, "parts": [{"text": line}]}
+        if append:
+            task.artifacts[-1]["parts"].append({"text": line})
+        else:
+            task.artifacts.append({"artifactId": name, "name": name, "parts": [{"text": line}]})
+        update: Json = {"taskId": task.id, "contextId": task.context, "artifact": artifact}
+        if append:
+            update["append"] = True
+        if last:
+            update["lastChunk"] = True
+        return {"artifactUpdate": update}
+
+
+def card(base: str, grpc: str) -> Json:
+    """The agent card: JSON-RPC and REST at `base`, gRPC at `grpc` (`host:port`)."""
+    bindings = (("JSONRPC", f"{base}/rpc"), ("HTTP+JSON", base), ("GRPC", grpc))
+    return {
+        "name": "Demo travel agent",
+        "description": "Plans a day and books a table; built into a2a-proxy.",
+        "version": "1.0.0",
+        "supportedInterfaces": [
+            {"url": url, "protocolBinding": binding, "protocolVersion": "1.0"} for binding, url in bindings
+        ],
+        "capabilities": {"streaming": True},
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "plan", "name": "Plan a day", "description": "A day in a city.", "tags": ["travel"]}],
+    }
+
+
+def _text(message: Json) -> str:
+    return " ".join(part.get("text", "") for part in message.get("parts", []))

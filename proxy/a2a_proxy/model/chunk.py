@@ -1,0 +1,79 @@
+"""What goes in: captured bytes and connection events, as the relay saw them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+
+class Direction(IntEnum):
+    """Which way bytes travel. The client is the side that opened the connection."""
+
+    TO_AGENT = 0
+    TO_CLIENT = 1
+
+    @property
+    def other(self) -> Direction:
+        """The opposite direction."""
+        return Direction(1 - self)
+
+
+class ChunkKind(IntEnum):
+    """What one journal record says. The numbers are the journal format: never renumber."""
+
+    OPEN = 1
+    """A client connected. `data` is JSON: `ConnectionFacts`."""
+    DIALED = 2
+    """The upstream connection stands (or failed). `data` is JSON: `DialFacts`."""
+    DATA = 3
+    """Octets that one peer sent, exactly as they arrived."""
+    EOF = 4
+    """The sender of this direction will send no more octets (FIN)."""
+    RESET = 5
+    """The sender of this direction broke the connection (RST, or an I/O error). `data` is UTF-8 text, may be empty."""
+    CLOSED = 6
+    """Both sides are gone; the last record of a connection."""
+    OURS = 7
+    """Octets that the proxy itself made (a 502, an UNAVAILABLE), in the direction they were sent."""
+    EDIT = 8
+    """The proxy changed octets on their way. `data` is JSON; the captured copy stays what the peer sent."""
+    LOST = 9
+    """Octets of this direction are missing here. `data` is JSON: `{"bytes": n}`. The connection is opaque from here."""
+    END = 10
+    """The session ended cleanly. Connection 0."""
+
+
+class Chunk(msgspec.Struct, frozen=True, gc=False):
+    """One journal record."""
+
+    connection: int
+    """Number of the connection within the session, from 1; 0 for the session itself."""
+    kind: ChunkKind
+    direction: Direction
+    """Meaningful for DATA, EOF, RESET, OURS, EDIT and LOST."""
+    at: int
+    """When the relay saw it: ns since the Unix epoch, never decreasing within a session."""
+    data: bytes = b""
+
+
+class ConnectionFacts(msgspec.Struct, frozen=True):
+    """What is known when a client connects."""
+
+    client: str
+    """The client's address, `host:port`."""
+    listen: str
+    """The address it connected to, `host:port`."""
+    upstream: str
+    """Where this listener sends, as the user wrote it, without user info."""
+
+
+class DialFacts(msgspec.Struct, frozen=True):
+    """The outcome of one dial."""
+
+    upstream: str
+    """The chosen upstream, `host:port`."""
+    peer: str | None = None
+    """The address that answered, `host:port`; None where the dial failed."""
+    error: str | None = None
+    """Why the dial failed; None where it did not."""

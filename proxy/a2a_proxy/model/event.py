@@ -1,0 +1,142 @@
+"""The A2A event model, one for all bindings and dialects: protocol 1.0 with the fields of the 1.1 draft.
+
+Names and JSON form follow the protocol sheet, parts 2.1-2.5 and 3.6 (mapping of older dialects). Everything is
+optional: a recorder shows what a peer sent, also where it broke a rule.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+
+
+class TaskState(IntEnum):
+    """Protocol sheet 6.1; the numbers are those of the protobuf enum."""
+
+    UNSPECIFIED = 0
+    SUBMITTED = 1
+    WORKING = 2
+    COMPLETED = 3
+    FAILED = 4
+    CANCELED = 5
+    INPUT_REQUIRED = 6
+    REJECTED = 7
+    AUTH_REQUIRED = 8
+
+    @property
+    def terminal(self) -> bool:
+        """No event may follow (6.1)."""
+        return self in _TERMINAL
+
+    @property
+    def interrupted(self) -> bool:
+        """The task waits for somebody (6.1)."""
+        return self in (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)
+
+    @property
+    def label(self) -> str:
+        """How people say it: `input-required`."""
+        return self.name.lower().replace("_", "-")
+
+
+_TERMINAL = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED})
+
+
+class _Value(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
+    """Canonical ProtoJSON: lowerCamel names, defaults left out."""
+
+
+class Part(_Value):
+    """One part of a message or artifact; exactly one of text, raw, url and data is set."""
+
+    text: str | None = None
+    raw: str | None = None
+    """Base64 as in ProtoJSON."""
+    url: str | None = None
+    data: Any = None
+    metadata: dict[str, Any] | None = None
+    filename: str = ""
+    media_type: str = ""
+
+
+class Message(_Value):
+    """A message of either side."""
+
+    message_id: str = ""
+    context_id: str = ""
+    task_id: str = ""
+    role: str = ""
+    """`ROLE_USER` or `ROLE_AGENT`."""
+    parts: list[Part] = []
+    metadata: dict[str, Any] | None = None
+    extensions: list[str] = []
+    reference_task_ids: list[str] = []
+
+
+class Artifact(_Value):
+    """An artifact, whole or one chunk of it."""
+
+    artifact_id: str = ""
+    name: str = ""
+    description: str = ""
+    parts: list[Part] = []
+    metadata: dict[str, Any] | None = None
+    extensions: list[str] = []
+
+
+class TaskStatus(_Value):
+    """State, with the agent's message about it."""
+
+    state: str = ""
+    """`TASK_STATE_WORKING` and so on."""
+    message: Message | None = None
+    timestamp: str = ""
+    progress: dict[str, Any] | None = None
+    """Vendor dialect only (1.4)."""
+
+
+class Task(_Value):
+    """A snapshot of a task."""
+
+    id: str = ""
+    context_id: str = ""
+    status: TaskStatus | None = None
+    artifacts: list[Artifact] = []
+    history: list[Message] = []
+    metadata: dict[str, Any] | None = None
+    generation: int = 0
+
+
+class StatusUpdate(_Value):
+    """A change of status."""
+
+    task_id: str = ""
+    context_id: str = ""
+    status: TaskStatus | None = None
+    metadata: dict[str, Any] | None = None
+    generation: int = 0
+    final: bool | None = None
+    """0.x only: announces the end of the stream."""
+
+
+class ArtifactUpdate(_Value):
+    """An artifact, or a chunk of one."""
+
+    task_id: str = ""
+    context_id: str = ""
+    artifact: Artifact | None = None
+    append: bool = False
+    last_chunk: bool = False
+    metadata: dict[str, Any] | None = None
+    generation: int = 0
+
+
+class Event(_Value):
+    """What an agent says, wrapped as in a StreamResponse; exactly one member is set."""
+
+    task: Task | None = None
+    message: Message | None = None
+    status_update: StatusUpdate | None = None
+    artifact_update: ArtifactUpdate | None = None

@@ -1,0 +1,130 @@
+"""Connections and exchanges, as snapshots. The state machines that make them live in `protocol`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from a2a_proxy.model.wire import Headers
+
+
+class Binding(StrEnum):
+    """How a message is carried."""
+
+    GRPC = "grpc"
+    JSONRPC = "jsonrpc"
+    REST = "rest"
+    STDIO = "stdio"
+    WEBHOOK = "webhook"
+    CARD = "card"
+    """The agent card by plain GET: discovery, the same for all bindings."""
+    OTHER = "other"
+    """HTTP that is not A2A."""
+
+
+class Dialect(StrEnum):
+    """Which protocol line a peer speaks (protocol sheet, part 1)."""
+
+    V0_1 = "0.1"
+    V0_2 = "0.2"
+    V0_3 = "0.3"
+    RC = "1.0-rc"
+    V1_0 = "1.0"
+    V1_1 = "1.1"
+    """1.0 with the draft's generation fields seen on the wire."""
+    VENDOR = "vendor"
+    """The hybrid of protocol sheet 1.4."""
+    UNKNOWN = ""
+
+
+class Connection(msgspec.Struct, frozen=True):
+    """One client connection with its upstream connection."""
+
+    id: int
+    client: str
+    listen: str
+    upstream: str
+    opened: int
+    kind: str = ""
+    """`h2c`, `http/1.1`, `tls`, `opaque`; empty before the first octet."""
+    dialed: int = 0
+    peer: str = ""
+    closed: int = 0
+    """0 while open."""
+    how: str = ""
+    """How it ended, who was first: `client eof`, `agent reset`, `agent goaway`, `refused: ...`, `proxy killed`;
+    empty while open."""
+    bytes_to_agent: int = 0
+    bytes_to_client: int = 0
+    lost_bytes: int = 0
+    """Octets that passed but were not captured."""
+    counters: dict[str, int] = {}
+    """Wire events too common to store one by one: `ping`, `window_update`, `settings_ack`."""
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """One call: a request with its response or stream."""
+
+    id: int
+    """Number within the session, from 1, in order of first octet."""
+    connection: int
+    stream: int
+    binding: Binding
+    started: int
+    """First octet of the request, ns."""
+    dialect: Dialect = Dialect.UNKNOWN
+    operation: str = ""
+    """The 1.0 name, for every binding and dialect: `SendStreamingMessage`; empty where it is none of A2A's."""
+    method: str = ""
+    """What the wire says: the JSON-RPC method, `GET`, or the gRPC method."""
+    target: str = ""
+    authority: str = ""
+    http_version: str = ""
+    streaming: bool = False
+    """The response is a stream of events."""
+    rpc_id: str = ""
+    request_headers: Headers = ()
+    response_headers: Headers = ()
+    trailers: Headers = ()
+    informational: tuple[int, ...] = ()
+    """1xx statuses before the response."""
+    request_ended: int = 0
+    """Last octet of the request (END_STREAM); 0 where it has not come."""
+    response_started: int = 0
+    """Response head, ns."""
+    first_event: int = 0
+    last_event: int = 0
+    closed: int = 0
+    """0 while open."""
+    status: int = 0
+    """HTTP status; 0 before the response."""
+    grpc_status: int = -1
+    """-1 where there is none."""
+    error_code: int = 0
+    error: str = ""
+    """One line for people: `TASK_NOT_FOUND -32001: no such task`; empty where all went well."""
+    how: str = ""
+    """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`, `connection lost`
+    (its octets were not captured), `proxy stopped`, `proxy killed`, `refused`; empty while open."""
+    half_close: str = ""
+    """Which direction ended first: `client` or `agent`."""
+    task_id: str = ""
+    """The first task seen in it."""
+    context_id: str = ""
+    states: tuple[str, ...] = ()
+    """States passed in order, repeats left out: `working`, `completed`; at most 32."""
+    requests: int = 0
+    """A2A messages of the client."""
+    events: int = 0
+    """A2A messages of the agent."""
+    bytes_to_agent: int = 0
+    bytes_to_client: int = 0
+    traceparent: str = ""
+    version_header: str = ""
+    """`A2A-Version` as sent, from header, metadata or query."""
+    extensions: str = ""
+    """`A2A-Extensions` (or the `X-` form) as sent."""
+    ours: bool = False
+    """The proxy answered, not the agent."""
+    redacted: tuple[str, ...] = ()

@@ -1,0 +1,339 @@
+"""The whole surface of the pure core: captured chunks in, observations out.
+
+It never raises for what a peer sent, does no I/O and never asks the clock. Cut at any chunk, saved and restored, it
+yields the same observations, so a recorder that died can be replaced without loss or repetition.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.observation import Changes, Observation
+from a2a_proxy.model.task import Task
+from a2a_proxy.model.wire import Control, Cut, WireEvent
+from a2a_proxy.protocol.conversation import Conversation, Shared
+from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.task import TaskTracker
+from a2a_proxy.redaction import Redactor
+from a2a_proxy.wire.connection import ConnectionDecoder
+
+
+class _Line:
+    """One connection: its decoders, and what is known of the connection itself."""
+
+    def __init__(self, number: int, opened: int, facts: ConnectionFacts, shared: Shared) -> None:
+        self.number = number
+        self.opened = opened
+        self.facts = facts
+        self.wire = ConnectionDecoder()
+        self.talk = Conversation(number, facts, shared)
+        self.dialed = 0
+        self.peer = ""
+        self.closed = 0
+        self.how = ""
+        self.bytes = [0, 0]
+        self.lost = 0
+        self.kind = ""
+        """What it spoke before its decoders were lost; empty where they were not."""
+        self.counters: dict[str, int] = {}
+        """What lost decoders had counted."""
+
+    @classmethod
+    def adopt(cls, known: Connection, shared: Shared) -> _Line:
+        """A connection of which only the recording knows: opaque from here."""
+        line = cls(known.id, known.opened, ConnectionFacts(known.client, known.listen, known.upstream), shared)
+        line.dialed, line.peer, line.how, line.lost = known.dialed, known.peer, known.how, known.lost_bytes
+        line.bytes = [known.bytes_to_agent, known.bytes_to_client]
+        line.kind, line.counters = known.kind or "opaque", dict(known.counters)
+        line.wire.lost(Direction.TO_AGENT, known.opened, [])
+        return line
+
+    def connection(self) -> Connection:
+        """What is known of the connection now."""
+        return Connection(
+            id=self.number,
+            client=self.facts.client,
+            listen=self.facts.listen,
+            upstream=self.facts.upstream,
+            opened=self.opened,
+            kind=self.kind or self.wire.kind,
+            dialed=self.dialed,
+            peer=self.peer,
+            closed=self.closed,
+            how=self.how,
+            bytes_to_agent=self.bytes[Direction.TO_AGENT],
+            bytes_to_client=self.bytes[Direction.TO_CLIENT],
+            lost_bytes=self.lost,
+            counters=self.counters | self.wire.counters,
+        )
+
+    def save(self) -> dict[str, Any]:
+        """Plain values from which `restore` goes on."""
+        return {
+            "opened": self.opened,
+            "facts": msgspec.to_builtins(self.facts),
+            "wire": self.wire.save(),
+            "talk": self.talk.save(),
+            "dialed": self.dialed,
+            "peer": self.peer,
+            "how": self.how,
+            "bytes": list(self.bytes),
+            "lost": self.lost,
+            "kind": self.kind,
+            "counters": dict(self.counters),
+        }
+
+    @classmethod
+    def restore(cls, number: int, state: dict[str, Any], shared: Shared) -> _Line:
+        """The line as it was when `save` was called."""
+        line = cls(number, state["opened"], msgspec.convert(state["facts"], ConnectionFacts), shared)
+        line.wire = ConnectionDecoder.restore(state["wire"])
+        line.talk = Conversation.restore(state["talk"], shared)
+        line.dialed = state["dialed"]
+        line.peer = state["peer"]
+        line.how = state["how"]
+        line.bytes = list(state["bytes"])
+        line.lost = state["lost"]
+        line.kind = state["kind"]
+        line.counters = dict(state["counters"])
+        return line
+
+
+class Observer:
+    """Decodes one session: every connection of it, and what they share."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._shared = Shared()
+        self._lines: dict[int, _Line] = {}
+        self._changed: set[int] = set()
+        self._gone: list[_Line] = []
+        self._cut: list[Exchange] = []
+        """Exchanges of adopted connections, closed; told once."""
+        self.tasks = TaskTracker()
+        self.ended = False
+        """The session's END record has been read."""
+        self.edits = 0
+        """Chunks that the proxy changed on their way."""
+        self.lost = 0
+        """Octets that passed but were not captured, of all connections."""
+
+    def feed(self, chunk: Chunk, out: list[Observation]) -> None:
+        """Decode one chunk; frames and findings are appended to `out` in wire order. Never raises."""
+        try:
+            self._feed(chunk, out)
+        except Exception as error:  # a fault of ours costs one connection, not the recording
+            self.abandon(chunk.connection, chunk.at, f"{type(error).__name__}: {error}"[:300], out)
+
+    def _feed(self, chunk: Chunk, out: list[Observation]) -> None:
+        kind = chunk.kind
+        if not chunk.connection:
+            self._session(chunk, out)
+            return
+        line = self._lines.get(chunk.connection)
+        if line is None:
+            if kind is not ChunkKind.OPEN:  # its beginning was not captured: nothing that follows can be read
+                self.lost += len(chunk.data) if kind is ChunkKind.DATA or kind is ChunkKind.OURS else 0
+                return
+            line = self._open(chunk)
+        self._changed.add(chunk.connection)
+        if kind is ChunkKind.DATA or kind is ChunkKind.OURS:
+            self._data(line, chunk, out)
+        elif kind is ChunkKind.DIALED:
+            self._dialed(line, chunk)
+        elif kind is ChunkKind.CLOSED:
+            self._closed(line, chunk, out)
+        elif kind is ChunkKind.EDIT:
+            self.edits += 1
+        elif kind is not ChunkKind.OPEN:
+            self._broken(line, chunk, out)
+
+    def _session(self, chunk: Chunk, out: list[Observation]) -> None:
+        """A record about the session itself: its end, or a hole in the journal that may touch every open connection."""
+        if chunk.kind is ChunkKind.END:
+            self.ended = True
+            return
+        lost = msgspec.json.decode(chunk.data)
+        self.lost += int(lost.get("bytes", 0))
+        if lost.get("damage"):
+            out.append(Finding("RECORDER", Severity.WARNING, chunk.at, lost["damage"]))
+            for number in sorted(self._lines):
+                self._opaque(number, chunk.at, out)
+
+    def _opaque(self, number: int, at: int, out: list[Observation]) -> None:
+        self._changed.add(number)
+        for direction in Direction:
+            self._broken(self._lines[number], Chunk(number, ChunkKind.LOST, direction, at, b'{"bytes":0}'), out)
+
+    def _open(self, chunk: Chunk) -> _Line:
+        facts = msgspec.json.decode(chunk.data, type=ConnectionFacts)
+        line = _Line(chunk.connection, chunk.at, facts, self._shared)
+        self._lines[chunk.connection] = line
+        return line
+
+    def _dialed(self, line: _Line, chunk: Chunk) -> None:
+        facts = msgspec.json.decode(chunk.data, type=DialFacts)
+        line.dialed = chunk.at
+        line.peer = facts.peer or ""
+        if facts.error is not None:
+            line.how = f"refused: {facts.error}"
+
+    def _data(self, line: _Line, chunk: Chunk, out: list[Observation]) -> None:
+        line.bytes[chunk.direction] += len(chunk.data)
+        events: list[WireEvent] = []
+        line.wire.feed(chunk.direction, chunk.data, chunk.at, events)
+        if events:
+            line.talk.ours = chunk.kind is ChunkKind.OURS
+            self._talk(line, events, out)
+
+    def _broken(self, line: _Line, chunk: Chunk, out: list[Observation]) -> None:
+        events: list[WireEvent] = []
+        who = "client" if chunk.direction is Direction.TO_AGENT else "agent"
+        if chunk.kind is ChunkKind.EOF:
+            line.how = line.how or f"{who} eof"
+            line.wire.eof(chunk.direction, chunk.at, events)
+        elif chunk.kind is ChunkKind.RESET:
+            line.how = line.how or f"{who} reset"
+            line.wire.reset(chunk.direction, chunk.at, events)
+        else:
+            lost = int(msgspec.json.decode(chunk.data).get("bytes", 0))
+            line.lost += lost
+            self.lost += lost
+            line.wire.lost(chunk.direction, chunk.at, events)
+        self._talk(line, events, out)
+
+    def _closed(self, line: _Line, chunk: Chunk, out: list[Observation]) -> None:
+        line.closed = chunk.at
+        line.how = line.how or "closed"
+        self._end(line, chunk.at, "proxy stopped", out)
+        del self._lines[chunk.connection]
+        self._changed.discard(chunk.connection)
+        self._gone.append(line)
+
+    def _end(self, line: _Line, at: int, how: str, out: list[Observation]) -> None:
+        """What is open still on this line was cut by the proxy's own end (`how`, a `Cut.how`), not by a peer."""
+        if not line.wire.kind:
+            return
+        events: list[WireEvent] = []
+        line.wire.lost(Direction.TO_CLIENT, at, events)
+        cuts = [msgspec.structs.replace(each, how=how) if type(each) is Cut else each for each in events]
+        self._talk(line, cuts, out)
+
+    def _talk(self, line: _Line, events: list[WireEvent], out: list[Observation]) -> None:
+        for event in events:
+            if type(event) is Control and event.name == "goaway":
+                who = "client" if event.direction is Direction.TO_AGENT else "agent"
+                line.how = line.how or f"{who} goaway"
+        frames: list[Frame | Finding] = []
+        line.talk.feed(events, frames)
+        if frames:
+            self._finish(line, frames, out)
+
+    def _finish(self, line: _Line, frames: list[Frame | Finding], out: list[Observation]) -> None:
+        """Redact, then let the tasks see it, then hand it out: nothing above this line sees a secret."""
+        redact, tasks = self._redactor, self.tasks
+        for frame in frames:
+            if type(frame) is not Frame:
+                out.append(redact.finding(frame))  # type: ignore[arg-type]
+                continue
+            exchange = line.talk.exchange(frame.exchange) if frame.exchange else None
+            if frame.event is EventKind.CARD and isinstance(card := plain(frame.payload, frame.schema), dict):
+                redact.learn_card(card)
+            frame = redact.frame(frame, exchange)
+            if exchange is not None and frame.task_id:
+                tasks.apply(frame, exchange)
+            out.append(frame)
+
+    def changes(self) -> Changes:
+        """One snapshot of everything that changed since the last call."""
+        lines = self._gone + [self._lines[number] for number in sorted(self._changed)]
+        self._gone, self._changed = [], set()
+        cut, self._cut = self._cut, []
+        redact = self._redactor
+        exchanges: list[Exchange] = [redact.exchange(e) for line in lines for e in line.talk.changed()]
+        return Changes(
+            connections=[redact.connection(line.connection()) for line in lines],
+            exchanges=cut + exchanges,
+            tasks=[redact.task(task) for task in self.tasks.changed()],
+        )
+
+    def interrupt(self, at: int, out: list[Observation]) -> None:
+        """End a session that has no END: the relay died. Open connections are closed as `proxy killed` at `at` (ns)."""
+        for number in sorted(self._lines):
+            line = self._lines[number]
+            line.how = line.how or "proxy killed"
+            try:
+                self._end(line, at, "proxy killed", out)
+            except Exception as error:  # as in `feed`
+                self.abandon(number, at, f"{type(error).__name__}: {error}"[:300], out)
+            self.feed(Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, at), out)
+
+    def load_tasks(self, tasks: list[Task]) -> None:
+        """Take over the tasks that a recording already holds; those known from their first event stay as they are."""
+        self.tasks.load(tasks)
+
+    def learn_card(self, agent: str, card: object) -> None:
+        """Take over what a card of `agent` (decoded JSON) said, where the recording has it from an earlier run."""
+        self._shared.learn_card(agent, card)
+        if isinstance(card, dict):
+            self._redactor.learn_card(card)
+
+    def adopt(self, connections: list[Connection], exchanges: list[Exchange], last: int, at: int) -> None:
+        """Begin where decoders were lost at `at` (ns): the open `connections` of a recording are opaque from here, the
+        open `exchanges` are cut, and new ones are numbered from `last` on."""
+        self._shared.skip_to(last)
+        for known in connections:
+            self._lines[known.id] = _Line.adopt(known, self._shared)
+            self._changed.add(known.id)
+        self._cut = [msgspec.structs.replace(each, closed=at, how="connection lost") for each in exchanges]
+
+    def touch(self) -> None:
+        """Tell of everything that is open in the next `changes`: it goes into a recording that does not know it."""
+        self._changed |= set(self._lines)
+        for line in self._lines.values():
+            line.talk.touch()
+        self.tasks.touch()
+
+    def abandon(self, number: int, at: int, why: str, out: list[Observation]) -> None:
+        """Make a connection opaque from here, with one finding: reading it fails, or has killed the recorder."""
+        if number in self._lines:
+            try:
+                self._opaque(number, at, out)
+            except Exception:  # not even that: a fresh decoder that reads nothing
+                wire = self._lines[number].wire = ConnectionDecoder()
+                wire.lost(Direction.TO_AGENT, at, [])
+        summary = f"connection {number} is opaque from here: {why}"
+        out.append(self._redactor.finding(Finding("RECORDER", Severity.WARNING, at, summary, number)))
+
+    def save(self) -> dict[str, Any]:
+        """Plain values from which `restore` goes on. They hold credentials: for a 0600 file only, never a recording.
+
+        Of the tasks only the latest are in it; all others reload from the recording (`load_tasks`).
+        """
+        return {
+            "shared": self._shared.save(),
+            "redactor": self._redactor.save(),
+            "tasks": self.tasks.save(),
+            "lines": {number: line.save() for number, line in self._lines.items()},
+            "edits": self.edits,
+            "lost": self.lost,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], redactor: Redactor) -> Observer:
+        """The observer as it was when `save` was called, older tasks apart."""
+        redactor.restore(state["redactor"])
+        observer = cls(redactor)
+        observer._shared = Shared.restore(state["shared"])
+        observer.tasks = TaskTracker.restore(state["tasks"])
+        for number, line in state["lines"].items():
+            observer._lines[number] = _Line.restore(number, line, observer._shared)
+        observer.edits = state["edits"]
+        observer.lost = state["lost"]
+        return observer

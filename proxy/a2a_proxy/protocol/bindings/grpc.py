@@ -1,0 +1,276 @@
+"""gRPC over HTTP/2 (protocol sheet 2.9): length-prefixed messages both ways, status in the trailers.
+
+Also carries gRPC services that are none of A2A's, as frames of kind OTHER.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import msgspec
+from google.protobuf.message import DecodeError
+
+from a2a_proto import choose_a2a_v1, detect_live, to_dict
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Call, Link, Out, Piece
+from a2a_proxy.protocol.dialect import of_version, with_generation
+from a2a_proxy.protocol.errors import GrpcOutcome, header
+from a2a_proxy.protocol.exchange import ExchangeState
+from a2a_proxy.protocol.operations import BY_NAME, GRPC_METHODS, Operation, messages
+from a2a_proxy.protocol.schema import BYTES, TEXT, TRAILERS, Decoder, decoder, line_of, schema_of
+from a2a_proxy.protocol.summary import NOTHING
+from a2a_proxy.wire.body import BodyCollector
+from a2a_proxy.wire.grpc import GrpcMessage, GrpcReassembler
+
+_LIVE_MESSAGES = {
+    "1975": ("live-1975", "LiveRequest", "LiveResponse"),
+    "2153": ("live-2153", "StreamRequest", "StreamResponse"),
+}
+_KEEP = 64 * 1024
+"""Octets kept of an answer that is no gRPC, and of a live stream's first message."""
+
+
+def is_grpc(headers: Headers) -> bool:
+    """The content type of native gRPC (not gRPC-Web)."""
+    kind = header(headers, b"content-type").lower()
+    return kind.startswith(b"application/grpc") and not kind.startswith(b"application/grpc-web")
+
+
+def open_call(link: Link, exchange: ExchangeState) -> GrpcCall:
+    """The call of a gRPC request head."""
+    row = GRPC_METHODS.get(exchange.target)
+    exchange.method = exchange.target.rpartition("/")[2]
+    if row is not None or exchange.target.rpartition("/")[0] in ("/lf.a2a.v1.A2AService", "/a2a.v1.A2AService"):
+        exchange.binding = Binding.GRPC
+    if row is not None:
+        operation, proof = row
+        exchange.operation = operation.name
+        exchange.streaming = operation.streams
+        exchange.dialect = (
+            Dialect.V1_1 if proof is Dialect.V1_0 and of_version(exchange.version_header) is Dialect.V1_1 else proof
+        )
+    return GrpcCall(link, exchange)
+
+
+class GrpcCall(Call):
+    """One RPC."""
+
+    kind = "grpc"
+
+    def __init__(self, link: Link, exchange: ExchangeState) -> None:
+        super().__init__(link, exchange)
+        self._operation: Operation | None = BY_NAME.get(exchange.operation)
+        self._line = ""
+        self._readers: list[GrpcReassembler | None] = [_reader(exchange.request_headers), None]
+        self._decoders: list[Decoder | None] = [None, None]
+        self._answer = _answer_kind(self._operation)
+        self._first_request: bytes | None = None
+        self._tail: Piece | None = None
+        self._foreign: BodyCollector | None = None
+        """The body of an answer that is no gRPC."""
+
+    # --- messages -----------------------------------------------------------------------------------------------
+
+    def body(self, event: Body, out: Out) -> None:
+        """Octets of messages, any number of them, cut anywhere."""
+        direction = event.direction
+        exchange = self.exchange
+        if direction == TO_CLIENT:
+            exchange.bytes_to_client += event.end - event.start
+        else:
+            exchange.bytes_to_agent += event.end - event.start
+        reader = self._readers[direction]
+        if reader is None:
+            if self._foreign is not None:
+                self._foreign.add(event.data, event.at, event.start, event.end)
+            return
+        found: list[GrpcMessage | Undecodable] = []
+        reader.feed(event, found)
+        for message in found:
+            self._given(message, direction, out)
+
+    def _given(self, message: GrpcMessage | Undecodable, direction: Any, out: Out) -> None:
+        if type(message) is Undecodable:
+            self.undecodable(message, out)
+            return
+        assert type(message) is GrpcMessage
+        kind = FrameKind.REQUEST if direction == TO_AGENT else self._answer
+        how = self._decoders[direction] or self._decoder(direction, message.data)
+        framing = message.encoding if message.compressed else ""
+        if how is None:
+            kind = kind if self.exchange.binding is Binding.GRPC else FrameKind.OTHER
+            self.emit(out, direction, kind, message, BYTES, NOTHING, framing=framing)
+            return
+        try:
+            parsed = how.parse(message.data)
+        except DecodeError:
+            self._unread(message, direction, kind, how, out)
+            return
+        summary = how.summarise(parsed)
+        if summary[6] and self.exchange.dialect is Dialect.V1_0:
+            self.exchange.dialect = with_generation(self.exchange.dialect)
+        if direction == TO_AGENT or how.schema.endswith("AgentCard"):
+            self._learn(parsed)
+        self.emit(out, direction, kind, message, how.schema, summary, framing=framing)
+
+    def _unread(self, message: GrpcMessage, direction: Any, kind: FrameKind, how: Decoder, out: Out) -> None:
+        """A message that its class refuses: cut for storage, or wrong."""
+        if message.truncated:
+            self.emit(out, direction, kind, message, how.schema, NOTHING, note="too large to read")
+            return
+        name = how.schema.rpartition(".")[2]
+        self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NOTHING, note=f"not a {name}")
+        got = f"{message.size} octets that are none"
+        self.find_unread(Undecodable(direction, message.at, message.start, f"a {name}", got), out)
+
+    def _decoder(self, direction: Any, data: bytes) -> Decoder | None:
+        """Settle how messages of this direction are read; the first message of each side helps to."""
+        operation = self._operation
+        if operation is None:
+            return None
+        if operation.name == "SendLiveMessage":
+            return self._live_decoder(direction, data)
+        if self.exchange.dialect is Dialect.UNKNOWN:
+            self._choose_line(operation, direction, data)
+        line = line_of(self.exchange.dialect)
+        name = messages(operation, self.exchange.dialect)[direction]
+        return self._settled(direction, schema_of(line, name))
+
+    def _choose_line(self, operation: Operation, direction: Any, data: bytes) -> None:
+        """0.3 and the release candidate share the package `a2a.v1`; the octets tell them apart (1.2)."""
+        shared, agent = self.link.shared, f"grpc {self.link.facts.upstream}"
+        before: Literal["0.3", "rc"] = "rc" if shared.dialect(agent) is Dialect.RC else "0.3"
+        name = messages(operation, Dialect.V0_3)[direction]
+        line = choose_a2a_v1(self.exchange.method, name, data, before)
+        self.exchange.dialect = Dialect.RC if line == "rc" else Dialect.V0_3
+        shared.learn_dialect(agent, self.exchange.dialect)
+
+    def _live_decoder(self, direction: Any, data: bytes) -> Decoder | None:
+        """Three payloads go by the name SendLiveMessage (2.6)."""
+        if direction == TO_AGENT:
+            self._first_request = data[:_KEEP]
+            family = detect_live(data, None)
+        else:
+            family = detect_live(self._first_request, data)
+        line, request, response = _LIVE_MESSAGES.get(family, ("1.0", "SendMessageRequest", "StreamResponse"))
+        return self._settled(direction, schema_of(line, (request, response)[direction]))
+
+    def _settled(self, direction: Any, schema: str) -> Decoder:
+        how = self._decoders[direction] = decoder(schema)
+        return how
+
+    def _learn(self, message: Any) -> None:
+        """Note what other calls need: tenant, push URLs, the card."""
+        if message.DESCRIPTOR.name == "AgentCard":
+            self.link.shared.learn_card(self.link.facts.upstream, to_dict(message))
+            return
+        self.exchange.tenant = self.exchange.tenant or getattr(message, "tenant", "")
+        if self.exchange.operation in _SETS_PUSH:
+            self.link.shared.learn_push_url(_push_url(message))
+
+    # --- the frame around them ----------------------------------------------------------------------------------
+
+    def head(self, event: Head) -> None:
+        """Response head or trailers; the block with `grpc-status` is the tail."""
+        if event.role is HeadRole.TRAILERS or header(event.headers, b"grpc-status"):
+            self._tail = Piece(event.began, event.at, event.start, event.end)
+        super().head(event)
+
+    def on_response(self, event: Head) -> None:
+        """From here on the agent's messages; an answer of another type (a plain HTTP error) is kept as it is."""
+        if is_grpc(event.headers) or header(event.headers, b"grpc-status"):
+            self._readers[TO_CLIENT] = _reader(event.headers)
+        else:
+            self._foreign = BodyCollector(_KEEP)
+            self.fail(event.status, f"HTTP {event.status} in place of gRPC")
+
+    def on_end(self, event: End, out: Out) -> None:
+        """Half-close of the client, or the trailers."""
+        self._finish(event, out)
+        if event.direction == TO_AGENT:
+            place = Piece(event.at, event.at, event.start, event.start)
+            self.emit(out, TO_AGENT, FrameKind.END, place, "", NOTHING)
+        else:
+            self._trailers(event, out)
+
+    def _trailers(self, event: End, out: Out) -> None:
+        exchange = self.exchange
+        only = not exchange.trailers and header(exchange.response_headers, b"grpc-status") != b""
+        fields = exchange.response_headers if only else exchange.trailers
+        outcome = GrpcOutcome(fields)
+        exchange.grpc_status = outcome.status
+        if outcome.line:
+            self.fail(outcome.status, outcome.line)
+        pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
+        payload = msgspec.json.encode(pairs) if pairs else b""
+        place = self._tail or Piece(event.at, event.at, event.start, event.start)
+        span = Piece(place.began, place.at, place.start, place.end, payload, len(payload))
+        note = "trailers-only" if only else "" if outcome.status >= 0 else "no grpc-status"
+        schema = TRAILERS if pairs else ""
+        self.emit(out, TO_CLIENT, FrameKind.END, span, schema, NOTHING, error_code=max(outcome.status, 0), note=note)
+
+    def on_cut(self, event: Cut, out: Out) -> None:
+        """Give what there is of a message that broke off. The cut says why it is not whole: no fault of its octets."""
+        self.unread.append(int(event.direction))
+        self._finish(event, out)
+
+    def _finish(self, event: End | Cut, out: Out) -> None:
+        reader = self._readers[event.direction]
+        if reader is not None:
+            found: list[GrpcMessage | Undecodable] = []
+            reader.finish(event.at, found)
+            for message in found:
+                self._given(message, event.direction, out)
+        elif event.direction == TO_CLIENT and self._foreign is not None and self._foreign.size:
+            text = header(self.exchange.response_headers, b"content-type").startswith((b"text/", b"application/json"))
+            self.emit(out, TO_CLIENT, FrameKind.OTHER, self._foreign, TEXT if text else BYTES, NOTHING)
+            self._foreign = None
+
+    # --- across a restart ---------------------------------------------------------------------------------------
+
+    def save_framing(self) -> dict[str, object]:
+        """Rests of messages, and what was settled about them."""
+        return {
+            "readers": [reader and reader.save() for reader in self._readers],
+            "schemas": [how and how.schema for how in self._decoders],
+            "first_request": self._first_request,
+            "tail": self._tail and msgspec.to_builtins(self._tail, builtin_types=(bytes,)),
+            "foreign": self._foreign and self._foreign.save(),
+        }
+
+    def load_framing(self, state: dict[str, Any]) -> None:
+        """Take over what `save_framing` gave."""
+        self._readers = [saved and GrpcReassembler.restore(saved) for saved in state["readers"]]
+        self._decoders = [schema and decoder(schema) for schema in state["schemas"]]
+        self._first_request = state["first_request"]
+        self._tail = state["tail"] and msgspec.convert(state["tail"], Piece, builtin_types=(bytes,))
+        self._foreign = state["foreign"] and BodyCollector.restore(state["foreign"])
+
+
+def _reader(headers: Headers) -> GrpcReassembler:
+    return GrpcReassembler(header(headers, b"grpc-encoding").strip().lower() or b"identity")
+
+
+def _answer_kind(operation: Operation | None) -> FrameKind:
+    if operation is None:
+        return FrameKind.OTHER
+    return FrameKind.EVENT if operation.streams else FrameKind.RESPONSE
+
+
+_SETS_PUSH = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "CreateTaskPushNotificationConfig"})
+
+
+def _push_url(message: Any) -> str:
+    """The URL of a push configuration, wherever the line has it; empty where there is none."""
+    for name in (
+        "configuration",
+        "config",
+        "push_notification_config",
+        "push_notification",
+        "task_push_notification_config",
+    ):
+        if name in message.DESCRIPTOR.fields_by_name and message.HasField(name):
+            return _push_url(getattr(message, name))
+    return cast("str", getattr(message, "url", ""))

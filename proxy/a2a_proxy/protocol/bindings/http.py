@@ -1,0 +1,278 @@
+"""A2A over plain HTTP: collects bodies, splits event streams, removes content codings, asks the binding what it means.
+
+Which binding it is may be clear from the request line (REST, card), or only from the body (JSON-RPC, webhook).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.wire import Body, Cut, End, Head, Headers
+from a2a_proxy.protocol.bindings import card, jsonrpc, other, rest, webhook
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Call, Link, Out, Piece, Span
+from a2a_proxy.protocol.errors import header
+from a2a_proxy.protocol.exchange import ExchangeState
+from a2a_proxy.protocol.rest_path import RestMatch, match
+from a2a_proxy.protocol.summary import NOTHING
+from a2a_proxy.wire.body import BodyCollector
+from a2a_proxy.wire.content import ContentDecoder
+from a2a_proxy.wire.sse import SseEvent, SseSplitter
+
+_OTHER_LIMIT = 64 * 1024
+"""Of a body that cannot be A2A only this much is kept."""
+
+
+class _Reader(NamedTuple):
+    """What a binding does with whole messages."""
+
+    request: Callable[[HttpCall, Span, Out], None]
+    response: Callable[[HttpCall, Span, Out], None]
+    event: Callable[[HttpCall, SseEvent, Out], None]
+
+
+_READERS: dict[Binding, _Reader] = {
+    Binding.JSONRPC: _Reader(jsonrpc.request, jsonrpc.response, jsonrpc.event),
+    Binding.REST: _Reader(rest.request, rest.response, rest.event),
+    Binding.CARD: _Reader(card.request, card.response, other.event),
+    Binding.WEBHOOK: _Reader(webhook.request, webhook.response, other.event),
+    Binding.OTHER: _Reader(other.request, other.response, other.event),
+}
+
+
+def open_call(link: Link, exchange: ExchangeState, head: Head) -> HttpCall:
+    """The call of a request head that is no gRPC."""
+    call = HttpCall(link, exchange)
+    call.heads[TO_AGENT] = Piece(head.began, head.at, head.start, head.end)
+    call.settle_by_line()
+    return call
+
+
+class HttpCall(Call):
+    """One request with its response or event stream."""
+
+    kind = "http"
+
+    def __init__(self, link: Link, exchange: ExchangeState) -> None:
+        super().__init__(link, exchange)
+        self.path: RestMatch | None = None
+        """What the request line says, where it is REST."""
+        self.guessed = False
+        """The dialect is a guess that the response may correct."""
+        self.calls: dict[str, str] = {}
+        """JSON-RPC id -> 1.0 operation, where one request carries several calls."""
+        self.heads: list[Piece | None] = [None, None]
+        """Spans of the two heads: the place of a message without a body."""
+        self._bodies = [_Inlet(exchange.request_headers), _Inlet(())]
+        self._events: SseSplitter | None = None
+        self._settled = False
+
+    def settle_by_line(self) -> None:
+        """What the request line alone decides."""
+        exchange = self.exchange
+        if card.is_card_path(exchange.method, exchange.target):
+            exchange.binding = Binding.CARD
+            card.opened(self)
+        else:
+            self.path = match(exchange.method, exchange.target.encode("latin-1"))
+            if self.path is not None:
+                exchange.binding = Binding.REST
+                rest.opened(self, self.path)
+        self._settled = exchange.binding is not Binding.OTHER
+
+    def settle_by_body(self, body: Span) -> None:
+        """What the body decides, where the line did not."""
+        if self._settled:
+            return
+        self._settled = True
+        if jsonrpc.is_request(body.data):
+            self.exchange.binding = Binding.JSONRPC
+        elif webhook.is_push(self, body.data):
+            self.exchange.binding = Binding.WEBHOOK
+
+    def settle_by_response(self, data: bytes) -> None:
+        """What the response shows, where the request did not: a card anywhere; JSON-RPC whose request is not over yet
+        or was no call at all (`{`, `[]`).
+        """
+        exchange = self.exchange
+        if exchange.binding is not Binding.OTHER:
+            return
+        if jsonrpc.is_response(data):
+            self._settled = True
+            exchange.binding = Binding.JSONRPC
+        elif exchange.method == "GET" and card.is_card(data):
+            exchange.binding = Binding.CARD
+            exchange.operation = "GetAgentCard"
+
+    # --- from the wire ------------------------------------------------------------------------------------------
+
+    def body(self, event: Body, out: Out) -> None:
+        """Octets of a body; an event stream gives its events at once."""
+        direction = event.direction
+        self.count(event)
+        inlet = self._bodies[direction]
+        events = self._events
+        if events is None or direction == TO_AGENT:
+            inlet.add(event)
+            return
+        before = inlet.problem
+        data = inlet.decode(event.data)
+        if data:
+            found: list[SseEvent] = []
+            events.feed(data, event.at, event.start, event.end, found)
+            self._deliver(found, out)
+        if inlet.problem != before:
+            place = Piece(event.at, event.at, event.start, event.end)
+            self.emit(out, direction, FrameKind.UNDECODABLE, place, "bytes", NOTHING, note=inlet.problem)
+
+    def _deliver(self, found: list[SseEvent], out: Out) -> None:
+        for event in found:
+            if not event.dispatched:
+                other.comment(self, event, out)
+                continue
+            self.settle_by_response(event.data)
+            _READERS[self.exchange.binding].event(self, event, out)
+
+    def head(self, event: Head) -> None:
+        """Response head or trailers."""
+        super().head(event)
+        self.heads[TO_CLIENT] = Piece(event.began, event.at, event.start, event.end)
+
+    def on_response(self, event: Head) -> None:
+        """Decide how the response is read."""
+        self._bodies[TO_CLIENT] = _Inlet(event.headers)
+        streams = media_type(event.headers) == "text/event-stream"
+        self.exchange.streaming = streams
+        self._events = SseSplitter() if streams else None
+
+    def on_end(self, event: End, out: Out) -> None:
+        """The request or the response is complete."""
+        direction = event.direction
+        if direction == TO_CLIENT and self._events is not None:
+            self._end_of_stream(event, out)
+            return
+        inlet = self._bodies[direction]
+        inlet.finish()
+        span = inlet.collected or self.heads[direction]
+        if span is None:
+            return
+        if inlet.problem:
+            self.emit(out, direction, FrameKind.UNDECODABLE, span, "bytes", NOTHING, note=inlet.problem)
+        elif direction == TO_AGENT:
+            self.settle_by_body(span)
+            _READERS[self.exchange.binding].request(self, span, out)
+        else:
+            self.settle_by_response(span.data)
+            _READERS[self.exchange.binding].response(self, span, out)
+
+    def _end_of_stream(self, event: End, out: Out) -> None:
+        self._rest_of_stream(event.at, out)
+        place = Piece(event.at, event.at, event.start, event.start)
+        self.emit(out, TO_CLIENT, FrameKind.END, place, "", NOTHING, note="by eof" if event.by_eof else "")
+
+    def _rest_of_stream(self, at: int, out: Out) -> None:
+        found: list[SseEvent] = []
+        if self._events is not None:
+            self._events.finish(at, found)
+        self._deliver(found, out)
+
+    def on_cut(self, event: Cut, out: Out) -> None:
+        """Give what there is of both messages: the one side's end is the other's too."""
+        for direction in (TO_AGENT, TO_CLIENT):
+            if direction in self.over and direction != event.direction:
+                continue
+            if direction == TO_CLIENT and self._events is not None:
+                self._rest_of_stream(event.at, out)
+                continue
+            span = self._bodies[direction].collected
+            if span is not None and not (direction == TO_AGENT and self.exchange.request_ended):
+                self._partial(direction, span, out)
+
+    def _partial(self, direction: Direction, span: Span, out: Out) -> None:
+        schema = "text" if other.is_text(self.headers(direction)) else "bytes"
+        self.emit(out, direction, FrameKind.UNDECODABLE, span, schema, NOTHING, note="body broke off")
+
+    def headers(self, direction: Direction) -> Headers:
+        """The header fields of one side."""
+        return self.exchange.request_headers if direction == TO_AGENT else self.exchange.response_headers
+
+    # --- across a restart ---------------------------------------------------------------------------------------
+
+    def save_framing(self) -> dict[str, object]:
+        """Partial bodies and events, and what was settled."""
+        return {
+            "guessed": self.guessed,
+            "settled": self._settled,
+            "calls": dict(self.calls),
+            "heads": msgspec.to_builtins(self.heads, builtin_types=(bytes,)),
+            "bodies": [inlet.save() for inlet in self._bodies],
+            "events": self._events and self._events.save(),
+        }
+
+    def load_framing(self, state: dict[str, Any]) -> None:
+        """Take over what `save_framing` gave."""
+        exchange = self.exchange
+        if exchange.binding is Binding.REST:
+            self.path = match(exchange.method, exchange.target.encode("latin-1"))
+        self.guessed = state["guessed"]
+        self._settled = state["settled"]
+        self.calls = dict(state["calls"])
+        self.heads = msgspec.convert(state["heads"], list[Piece | None], builtin_types=(bytes,))
+        self._bodies = [_Inlet.restore(saved) for saved in state["bodies"]]
+        self._events = state["events"] and SseSplitter.restore(state["events"])
+
+
+class _Inlet:
+    """One side's body: content coding removed, collected."""
+
+    __slots__ = ("_collector", "_decoder")
+
+    def __init__(self, headers: Headers) -> None:
+        encodings = header(headers, b"content-encoding").strip().lower()
+        self._decoder = ContentDecoder(encodings) if encodings not in (b"", b"identity") else None
+        self._collector = BodyCollector() if other.may_be_a2a(headers) else BodyCollector(_OTHER_LIMIT)
+
+    def decode(self, data: bytes) -> bytes:
+        """Octets without their content coding."""
+        return data if self._decoder is None else self._decoder.feed(data)
+
+    def finish(self) -> None:
+        """The body is over."""
+        if self._decoder is not None:
+            self._decoder.finish()
+
+    def add(self, event: Body) -> None:
+        """Collect octets."""
+        self._collector.add(self.decode(event.data), event.at, event.start, event.end)
+
+    @property
+    def problem(self) -> str:
+        """Why the content coding could not be removed; empty where it could."""
+        return self._decoder.problem if self._decoder is not None else ""
+
+    @property
+    def collected(self) -> Span | None:
+        """The body so far; None where no octet came."""
+        return self._collector if self._collector.began else None
+
+    def save(self) -> dict[str, object]:
+        """Plain values for msgpack."""
+        return {"decoder": self._decoder and self._decoder.save(), "collector": self._collector.save()}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> _Inlet:
+        """What `save` gave."""
+        inlet = cls(())
+        inlet._decoder = state["decoder"] and ContentDecoder.restore(state["decoder"])
+        inlet._collector = BodyCollector.restore(state["collector"])
+        return inlet
+
+
+def media_type(headers: Headers) -> str:
+    """The media type in lower case, without parameters; empty where there is none."""
+    return header(headers, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")

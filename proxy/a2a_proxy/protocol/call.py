@@ -1,0 +1,350 @@
+"""One stream as one exchange: what all bindings share. Heads, frames, ends and cuts; no payload is read here."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+import msgspec
+
+from a2a_proxy.model.chunk import ConnectionFacts, Direction
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
+from a2a_proxy.protocol.errors import header
+from a2a_proxy.protocol.exchange import MAX_STATES, ExchangeState
+from a2a_proxy.protocol.shared import Shared
+from a2a_proxy.protocol.summary import LABELS, NOTHING, Summary
+
+Out = list[Frame | Finding]
+
+TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
+
+_MAX_INFORMATIONAL = 16
+_AGENT_KINDS = frozenset({FrameKind.EVENT, FrameKind.RESPONSE})
+
+
+class Span(Protocol):
+    """A message as the wire decoders give it, with times and place."""
+
+    @property
+    def began(self) -> int: ...  # noqa: D102
+    @property
+    def at(self) -> int: ...  # noqa: D102
+    @property
+    def start(self) -> int: ...  # noqa: D102
+    @property
+    def end(self) -> int: ...  # noqa: D102
+    @property
+    def data(self) -> bytes: ...  # noqa: D102
+    @property
+    def size(self) -> int: ...  # noqa: D102
+    @property
+    def truncated(self) -> bool: ...  # noqa: D102
+    @property
+    def sha256(self) -> bytes: ...  # noqa: D102
+
+
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    """A `Span` made here: a message without octets of its own, or a part of one."""
+
+    began: int
+    at: int
+    start: int
+    end: int
+    data: bytes = b""
+    size: int = 0
+    truncated: bool = False
+    sha256: bytes = b""
+
+
+class Link:
+    """What the calls of one connection share."""
+
+    __slots__ = ("connection", "facts", "ours", "shared", "touched")
+
+    def __init__(self, connection: int, facts: ConnectionFacts, shared: Shared) -> None:
+        self.connection = connection
+        self.facts = facts
+        self.shared = shared
+        self.ours = False
+        self.touched: dict[int, ExchangeState] = {}
+
+
+class Call(ABC):
+    """One exchange; the subclasses know how its messages are framed."""
+
+    kind: str = ""
+    """Which subclass it is, for `save`."""
+
+    def __init__(self, link: Link, exchange: ExchangeState) -> None:
+        self.link = link
+        self.exchange = exchange
+        self.over: list[int] = []
+        """Directions that ended or broke off."""
+        self.unread: list[int] = []
+        """Directions of which a finding says that they could not be read."""
+
+    # --- what the wire says -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def body(self, event: Body, out: Out) -> None:
+        """Some octets of either direction."""
+
+    @abstractmethod
+    def on_response(self, event: Head) -> None:
+        """The head of the response."""
+
+    @abstractmethod
+    def on_end(self, event: End, out: Out) -> None:
+        """A direction is complete: give its last messages."""
+
+    @abstractmethod
+    def on_cut(self, event: Cut, out: Out) -> None:
+        """A direction broke off: give what there is of its last message."""
+
+    def head(self, event: Head) -> None:
+        """A header block after the request's."""
+        exchange = self.exchange
+        self.count(event)
+        if event.role is HeadRole.INFORMATIONAL:
+            if len(exchange.informational) < _MAX_INFORMATIONAL:
+                exchange.informational += (event.status,)
+        elif event.role is HeadRole.TRAILERS:
+            if event.direction == TO_CLIENT:
+                exchange.trailers = event.headers
+        elif event.role is HeadRole.RESPONSE:
+            exchange.status = event.status
+            exchange.response_headers = event.headers
+            exchange.response_started = event.at
+            exchange.ours = exchange.ours or self.link.ours
+            self.on_response(event)
+        self.touch()
+
+    def end(self, event: End, out: Out) -> None:
+        """A direction is complete."""
+        self._is_over(event.direction)
+        exchange = self.exchange
+        if event.direction == TO_AGENT:
+            exchange.request_ended = event.at
+        else:
+            exchange.response_ended = event.at
+        if not exchange.half_close:
+            exchange.half_close = "client" if event.direction == TO_AGENT else "agent"
+        self.on_end(event, out)
+        if event.direction == TO_CLIENT:
+            exchange.close(event.at, "complete")
+        self.touch()
+
+    def cut(self, event: Cut, out: Out) -> None:
+        """A direction broke off. After the response's end that is no fault (1.6): the peer tidies up."""
+        self._is_over(event.direction)
+        exchange = self.exchange
+        if not exchange.response_ended and not exchange.closed:
+            self.on_cut(event, out)
+            note = f"rst_stream {_code_name(event.code)}" if event.how == "rst_stream" else event.how
+            place = Piece(event.at, event.at, event.start, event.start)
+            self.emit(out, event.direction, FrameKind.CUT, place, "", NOTHING, note=note)
+            exchange.close(event.at, how_cut(event))
+        self.touch()
+
+    def undecodable(self, event: Undecodable, out: Out) -> None:
+        """A wire decoder gave this direction up."""
+        place = Piece(event.at, event.at, event.offset, event.offset)
+        self.emit(out, event.direction, FrameKind.UNDECODABLE, place, "bytes", NOTHING, note=reading(event))
+        self.find_unread(event, out)
+
+    def find_unread(self, event: Undecodable, out: Out) -> None:
+        """Say once per direction that its octets cannot be read; the frame before is the evidence."""
+        if event.direction not in self.unread:
+            self.unread.append(int(event.direction))
+            exchange = self.exchange
+            out.append(unread_finding(event, exchange.connection, exchange.id, exchange.seq - 1))
+
+    @property
+    def finished(self) -> bool:
+        """Nothing more can come of this stream: both directions are over, or it broke off.
+
+        A client that sent FIN may still read, so that is no end of the agent's side.
+        """
+        exchange = self.exchange
+        return len(self.over) == 2 or bool(exchange.closed and exchange.how not in ("complete", "client gone"))
+
+    def _is_over(self, direction: Direction) -> None:
+        if direction not in self.over:
+            self.over.append(int(direction))
+
+    # --- what is said about it ----------------------------------------------------------------------------------
+
+    def touch(self) -> None:
+        """The exchange changed."""
+        self.link.touched[self.exchange.id] = self.exchange
+
+    def count(self, event: Head | Body) -> None:
+        """Add the octets of an event to its direction."""
+        if event.direction == TO_AGENT:
+            self.exchange.bytes_to_agent += event.end - event.start
+        else:
+            self.exchange.bytes_to_client += event.end - event.start
+
+    def emit(
+        self,
+        out: Out,
+        direction: Direction,
+        kind: FrameKind,
+        span: Span,
+        schema: str,
+        summary: Summary,
+        rpc_id: str = "",
+        error_code: int = 0,
+        note: str = "",
+        framing: str = "",
+    ) -> None:
+        """Yield one frame and let the exchange learn from it."""
+        exchange = self.exchange
+        seq = exchange.seq
+        exchange.seq = seq + 1
+        out.append(
+            Frame(
+                exchange.connection,
+                exchange.id,
+                seq,
+                direction,
+                kind,
+                span.began,
+                span.at,
+                span.start,
+                span.end,
+                span.data,
+                span.size,
+                span.sha256,
+                span.truncated,
+                schema,
+                framing,
+                *summary,
+                error_code,
+                rpc_id,
+                note,
+                self.link.ours,
+            )
+        )
+        if kind in _AGENT_KINDS:
+            exchange.events += 1
+            exchange.last_event = span.at
+            if not exchange.first_event:
+                exchange.first_event = span.at
+        elif kind is FrameKind.REQUEST:
+            exchange.requests += 1
+        if summary[1] and not exchange.task_id:
+            exchange.task_id = summary[1]
+        if summary[2] and not exchange.context_id:
+            exchange.context_id = summary[2]
+        state = summary[5]
+        if state and state != exchange.state:
+            exchange.state = state
+            if len(exchange.states) < MAX_STATES:
+                exchange.states += (LABELS[state] if state < len(LABELS) else str(state),)
+        self.link.touched[exchange.id] = exchange
+
+    def fail(self, code: int, line: str) -> None:
+        """The exchange ended in an error, said in one line; the first one stays."""
+        if not self.exchange.error:
+            self.exchange.error_code = code
+            self.exchange.error = line
+
+    # --- across a restart ---------------------------------------------------------------------------------------
+
+    def save(self) -> dict[str, object]:
+        """Plain values for msgpack."""
+        exchange = msgspec.to_builtins(self.exchange, builtin_types=(bytes,))
+        seen = {"over": list(self.over), "unread": list(self.unread)}
+        return {"kind": self.kind, "exchange": exchange, **seen, **self.save_framing()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take over what `save` gave."""
+        self.over = list(state["over"])
+        self.unread = list(state["unread"])
+        self.load_framing(state)
+
+    @abstractmethod
+    def save_framing(self) -> dict[str, object]:
+        """What the subclass holds."""
+
+    @abstractmethod
+    def load_framing(self, state: dict[str, Any]) -> None:
+        """Take over what `save_framing` gave."""
+
+
+def reading(event: Undecodable) -> str:
+    """What was to be read, and what was there instead."""
+    return f"expected {event.expected}, got {event.got}"
+
+
+def unread_finding(event: Undecodable, connection: int, exchange: int = 0, seq: int = -1) -> Finding:
+    """The finding about octets that nobody here can read."""
+    evidence = {"offset": str(event.offset)}
+    return Finding(
+        "UNDECODABLE", Severity.ERROR, event.at, reading(event), connection, exchange, seq, evidence=evidence
+    )
+
+
+def opened(link: Link, event: Head) -> ExchangeState:
+    """The exchange of a request head."""
+    headers = event.headers
+    exchange = ExchangeState(
+        id=link.shared.next_exchange(),
+        connection=link.connection,
+        stream=event.stream,
+        binding=Binding.OTHER,
+        started=event.began,
+        method=event.method.decode("latin-1"),
+        target=event.target.decode("latin-1"),
+        authority=event.authority.decode("latin-1"),
+        http_version=event.version,
+        request_headers=headers,
+        traceparent=_text(headers, b"traceparent"),
+        version_header=_text(headers, b"a2a-version"),
+        extensions=_text(headers, b"a2a-extensions") or _text(headers, b"x-a2a-extensions"),
+        ours=link.ours,
+        agent=link.shared.agent_of(link.facts.upstream),
+    )
+    exchange.bytes_to_agent = event.end - event.start
+    return exchange
+
+
+def _text(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
+    return header(headers, name).decode("latin-1").strip()
+
+
+_CODES = [
+    "no_error",
+    "protocol_error",
+    "internal_error",
+    "flow_control_error",
+    "settings_timeout",
+    "stream_closed",
+    "frame_size_error",
+    "refused_stream",
+    "cancel",
+    "compression_error",
+    "connect_error",
+    "enhance_your_calm",
+    "inadequate_security",
+    "http_1_1_required",
+]
+
+
+def _code_name(code: int) -> str:
+    return _CODES[code] if code < len(_CODES) else str(code)
+
+
+def how_cut(event: Cut) -> str:
+    """Who broke off first, in the words of `Exchange.how`."""
+    if event.how == "lost":
+        return "connection lost"
+    if event.how in ("proxy stopped", "proxy killed"):
+        return event.how
+    if event.direction == TO_AGENT:
+        return "client cancel" if event.how == "rst_stream" else "client gone"
+    return "agent reset" if event.how == "rst_stream" else "agent gone"

@@ -1,0 +1,153 @@
+"""Objects of any dialect in the 1.0 JSON form: task, message, part, artifact, updates, push configuration (sheet 3.6).
+
+Every method takes the members it knows and passes the others on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.protocol.proto_summary import bare_id
+from a2a_proxy.protocol.summary import state_number
+
+Json = dict[str, Any]
+
+_ROLES = {"user": "ROLE_USER", "agent": "ROLE_AGENT", 1: "ROLE_USER", 2: "ROLE_AGENT"}
+_FILE_MEMBERS = {
+    "bytes": "raw",
+    "fileWithBytes": "raw",
+    "uri": "url",
+    "fileWithUri": "url",
+    "name": "filename",
+    "mimeType": "mediaType",
+}
+
+
+class Canonical:
+    """How objects of one dialect become those of 1.0."""
+
+    def __init__(self, wraps_data: bool) -> None:
+        self._wraps_data = wraps_data
+        """A data part has its JSON one level deeper (the 0.3 protobuf form, 2.8)."""
+
+    def task(self, value: Json) -> Json:
+        """A task; `sessionId` of 0.1 is the context."""
+        made = _without(value, "kind", "sessionId", "status", "artifacts", "history")
+        if "sessionId" in value:
+            made.setdefault("contextId", value["sessionId"])
+        if "status" in value:
+            made["status"] = self.status(value["status"])
+        for name, shape in (("artifacts", self.artifact), ("history", self.message)):
+            if isinstance(value.get(name), list):
+                made[name] = [shape(each) for each in value[name] if isinstance(each, dict)]
+        return _with_generation(made)
+
+    def status(self, value: Any) -> Any:
+        """A status; `progress` of the vendor dialect stays."""
+        if not isinstance(value, dict):
+            return value
+        made = dict(value)
+        if "state" in value:
+            state = state_number(value["state"])
+            known = state or value["state"] in (0, "unknown", "TASK_STATE_UNSPECIFIED")
+            made["state"] = f"TASK_STATE_{TaskState(state).name}" if known else value["state"]
+        if isinstance(value.get("message"), dict):
+            made["message"] = self.message(value["message"])
+        return made
+
+    def message(self, value: Json) -> Json:
+        """A message; the 0.3 protobuf form calls its parts `content`."""
+        made = _without(value, "kind", "content")
+        role = value.get("role")
+        if isinstance(role, (str, int)) and role in _ROLES:
+            made["role"] = _ROLES[role]
+        parts = value.get("parts", value.get("content"))
+        if isinstance(parts, list):
+            made["parts"] = [self.part(part) for part in parts if isinstance(part, dict)]
+        return made
+
+    def part(self, value: Json) -> Json:
+        """A part; a file becomes `raw` or `url` with `filename` and `mediaType`."""
+        marked = isinstance(value.get("kind", value.get("type")), str)
+        made = _without(value, "kind", "type", "file") if marked else _without(value, "file")
+        file = value.get("file")
+        if isinstance(file, dict):
+            made |= {_FILE_MEMBERS.get(str(name), str(name)): item for name, item in file.items()}
+        data = value.get("data")
+        if self._wraps_data and not marked and isinstance(data, dict) and set(data) <= {"data"}:
+            made["data"] = data.get("data", {})
+        return made
+
+    def artifact(self, value: Json) -> Json:
+        """An artifact; 0.1 has no id but `index`, 0 where it is left out (1.4)."""
+        made = _without(value, "index", "append", "lastChunk")
+        if not isinstance(value.get("artifactId"), str):
+            made["artifactId"] = str(value.get("index") or 0)
+        if isinstance(value.get("parts"), list):
+            made["parts"] = [self.part(part) for part in value["parts"] if isinstance(part, dict)]
+        return made
+
+    def status_update(self, value: Json) -> Json:
+        """A status update; `final` stays as an annotation."""
+        made = _update(value)
+        if "status" in value:
+            made["status"] = self.status(value["status"])
+        return _with_generation(made)
+
+    def artifact_update(self, value: Json) -> Json:
+        """An artifact update; 0.1 has its flags inside the artifact."""
+        made = _update(value)
+        artifact = value.get("artifact")
+        if isinstance(artifact, dict):
+            made["artifact"] = self.artifact(artifact)
+            made |= {name: artifact[name] for name in ("append", "lastChunk") if artifact.get(name) is not None}
+        return _with_generation(made)
+
+    def push_config(self, value: Json) -> Json:
+        """A push configuration, flat as in 1.0."""
+        made = _without(value, "pushNotificationConfig", "config", "name", "parent", "configId", "authentication")
+        name = value.get("name") or value.get("parent")
+        if isinstance(name, str):
+            made["taskId"] = bare_id(name)
+            if "/pushNotificationConfigs/" in name:
+                made.setdefault("id", name.rpartition("/")[2])
+        if isinstance(value.get("configId"), str):
+            made.setdefault("id", value["configId"])
+        if isinstance(value.get("authentication"), dict):
+            made["authentication"] = _authentication(value["authentication"])
+        if "pushNotificationConfig" in value and "id" in made:
+            made.setdefault("taskId", made.pop("id"))  # 0.1: the id beside a configuration is the task's
+        for inner in ("config", "pushNotificationConfig"):
+            if isinstance(value.get(inner), dict):
+                made |= {key: item for key, item in self.push_config(value[inner]).items() if item != ""}
+        return made
+
+
+def _update(value: Json) -> Json:
+    """Members that both updates have; 0.1 and the vendor dialect name the task `id`."""
+    made = _without(value, "kind", "id", "sessionId")
+    if "id" in value:
+        made.setdefault("taskId", value["id"])
+    if "sessionId" in value:
+        made.setdefault("contextId", value["sessionId"])
+    return made
+
+
+def _with_generation(value: Json) -> Json:
+    """int64 is a string in ProtoJSON (Q-31)."""
+    number = value.get("generation")
+    return {**value, "generation": str(number)} if isinstance(number, int) else value
+
+
+def _authentication(value: Json) -> Json:
+    """`schemes[0]` is the scheme; further ones have no place in 1.0 and stay."""
+    schemes = value.get("schemes")
+    if not isinstance(schemes, list) or not schemes or "scheme" in value:
+        return value
+    made = {"scheme": schemes[0], **_without(value, "schemes")}
+    return {**made, "schemes": schemes} if len(schemes) > 1 else made
+
+
+def _without(value: Json, *names: str) -> Json:
+    return {name: item for name, item in value.items() if name not in names}

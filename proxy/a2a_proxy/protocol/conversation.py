@@ -1,0 +1,225 @@
+"""One connection's A2A: wire events in, frames and findings out. With `shared` and `task` all that `observer` uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.chunk import ConnectionFacts
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
+from a2a_proxy.protocol.bindings import grpc, http
+from a2a_proxy.protocol.call import Call, Link, opened, reading, unread_finding
+from a2a_proxy.protocol.exchange import ExchangeState
+from a2a_proxy.protocol.shared import Shared
+
+__all__ = ["Conversation", "Shared"]
+
+LINGER = 64
+"""Answered calls of a connection whose request never ended that are still remembered."""
+
+_NOT_READ: dict[object, str] = {
+    "tls": "this is TLS, which the proxy does not decrypt: connect with http://",
+    "unknown": "this is not HTTP; its octets are relayed, counted and not read",
+}
+"""What to say of a connection that turns out not to be HTTP. One whose octets are missing is no fault of the peers."""
+
+_CALLS: dict[str, Callable[[Link, ExchangeState], Call]] = {"grpc": grpc.GrpcCall, "http": http.HttpCall}
+
+
+class Conversation:
+    """Never raises: octets that cannot be read are one finding, and their stream is ignored from there."""
+
+    def __init__(self, connection: int, facts: ConnectionFacts, shared: Shared) -> None:
+        self._link = Link(connection, facts, shared)
+        self._calls: dict[int, Call] = {}
+        self._seq = 0
+        """Frames of the connection itself."""
+
+    @property
+    def ours(self) -> bool:
+        """The octets that come now were made by the proxy, not by a peer."""
+        return self._link.ours
+
+    @ours.setter
+    def ours(self, value: bool) -> None:
+        self._link.ours = value
+
+    def feed(self, events: list[WireEvent], out: list[Frame | Finding]) -> None:
+        """Read wire events in order."""
+        calls = self._calls
+        for event in events:
+            try:
+                if type(event) is Body:
+                    call = calls.get(event.stream)
+                    if call is not None:
+                        call.body(event, out)
+                else:
+                    self._seldom(event, out)
+            except Exception as error:  # a peer's octets must not stop the recorder
+                self._give_up(event, error, out)
+
+    def _seldom(self, event: WireEvent, out: list[Frame | Finding]) -> None:
+        """Everything but body octets."""
+        if type(event) is Control:
+            self._control(event, out)
+            return
+        if type(event) is Undecodable and not event.stream:
+            self._opaque(event, out)
+            return
+        assert not isinstance(event, Control)
+        if type(event) is Head and (event.role is HeadRole.REQUEST or self._unasked(event)):
+            self._open(event)
+            return
+        call = self._calls.get(event.stream)
+        if call is None:
+            return
+        if type(event) is Head:
+            call.head(event)
+        elif type(event) is End:
+            call.end(event, out)
+        elif type(event) is Cut:
+            call.cut(event, out)
+        elif type(event) is Undecodable:
+            call.undecodable(event, out)
+        if call.finished:
+            del self._calls[event.stream]
+
+    def _open(self, event: Head) -> None:
+        exchange = opened(self._link, event)
+        call: Call
+        if grpc.is_grpc(event.headers):
+            call = grpc.open_call(self._link, exchange)
+        else:
+            call = http.open_call(self._link, exchange, event)
+        self._calls[event.stream] = call
+        call.touch()
+        if event.role is not HeadRole.REQUEST:
+            # An answer that nobody asked for, such as a 408 on an idle connection.
+            exchange.bytes_to_agent = 0
+            call.head(event)
+        elif len(self._calls) > LINGER:
+            self._forget_answered()
+
+    def _unasked(self, event: Head) -> bool:
+        """An HTTP/1.1 answer without a request, such as a 408 on an idle connection."""
+        return event.role is HeadRole.RESPONSE and event.version != "2" and event.stream not in self._calls
+
+    def _forget_answered(self) -> None:
+        """Agents may answer before the request ends; such calls are kept for a while only."""
+        answered = [stream for stream, call in self._calls.items() if call.exchange.closed]
+        for stream in answered[:-LINGER]:
+            del self._calls[stream]
+
+    def _control(self, event: Control, out: list[Frame | Finding]) -> None:
+        """A wire event of the connection itself, as a frame of exchange 0."""
+        payload = msgspec.json.encode({"name": event.name, **event.detail})
+        self._connection_frame(event, FrameKind.CONTROL, (event.start, event.end), payload, event.name, out)
+        if event.name == "opaque" and (summary := _NOT_READ.get(event.detail.get("looks_like"))):
+            out.append(Finding("UNDECODABLE", Severity.WARNING, event.at, summary, self._link.connection))
+
+    def _opaque(self, event: Undecodable, out: list[Frame | Finding]) -> None:
+        self._connection_frame(event, FrameKind.UNDECODABLE, (event.offset, event.offset), b"", reading(event), out)
+        out.append(unread_finding(event, self._link.connection))
+
+    def _connection_frame(
+        self,
+        event: Control | Undecodable,
+        kind: FrameKind,
+        span: tuple[int, int],
+        payload: bytes,
+        note: str,
+        out: list[Frame | Finding],
+    ) -> None:
+        out.append(
+            Frame(
+                connection=self._link.connection,
+                exchange=0,
+                seq=self._seq,
+                direction=event.direction,
+                kind=kind,
+                began=event.at,
+                at=event.at,
+                start=span[0],
+                end=span[1],
+                payload=payload,
+                size=len(payload),
+                schema="control" if payload else "",
+                note=note,
+                ours=self._link.ours,
+            )
+        )
+        self._seq += 1
+
+    def _give_up(self, event: WireEvent, error: Exception, out: list[Frame | Finding]) -> None:
+        """Our own failure on hostile octets: said once, then this stream is ignored."""
+        stream = 0 if isinstance(event, Control) else event.stream
+        call = self._calls.pop(stream, None)
+        exchange = 0
+        if call is not None:
+            exchange = call.exchange.id
+            call.exchange.close(event.at, "connection lost")
+            call.touch()
+        summary = f"cannot read this stream: {type(error).__name__}: {error}"[:300]
+        out.append(Finding("UNDECODABLE", Severity.ERROR, event.at, summary, self._link.connection, exchange))
+
+    def changed(self) -> list[Exchange]:
+        """Snapshots of the exchanges that changed since the last call, in order of their numbers."""
+        touched = self._link.touched
+        snapshots = [touched[number].snapshot() for number in sorted(touched)]
+        touched.clear()
+        return snapshots
+
+    def touch(self) -> None:
+        """All open exchanges count as changed."""
+        for call in self._calls.values():
+            call.touch()
+
+    def exchange(self, number: int) -> ExchangeState | None:
+        """An exchange that is open, or closed since the last `changed`: what `TaskTracker.apply` looks at."""
+        touched = self._link.touched.get(number)
+        if touched is not None:
+            return touched
+        return next((call.exchange for call in self._calls.values() if call.exchange.id == number), None)
+
+    def save(self) -> dict[str, object]:
+        """Plain values for msgpack."""
+        link = self._link
+        open_now = {call.exchange.id for call in self._calls.values()}
+        return {
+            "connection": link.connection,
+            "facts": msgspec.to_builtins(link.facts),
+            "ours": link.ours,
+            "seq": self._seq,
+            "calls": [[stream, call.save()] for stream, call in self._calls.items()],
+            "touched": [number for number in link.touched if number in open_now],
+            "closed": [
+                msgspec.to_builtins(exchange, builtin_types=(bytes,))
+                for number, exchange in link.touched.items()
+                if number not in open_now
+            ],
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], shared: Shared) -> Conversation:
+        """The state that `save` gave."""
+        facts = msgspec.convert(state["facts"], ConnectionFacts)
+        conversation = cls(state["connection"], facts, shared)
+        link = conversation._link
+        link.ours = state["ours"]
+        conversation._seq = state["seq"]
+        for stream, saved in state["calls"]:
+            exchange = msgspec.convert(saved["exchange"], ExchangeState, builtin_types=(bytes,))
+            call = _CALLS[saved["kind"]](link, exchange)
+            call.load(saved)
+            conversation._calls[stream] = call
+        by_number = {call.exchange.id: call.exchange for call in conversation._calls.values()}
+        link.touched = {number: by_number[number] for number in state["touched"]}
+        for saved in state["closed"]:
+            exchange = msgspec.convert(saved, ExchangeState, builtin_types=(bytes,))
+            link.touched[exchange.id] = exchange
+        return conversation

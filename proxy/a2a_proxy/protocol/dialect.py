@@ -1,0 +1,134 @@
+"""Which protocol line a call speaks (protocol sheet 1.2-1.4). Per call, never per connection: a port may serve several.
+
+Strong evidence is the gRPC package, the JSON-RPC method, the REST path form and `A2A-Version`; where two of them
+contradict each other, and where there is none, the body decides; then what was spoken with this agent before.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.protocol.json_shapes import UNREADABLE, ResultShape
+from a2a_proxy.protocol.shared import CardFacts
+
+_OLD = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
+_NEW = frozenset({Dialect.V1_0, Dialect.V1_1, Dialect.RC})
+
+
+def of_version(version: str) -> Dialect:
+    """What a version number says: `1.0`, `0.3`, also with a patch number; UNKNOWN where it is none of ours."""
+    major, _, rest = version.strip().partition(".")
+    minor = rest.partition(".")[0].partition("-")[0]
+    if major == "1":
+        return Dialect.V1_1 if minor == "1" else Dialect.V1_0
+    return (
+        {"1": Dialect.V0_1, "2": Dialect.V0_2, "3": Dialect.V0_3}.get(minor, Dialect.UNKNOWN)
+        if major == "0"
+        else Dialect.UNKNOWN
+    )
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What is known about a call when its request is complete."""
+
+    proof: Dialect = Dialect.UNKNOWN
+    """What method or path prove; UNKNOWN: one of the 0.x lines, which one is open."""
+    version: str = ""
+    """`A2A-Version` as sent."""
+    body: Dialect = Dialect.UNKNOWN
+    """What the request's body shows (`of_request`)."""
+    sticky: Dialect = Dialect.UNKNOWN
+    """What was spoken with this agent last."""
+    card: CardFacts = CardFacts()
+
+
+def classify(evidence: Evidence) -> tuple[Dialect, bool]:
+    """The dialect of a call, and whether that is a guess which its response may still correct."""
+    said = of_version(evidence.version)
+    if evidence.proof in _NEW:
+        if said in _OLD and evidence.body in _OLD:
+            return evidence.body, True
+        return (said if said is Dialect.V1_1 and evidence.proof is Dialect.V1_0 else evidence.proof), False
+    if said in _NEW and evidence.body in _NEW:
+        return said, True
+    if evidence.proof is not Dialect.UNKNOWN:
+        return evidence.proof, False
+    return _old_line(evidence, said), True
+
+
+def _old_line(evidence: Evidence, said: Dialect) -> Dialect:
+    """Which 0.x line a call speaks whose method several of them share."""
+    if evidence.body in _OLD:
+        # `kind` is common to 0.2 and 0.3: the card tells them apart, else the later one is taken.
+        return _by_card(evidence) or Dialect.V0_3 if evidence.body is Dialect.V0_3 else evidence.body
+    if said in _OLD:
+        return said
+    if evidence.sticky in _OLD:
+        return evidence.sticky
+    return of_version(evidence.card.version) if of_version(evidence.card.version) in _OLD else Dialect.V0_3
+
+
+def _by_card(evidence: Evidence) -> Dialect | None:
+    return Dialect.V0_2 if of_version(evidence.card.version) is Dialect.V0_2 else None
+
+
+class _PartEvidence(msgspec.Struct):
+    type: msgspec.Raw = msgspec.Raw()
+    kind: msgspec.Raw = msgspec.Raw()
+
+
+class _MessageEvidence(msgspec.Struct, rename="camel"):
+    role: str | None = None
+    kind: msgspec.Raw = msgspec.Raw()
+    message_id: msgspec.Raw = msgspec.Raw()
+    parts: list[_PartEvidence] = []
+
+
+class _RequestEvidence(msgspec.Struct):
+    message: _MessageEvidence | None = None
+
+
+_decode_request = msgspec.json.Decoder(_RequestEvidence).decode
+
+
+def of_request(params: bytes) -> Dialect:
+    """What the parameters of a send show: part discriminator, role spelling, `kind`. UNKNOWN for all other calls."""
+    try:
+        message = _decode_request(params).message
+    except UNREADABLE:
+        return Dialect.UNKNOWN
+    if message is None:
+        return Dialect.UNKNOWN
+    part = message.parts[0] if message.parts else _PartEvidence()
+    if part.type:
+        # 0.1 messages had no id; the vendor hybrid (1.4) has one.
+        return Dialect.VENDOR if message.message_id else Dialect.V0_1
+    if part.kind or message.kind:
+        return Dialect.V0_3
+    return Dialect.V1_0 if (message.role or "").startswith("ROLE_") else Dialect.UNKNOWN
+
+
+def of_result(result: ResultShape, method: str) -> Dialect:
+    """What a result or event shows; UNKNOWN where it fits several lines. `method` as on the wire."""
+    if result.task is not None or result.status_update is not None or result.artifact_update is not None:
+        return Dialect.V1_0
+    if result.kind is not None:
+        return Dialect.V0_3
+    if result.session_id:
+        return Dialect.V0_1
+    if result.status is not None and (result.final is not None or method == "message/stream"):
+        return Dialect.VENDOR if method.startswith("message/") else Dialect.V0_1
+    return Dialect.UNKNOWN
+
+
+def corrected(guess: Dialect, shown: Dialect) -> Dialect:
+    """A guess after the response: what that shows, unless it fits the guess too (0.2 and 0.3 have the same bodies)."""
+    if shown is Dialect.UNKNOWN or (shown is Dialect.V0_3 and guess in (Dialect.V0_2, Dialect.V0_3)):
+        return guess
+    return guess if shown is Dialect.V1_0 and guess in _NEW else shown
+
+
+def with_generation(dialect: Dialect) -> Dialect:
+    """The dialect of a side that uses the generation fields (1.3, step 5)."""
+    return Dialect.V1_1 if dialect is Dialect.V1_0 else dialect

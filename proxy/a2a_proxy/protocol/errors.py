@@ -1,0 +1,163 @@
+"""Errors by name: the error table of protocol sheet 3.4 and the payload shapes of 3.5.
+
+Reads what a peer said about an error; judges nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from a2a_proto import message_class
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.text import one_line
+
+REASONS = {
+    -32001: "TASK_NOT_FOUND",
+    -32002: "TASK_NOT_CANCELABLE",
+    -32003: "PUSH_NOTIFICATION_NOT_SUPPORTED",
+    -32004: "UNSUPPORTED_OPERATION",
+    -32005: "CONTENT_TYPE_NOT_SUPPORTED",
+    -32006: "INVALID_AGENT_RESPONSE",
+    -32007: "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+    -32008: "EXTENSION_SUPPORT_REQUIRED",
+    -32009: "VERSION_NOT_SUPPORTED",
+    -32010: "TASK_GENERATION_MISMATCH",
+    -32700: "PARSE_ERROR",
+    -32600: "INVALID_REQUEST",
+    -32601: "METHOD_NOT_FOUND",
+    -32602: "INVALID_PARAMS",
+    -32603: "INTERNAL_ERROR",
+}
+"""JSON-RPC code -> reason, 0.2 and later."""
+
+REASONS_0_1 = REASONS | {
+    -32004: "OPERATION_NOT_SUPPORTED",
+    -32006: "STREAMING_NOT_SUPPORTED",
+    -32007: "AUTHENTICATION_REQUIRED",
+    -32008: "AUTHORIZATION_FAILED",
+    -32009: "INVALID_TASK_STATE",
+    -32010: "RATE_LIMIT_EXCEEDED",
+    -32011: "RESOURCE_UNAVAILABLE",
+}
+"""The same codes meant something else in 0.1."""
+
+GRPC_STATUS = (
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+)
+
+GENERATION_MISMATCH = "TASK_GENERATION_MISMATCH"
+
+
+AMBIGUOUS = frozenset({-32006, -32007, -32008, -32009, -32010})
+"""Codes whose meaning depends on the dialect."""
+
+
+def error_line(reason: str, code: int | str, message: str) -> str:
+    """Put one error into words: `TASK_NOT_FOUND -32001: no such task`."""
+    head = " ".join(str(word) for word in (reason, code) if word)
+    return one_line(f"{head}: {message}" if message else head)
+
+
+def rpc_reason(code: int, data: object, dialect: Dialect) -> str:
+    """Name a JSON-RPC error: by its ErrorInfo, else by its code; empty where neither says."""
+    return reason_of(data) or (REASONS_0_1 if dialect is Dialect.V0_1 else REASONS).get(code, "")
+
+
+def reason_of(details: object) -> str:
+    """Find the reason in a list of error details (ErrorInfo in ProtoJSON form)."""
+    if not isinstance(details, list):
+        return ""
+    reasons = (detail.get("reason") for detail in details if isinstance(detail, dict))
+    return next((reason for reason in reasons if isinstance(reason, str)), "")
+
+
+def rest_error(body: object) -> tuple[str, str]:
+    """Reason and message of a REST error body in any of its forms (1.0, problem details, 0.3); empty where unknown."""
+    if not isinstance(body, dict):
+        return "", ""
+    error = body.get("error")
+    if isinstance(error, dict):
+        reason = reason_of(error.get("details")) or error.get("status")
+        return _text(reason), _text(error.get("message"))
+    kind = _text(body.get("type")).rpartition("/")[2]
+    reason = kind.replace("-", "_").upper() if kind and kind != "about:blank" else ""
+    return reason.removesuffix("_ERROR"), _text(body.get("detail") or body.get("message") or body.get("title") or error)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def header(headers: Headers, name: bytes) -> bytes:
+    """The first value of a field; `name` in lower case; empty where there is none."""
+    for key, value in headers:
+        if key == name or key.lower() == name:
+            return value
+    return b""
+
+
+class GrpcOutcome:
+    """What trailers say: `status` (-1 where they say none), `message`, `reason`."""
+
+    __slots__ = ("message", "reason", "status")
+
+    def __init__(self, headers: Headers) -> None:
+        status = header(headers, b"grpc-status").strip()
+        self.status = int(status) if status.isdigit() and len(status) < 10 else -1
+        self.message = unquote_to_bytes(header(headers, b"grpc-message")).decode("utf-8", "replace")
+        self.reason = ""
+        if self.status > 0:
+            self.reason = details_reason(header(headers, b"grpc-status-details-bin"))
+
+    @property
+    def line(self) -> str:
+        """The error in words; empty on success and where there is no status."""
+        if self.status <= 0:
+            return ""
+        name = GRPC_STATUS[self.status] if self.status < len(GRPC_STATUS) else str(self.status)
+        return error_line(self.reason, name, self.message)
+
+
+def details_reason(value: bytes) -> str:
+    """The ErrorInfo reason in a `grpc-status-details-bin` value; empty where there is none or it cannot be read."""
+    if not value:
+        return ""
+    try:
+        status: Any = message_class("rpc", "google.rpc.Status").FromString(binary_value(value))
+        for detail in status.details:
+            if detail.type_url.endswith("google.rpc.ErrorInfo"):
+                info: Any = message_class("rpc", "google.rpc.ErrorInfo").FromString(detail.value)
+                return str(info.reason)
+    except Exception:  # hostile octets: the details are then simply unknown
+        return ""
+    return ""
+
+
+def binary_value(value: bytes) -> bytes:
+    """Octets of a `-bin` metadata value: base64 with optional padding, or C-core's raw form (NUL, then the octets)."""
+    if value[:1] == b"\0":
+        return value[1:]
+    try:
+        return base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
+    except binascii.Error:
+        return value

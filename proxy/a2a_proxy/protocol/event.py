@@ -1,0 +1,148 @@
+"""Any dialect's payload as canonical 1.0 JSON, and as typed events (protocol sheet 3.6).
+
+For looking and exporting, not for the hot path. What is known is renamed and moved; what is not stays where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from a2a_proto import RenderError, parse, to_dict
+from a2a_proxy.model.event import Event
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.protocol.canonical import Canonical, Json
+from a2a_proxy.protocol.json_summary import DEPTH, camel, fit_result, kind_of
+from a2a_proxy.protocol.operations import BY_NAME, Answer
+from a2a_proxy.protocol.request import request
+from a2a_proxy.protocol.schema import JSON, is_protobuf, line_and_name
+
+
+def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Json:
+    """The event, answer or request in canonical 1.0 JSON form; empty where the payload cannot be read.
+
+    Events are wrapped as in a StreamResponse: `{"statusUpdate": {...}}`. Errors are `{"error": {...}}`.
+    """
+    # 0.x without `kind` is the protobuf form, whose data parts have their JSON one level deeper.
+    form = Canonical(wraps_data=dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC))
+    value = plain(payload, schema)
+    if isinstance(value, dict) and ("jsonrpc" in value or "error" in value):
+        if "error" in value and not isinstance(value.get("result"), dict):
+            return {"error": value["error"]}
+        value = value["result"] if "result" in value else value.get("params", {}) if "method" in value else value
+    value = camel(value)
+    if kind is FrameKind.REQUEST:
+        return request(form, value, operation) if isinstance(value, dict) else {}
+    row = BY_NAME.get(operation)
+    return answer(form, value, row.answer if row is not None else Answer.STREAM, kind is FrameKind.EVENT)
+
+
+def to_event(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Event:
+    """The same, typed; members of a wrong type are left out. No member is set where the payload is no event."""
+    return typed(normalise(payload, schema, dialect, operation, kind))
+
+
+def plain(payload: bytes, schema: str) -> Any:
+    """A payload as plain JSON values, in its own dialect; None where it cannot be read."""
+    try:
+        if schema == JSON:
+            return msgspec.json.decode(payload)
+        if is_protobuf(schema):
+            line, name = line_and_name(schema)
+            return to_dict(parse(line, name, payload))  # type: ignore[arg-type]
+    except (ValueError, KeyError, RecursionError, RenderError):
+        return None
+    return None
+
+
+def answer(form: Canonical, value: Any, expected: Answer, streaming: bool) -> Json:
+    """One answer or event; lists of 0.x become the objects of 1.0."""
+    if expected is Answer.TASKS:
+        return _listed(value, "tasks", form.task)
+    if expected is Answer.PUSH_CONFIGS:
+        return _listed(value, "configs", form.push_config)
+    if not isinstance(value, dict):
+        return {}
+    if expected is Answer.PUSH_CONFIG:
+        return form.push_config(value)
+    return value if expected in (Answer.CARD, Answer.EMPTY) else event(form, value, streaming)
+
+
+def _listed(value: Any, name: str, shape: Callable[[Json], Json]) -> Json:
+    around = value if isinstance(value, dict) else {}
+    entries = around.get(name) if isinstance(value, dict) else value
+    made = [shape(entry) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return {**around, name: made}
+
+
+def event(form: Canonical, value: Json, streaming: bool) -> Json:
+    """One result or event, wrapped. What is none of A2A's comes back as it is."""
+    if not any(name in value for name in ("kind", "status", "artifact", "parts", "content")):
+        wrappers = _wrappers(form)
+        found = next((name for name in wrappers if isinstance(value.get(name), dict)), None)
+        return {**value, found: wrappers[found](value[found])} if found else value
+    name = _NAMES.get(_kind(value, streaming))
+    return {name: _wrappers(form)[name](value)} if name else value
+
+
+def _wrappers(form: Canonical) -> dict[str, Callable[[Json], Json]]:
+    return {
+        "task": form.task,
+        "statusUpdate": form.status_update,
+        "artifactUpdate": form.artifact_update,
+        "message": form.message,
+    }
+
+
+_NAMES = {
+    EventKind.TASK: "task",
+    EventKind.MESSAGE: "message",
+    EventKind.STATUS: "statusUpdate",
+    EventKind.ARTIFACT: "artifactUpdate",
+}
+
+
+def _kind(value: Json, streaming: bool) -> EventKind:
+    """Which object stands there without a wrapper."""
+    if "kind" in value or "status" in value or "artifact" in value:
+        return kind_of(fit_result(value), streaming)
+    return EventKind.MESSAGE
+
+
+_MAX_REPAIRS = 50
+
+
+def typed(value: Json) -> Event:
+    """A normalised event as a value; members of a wrong type are left out."""
+    value = _without_null(value)
+    for _ in range(_MAX_REPAIRS):
+        try:
+            return msgspec.convert(value, Event, strict=False)
+        except msgspec.ValidationError as error:
+            if not _drop(value, str(error).rpartition("`$")[2].rstrip("`")):
+                break
+    return Event()
+
+
+def _without_null(value: Any, depth: int = DEPTH) -> Any:
+    """ProtoJSON null means unset (2.0), except in the peer's own data."""
+    if not depth:
+        return value
+    if isinstance(value, dict):
+        return {
+            name: item if name in ("data", "metadata") else _without_null(item, depth - 1)
+            for name, item in value.items()
+            if item is not None or name == "data"
+        }
+    return [_without_null(item, depth - 1) for item in value if item is not None] if isinstance(value, list) else value
+
+
+def _drop(value: Any, path: str) -> bool:
+    """Remove the member that msgspec names as `.task.history[...].parts`; of a list with a wrong item all of it."""
+    names = path.partition("[")[0].strip(".").split(".")
+    for name in names[:-1]:
+        value = value.get(name) if isinstance(value, dict) else None
+    return isinstance(value, dict) and value.pop(names[-1], None) is not None

@@ -1,0 +1,82 @@
+"""One exchange while it lasts: the fields of `model.exchange.Exchange`, to be written to, and what closes it.
+
+A test compares the fields with the model's.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.wire import Headers
+
+MAX_STATES = 32
+
+
+class ExchangeState(msgspec.Struct):
+    """The model's fields in its order (so that a snapshot is one call), then the state of our own."""
+
+    id: int
+    connection: int
+    stream: int
+    binding: Binding
+    started: int
+    dialect: Dialect = Dialect.UNKNOWN
+    operation: str = ""
+    method: str = ""
+    target: str = ""
+    authority: str = ""
+    http_version: str = ""
+    streaming: bool = False
+    rpc_id: str = ""
+    request_headers: Headers = ()
+    response_headers: Headers = ()
+    trailers: Headers = ()
+    informational: tuple[int, ...] = ()
+    request_ended: int = 0
+    response_started: int = 0
+    first_event: int = 0
+    last_event: int = 0
+    closed: int = 0
+    status: int = 0
+    grpc_status: int = -1
+    error_code: int = 0
+    error: str = ""
+    how: str = ""
+    half_close: str = ""
+    task_id: str = ""
+    context_id: str = ""
+    states: tuple[str, ...] = ()
+    requests: int = 0
+    events: int = 0
+    bytes_to_agent: int = 0
+    bytes_to_client: int = 0
+    traceparent: str = ""
+    version_header: str = ""
+    extensions: str = ""
+    ours: bool = False
+    redacted: tuple[str, ...] = ()
+
+    seq: int = 0
+    """Frames so far: the next frame's position."""
+    state: int = 0
+    """The state seen last, 0 before one."""
+    response_ended: int = 0
+    """When the response was complete, ns; 0 before."""
+    agent: str = ""
+    """Whose tasks these are: the upstream, or the one whose card names this address too (Q-25)."""
+    tenant: str = ""
+    """From the path or the call; empty where there is none."""
+
+    def snapshot(self) -> Exchange:
+        """The exchange as it stands."""
+        return Exchange(*(getattr(self, name) for name in _FIELDS))
+
+    def close(self, at: int, how: str) -> None:
+        """End it, once: who came first stays."""
+        if not self.closed:
+            self.closed = at
+            self.how = "refused" if self.ours else how
+
+
+_FIELDS: tuple[str, ...] = Exchange.__struct_fields__

@@ -1,0 +1,146 @@
+"""Typed, partial JSON: the members that a summary needs, of every dialect at once, and nothing else.
+
+Everything may be absent or null. What has another type altogether is left to `json_summary`'s slow path.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises on a peer's octets: no JSON, another shape, no UTF-8, nested too deep."""
+
+_Number = int | str | None
+"""int64 in ProtoJSON: a decimal string, or a number (Q-31)."""
+
+
+class _Shape(msgspec.Struct, rename="camel", gc=False):
+    """Unknown members are skipped without being made."""
+
+
+class MessageShape(_Shape):
+    """A message, or the message of a status."""
+
+    message_id: str | None = None
+    context_id: str | None = None
+    task_id: str | None = None
+
+
+class StatusShape(_Shape):
+    """A status."""
+
+    state: str | None = None
+    message: MessageShape | None = None
+
+
+class ArtifactShape(_Shape):
+    """An artifact; 0.1 has its flags and its `index` in here."""
+
+    artifact_id: str | None = None
+    index: int | None = None
+    append: bool | None = None
+    last_chunk: bool | None = None
+
+
+class TaskShape(_Shape):
+    """A wrapped task."""
+
+    id: str | None = None
+    context_id: str | None = None
+    status: StatusShape | None = None
+    generation: _Number = None
+
+
+class UpdateShape(_Shape):
+    """A wrapped status or artifact update."""
+
+    task_id: str | None = None
+    context_id: str | None = None
+    status: StatusShape | None = None
+    artifact: ArtifactShape | None = None
+    append: bool | None = None
+    last_chunk: bool | None = None
+    final: bool | None = None
+    generation: _Number = None
+    message: MessageShape | None = None
+
+
+class ResultShape(_Shape):
+    """Anything an agent may say: a wrapper (1.0), an object with `kind` (0.2, 0.3), or one without (0.1, vendor)."""
+
+    task: TaskShape | None = None
+    message: MessageShape | None = None
+    status_update: UpdateShape | None = None
+    artifact_update: UpdateShape | None = None
+    message_update: UpdateShape | None = None
+    kind: str | None = None
+    id: str | None = None
+    task_id: str | None = None
+    context_id: str | None = None
+    session_id: str | None = None
+    message_id: str | None = None
+    status: StatusShape | None = None
+    final: bool | None = None
+    artifact: ArtifactShape | None = None
+    append: bool | None = None
+    last_chunk: bool | None = None
+    generation: _Number = None
+    artifacts: msgspec.Raw = msgspec.Raw()
+    history: msgspec.Raw = msgspec.Raw()
+    parts: msgspec.Raw = msgspec.Raw()
+
+
+class ErrorShape(_Shape):
+    """A JSON-RPC error."""
+
+    code: int = 0
+    message: str | None = None
+    data: msgspec.Raw = msgspec.Raw()
+
+
+class Envelope(_Shape):
+    """A JSON-RPC response with one of the results above."""
+
+    jsonrpc: str | None = None
+    id: msgspec.Raw = msgspec.Raw()
+    result: ResultShape | None = None
+    error: ErrorShape | None = None
+
+
+class PushShape(_Shape):
+    """A push configuration, nested in 0.x."""
+
+    url: str | None = None
+
+
+class ConfigurationShape(_Shape):
+    """The configuration of a send."""
+
+    if_generation_match: _Number = None
+    push_notification_config: PushShape | None = None
+    task_push_notification_config: PushShape | None = None
+
+
+class ParamsShape(_Shape):
+    """The parameters of any call, in any dialect."""
+
+    id: str | None = None
+    name: str | None = None
+    parent: str | None = None
+    task_id: str | None = None
+    context_id: str | None = None
+    session_id: str | None = None
+    tenant: str | None = None
+    message: MessageShape | None = None
+    request: MessageShape | None = None
+    configuration: ConfigurationShape | None = None
+    current_generation: _Number = None
+    url: str | None = None
+    push_notification_config: PushShape | None = None
+    push_notification: PushShape | None = None
+    config: PushShape | None = None
+
+
+decode_result = msgspec.json.Decoder(ResultShape).decode
+decode_envelope = msgspec.json.Decoder(Envelope).decode
+decode_params = msgspec.json.Decoder(ParamsShape).decode

@@ -1,0 +1,265 @@
+"""Summaries of JSON: results and events of every dialect, and the parameters of calls.
+
+The hot path is `summarise`, over a typed partial decode. `lenient_*` take what the typed decode refuses: other types in
+known members, snake_case names, arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.protocol.json_shapes import ArtifactShape, ParamsShape, ResultShape, StatusShape, TaskShape, UpdateShape
+from a2a_proxy.protocol.operations import Answer
+from a2a_proxy.protocol.proto_summary import bare_id
+from a2a_proxy.protocol.summary import (
+    NOTHING,
+    STATES,
+    Summary,
+    about,
+    generation_number,
+    state_number,
+)
+
+_TASK, _MESSAGE = EventKind.TASK, EventKind.MESSAGE
+_STATUS, _ARTIFACT = EventKind.STATUS, EventKind.ARTIFACT
+
+
+def summarise(result: ResultShape, streaming: bool) -> Summary:
+    """Say what one result or event is; NOTHING where its members tell none of A2A's objects.
+
+    `streaming` decides the one ambiguity: an object with `id` and `status` alone is a Task as an answer, and a
+    status update in a stream (0.1 and the vendor dialect, 1.4).
+    """
+    if result.status_update is not None:
+        return _update(_STATUS, result.status_update)
+    if result.artifact_update is not None:
+        return _update(_ARTIFACT, result.artifact_update)
+    if result.task is not None:
+        return _task(result.task)
+    if result.message_update is not None:
+        update = result.message_update
+        message_id = update.message.message_id if update.message else ""
+        generation = generation_number(update.generation)
+        return about(_MESSAGE, update.task_id or "", update.context_id or "", message_id or "", generation)
+    if result.kind is not None or result.status is not None or result.artifact is not None:
+        return _bare(result, streaming)
+    if result.message is not None:
+        message = result.message
+        return about(_MESSAGE, message.task_id or "", message.context_id or "", message.message_id or "")
+    return _message(result) if result.message_id or result.parts else NOTHING
+
+
+def _update(event: EventKind, update: UpdateShape) -> Summary:
+    state, message_id = _status(update.status) if update.status is not None else (0, "")
+    artifact = update.artifact
+    return (
+        event,
+        update.task_id or "",
+        update.context_id or "",
+        message_id,
+        _artifact_id(artifact) if artifact is not None else "",
+        state,
+        generation_number(update.generation) if update.generation is not None else 0,
+        update.append or False,
+        update.last_chunk or False,
+        update.final or False,
+    )
+
+
+def _status(status: StatusShape) -> tuple[int, str]:
+    said = status.message
+    return STATES.get(status.state or "") or state_number(status.state), (said.message_id or "") if said else ""
+
+
+def _task(task: TaskShape) -> Summary:
+    state, message_id = _status(task.status) if task.status is not None else (0, "")
+    generation = generation_number(task.generation)
+    return (_TASK, task.id or "", task.context_id or "", message_id, "", state, generation, False, False, False)
+
+
+def _artifact_id(artifact: ArtifactShape) -> str:
+    """0.1 numbers artifacts by `index`, 0 where it is left out (1.4)."""
+    return artifact.artifact_id or str(artifact.index or 0)
+
+
+_KINDS = {"task": _TASK, "message": _MESSAGE, "status-update": _STATUS, "artifact-update": _ARTIFACT}
+
+
+def kind_of(result: ResultShape, streaming: bool) -> EventKind:
+    """Which object an unwrapped result is: by `kind`, else by its members (1.4)."""
+    if result.kind is not None:
+        return _KINDS.get(result.kind, EventKind.UNKNOWN)
+    if result.artifact is not None:
+        return _ARTIFACT
+    if result.final is not None or (result.task_id and not result.id):
+        return _STATUS
+    return _STATUS if streaming and not (result.artifacts or result.history or result.session_id) else _TASK
+
+
+def _bare(result: ResultShape, streaming: bool) -> Summary:
+    event = kind_of(result, streaming)
+    if event is _MESSAGE:
+        return _message(result)
+    state, message_id = _status(result.status) if result.status is not None else (0, "")
+    artifact = result.artifact
+    return (
+        event,
+        result.task_id or result.id or "",
+        result.context_id or result.session_id or "",
+        message_id,
+        _artifact_id(artifact) if artifact is not None else "",
+        state,
+        generation_number(result.generation),
+        result.append or (artifact is not None and artifact.append) or False,
+        result.last_chunk or (artifact is not None and artifact.last_chunk) or False,
+        result.final or False,
+    )
+
+
+def _message(result: ResultShape) -> Summary:
+    return about(_MESSAGE, result.task_id or "", result.context_id or "", result.message_id or "")
+
+
+def summarise_params(params: ParamsShape) -> Summary:
+    """Say what a call is about."""
+    message = params.message or params.request
+    if message is not None:
+        configuration = params.configuration
+        generation = generation_number(configuration.if_generation_match) if configuration else 0
+        task_id = message.task_id or params.task_id or params.id or ""
+        context_id = message.context_id or params.session_id or ""
+        return about(_MESSAGE, task_id, context_id, message.message_id or "", generation)
+    pushes = params.url or params.push_notification_config or params.config
+    event = EventKind.PUSH_CONFIG if pushes else EventKind.NONE
+    task_id = params.task_id or bare_id(params.name or params.parent or "") or params.id or ""
+    return about(event, task_id, params.context_id or "", "", generation_number(params.current_generation))
+
+
+def webhook_of(params: ParamsShape) -> str:
+    """The push URL that a call sets; empty where it sets none."""
+    configuration = params.configuration
+    nested = (
+        params.push_notification_config,
+        params.push_notification,
+        params.config,
+        configuration and configuration.push_notification_config,
+        configuration and configuration.task_push_notification_config,
+    )
+    return params.url or next((push.url for push in nested if push and push.url), "")
+
+
+_ANSWERS = {
+    Answer.TASKS: EventKind.TASKS,
+    Answer.PUSH_CONFIG: EventKind.PUSH_CONFIG,
+    Answer.PUSH_CONFIGS: EventKind.PUSH_CONFIGS,
+    Answer.CARD: EventKind.CARD,
+}
+
+
+def summarise_answer(answer: Answer, body: object) -> Summary:
+    """Say what a unary answer is; `body` is the decoded JSON."""
+    event = _ANSWERS.get(answer)
+    if event is None:
+        return NOTHING if answer is Answer.EMPTY else lenient_result(body, streaming=False)
+    if event is EventKind.PUSH_CONFIG and isinstance(body, dict):
+        return about(event, lenient_params(body)[1])
+    return about(event)
+
+
+_KNOWN = (
+    "messageId contextId taskId sessionId artifactId statusUpdate artifactUpdate messageUpdate lastChunk "
+    "referenceTaskIds mimeType mediaType fileWithUri fileWithBytes configId historyLength acceptedOutputModes "
+    "returnImmediately ifGenerationMatch currentGeneration pushNotification pushNotificationConfig "
+    "pushNotificationConfigId taskPushNotificationConfig pageSize pageToken nextPageToken totalSize "
+    "includeArtifacts statusTimestampAfter"
+)
+
+_SNAKE = {
+    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name for name in _KNOWN.split()
+}
+"""The members of A2A objects as protobuf spells them -> lowerCamel."""
+
+_FREE = frozenset({"metadata", "data", "params", "progress"})
+"""Members whose content is the peer's own."""
+
+
+DEPTH = 32
+"""Levels of a value that are looked into; A2A's own objects need ten."""
+
+
+def camel(value: object, depth: int = DEPTH) -> Any:
+    """Rename A2A's members from snake_case, which a ProtoJSON parser takes too (1.2); names of the peer's own stay."""
+    if not depth:
+        return value
+    if isinstance(value, dict):
+        return {
+            _SNAKE.get(name, name): item if name in _FREE else camel(item, depth - 1) for name, item in value.items()
+        }
+    return [camel(item, depth - 1) for item in value] if isinstance(value, list) else value
+
+
+def lenient_result(value: object, streaming: bool) -> Summary:
+    """`summarise` for what has surprising types: what fits is read, the rest ignored."""
+    if not isinstance(value, dict):
+        return NOTHING
+    members: dict[str, Any] = camel(value)
+    summary = summarise(_fit(members, ResultShape), streaming)
+    return summary if summary[0] is not EventKind.NONE else _foreign(members)
+
+
+def _foreign(members: dict[str, Any]) -> Summary:
+    """A wrapper with a member that no dialect here knows: UNKNOWN, with what it tells of task and generation (Q-32)."""
+    member = next(iter(members.values())) if len(members) == 1 and "error" not in members else None
+    if not isinstance(member, dict):
+        return NOTHING
+    shape = _fit(member, UpdateShape)
+    generation = generation_number(shape.generation)
+    return about(EventKind.UNKNOWN, shape.task_id or "", shape.context_id or "", "", generation)
+
+
+def lenient_params(value: object) -> Summary:
+    """`summarise_params` for what has surprising types."""
+    return summarise_params(_fit(camel(value), ParamsShape)) if isinstance(value, dict) else NOTHING
+
+
+def fit_params(value: object) -> ParamsShape:
+    """Read parameters from decoded JSON, whatever the types."""
+    return _fit(camel(value), ParamsShape) if isinstance(value, dict) else ParamsShape()
+
+
+def fit_result(value: dict[str, Any]) -> ResultShape:
+    """Read a result from decoded JSON, whatever the types."""
+    return _fit(value, ResultShape)
+
+
+_Shape = TypeVar("_Shape", bound=msgspec.Struct)
+
+
+def _fit(value: dict[str, Any], shape: type[_Shape]) -> _Shape:
+    """Make a shape of the members that have the right type."""
+    made = shape()
+    for field in msgspec.structs.fields(shape):
+        item = value.get(field.encode_name)
+        if item is None:
+            continue
+        try:
+            setattr(made, field.name, _convert(item, field.type))
+        except msgspec.ValidationError:
+            continue
+    return made
+
+
+def _convert(item: object, kind: Any) -> object:
+    if kind is msgspec.Raw:
+        return msgspec.Raw(b"1") if item else msgspec.Raw()
+    if isinstance(item, dict):
+        nested = next(
+            (option for option in getattr(kind, "__args__", ()) if hasattr(option, "__struct_fields__")), None
+        )
+        return _fit(item, nested) if nested else msgspec.convert(item, kind)
+    if isinstance(item, int) and not isinstance(item, bool) and kind == (str | None):
+        return str(item)
+    return msgspec.convert(item, kind)

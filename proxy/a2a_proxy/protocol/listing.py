@@ -1,0 +1,59 @@
+"""The tasks in the answer to ListTasks, each as a frame of its own would tell it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from google.protobuf.message import DecodeError
+
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.protocol.json_shapes import UNREADABLE, ResultShape
+from a2a_proxy.protocol.json_summary import summarise
+from a2a_proxy.protocol.proto_summary import reader_for
+from a2a_proxy.protocol.schema import JSON, decoder, is_protobuf
+from a2a_proxy.protocol.summary import Summary
+
+
+class _Listing(msgspec.Struct, gc=False):
+    """REST has the list at the top, JSON-RPC inside the result."""
+
+    tasks: list[ResultShape] | None = None
+    result: _Listing | None = None
+
+
+_decode = msgspec.json.Decoder(_Listing).decode
+
+
+def listed(frame: Frame) -> list[Frame]:
+    """One frame per task of a listing, without payload; empty where it cannot be read."""
+    try:
+        summaries = _summaries(frame)
+    except (*UNREADABLE, DecodeError, KeyError):
+        return []
+    return [_frame(frame, summary) for summary in summaries if summary[1]]
+
+
+def _summaries(frame: Frame) -> list[Summary]:
+    if frame.schema == JSON:
+        listing = _decode(frame.payload)
+        return [summarise(task, streaming=False) for task in (listing.result or listing).tasks or ()]
+    if not is_protobuf(frame.schema):
+        return []
+    tasks: Any = decoder(frame.schema).parse(frame.payload).tasks
+    return [reader_for(type(task))(task) for task in tasks]
+
+
+def _frame(frame: Frame, summary: Summary) -> Frame:
+    _, task_id, context_id, message_id, _, state, generation, *_ = summary
+    return msgspec.structs.replace(
+        frame,
+        payload=b"",
+        schema="",
+        event=EventKind.TASK,
+        task_id=task_id,
+        context_id=context_id,
+        message_id=message_id,
+        state=state,
+        generation=generation,
+    )

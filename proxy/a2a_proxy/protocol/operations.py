@@ -1,0 +1,175 @@
+"""The operation table: operation x dialect x binding (protocol sheet 3.1), and nothing that reads payloads.
+
+An operation is known by its 1.0 name everywhere. REST paths are in `rest_path`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from a2a_proxy.model.exchange import Dialect
+
+
+class Answer(Enum):
+    """What a successful call gives back."""
+
+    SEND = "send"
+    """A Task or a Message: wrapped in 1.0, bare before."""
+    STREAM = "stream"
+    """Events."""
+    TASK = "task"
+    TASKS = "tasks"
+    PUSH_CONFIG = "push"
+    PUSH_CONFIGS = "pushes"
+    CARD = "card"
+    EMPTY = "empty"
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One row of the table."""
+
+    name: str
+    """The 1.0 name; also the JSON-RPC 1.0 and gRPC 1.0 method."""
+    answer: Answer
+    rpc_v0: tuple[tuple[str, Dialect], ...] = ()
+    """JSON-RPC methods before 1.0, each with the only dialect that has it; UNKNOWN where several have."""
+    grpc_v0: tuple[tuple[str, Dialect], ...] = ()
+    """gRPC methods of the package `a2a.v1`, each with the dialect it proves; UNKNOWN where 0.3 and rc share it."""
+    request: str = ""
+    """Protobuf request message in 1.0, without package; the older lines' where they differ is in `OLD_MESSAGES`."""
+    response: str = ""
+
+    @property
+    def streams(self) -> bool:
+        """The answer is a stream of events."""
+        return self.answer is Answer.STREAM
+
+
+_0_1, _0_2, _0_3, _RC, _ANY = Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.RC, Dialect.UNKNOWN
+_PUSH = "TaskPushNotificationConfig"
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "SendMessage",
+        Answer.SEND,
+        (("tasks/send", _0_1), ("message/send", _ANY)),
+        (("SendMessage", _ANY),),
+        "SendMessageRequest",
+        "SendMessageResponse",
+    ),
+    Operation(
+        "SendStreamingMessage",
+        Answer.STREAM,
+        (("tasks/sendSubscribe", _0_1), ("message/stream", _ANY)),
+        (("SendStreamingMessage", _ANY),),
+        "SendMessageRequest",
+        "StreamResponse",
+    ),
+    Operation("GetTask", Answer.TASK, (("tasks/get", _ANY),), (("GetTask", _ANY),), "GetTaskRequest", "Task"),
+    Operation(
+        "ListTasks",
+        Answer.TASKS,
+        (("tasks/list", _0_3),),
+        (("ListTasks", _RC),),
+        "ListTasksRequest",
+        "ListTasksResponse",
+    ),
+    Operation(
+        "CancelTask", Answer.TASK, (("tasks/cancel", _ANY),), (("CancelTask", _ANY),), "CancelTaskRequest", "Task"
+    ),
+    Operation(
+        "SubscribeToTask",
+        Answer.STREAM,
+        (("tasks/resubscribe", _ANY),),
+        (("TaskSubscription", _0_3), ("SubscribeToTask", _RC)),
+        "SubscribeToTaskRequest",
+        "StreamResponse",
+    ),
+    Operation(
+        "CreateTaskPushNotificationConfig",
+        Answer.PUSH_CONFIG,
+        (("tasks/pushNotification/set", _0_1), ("tasks/pushNotificationConfig/set", _ANY)),
+        (("CreateTaskPushNotificationConfig", _ANY), ("CreateTaskPushNotification", _0_2)),
+        _PUSH,
+        _PUSH,
+    ),
+    Operation(
+        "GetTaskPushNotificationConfig",
+        Answer.PUSH_CONFIG,
+        (("tasks/pushNotification/get", _0_1), ("tasks/pushNotificationConfig/get", _ANY)),
+        (("GetTaskPushNotificationConfig", _ANY), ("GetTaskPushNotification", _0_2)),
+        "GetTaskPushNotificationConfigRequest",
+        _PUSH,
+    ),
+    Operation(
+        "ListTaskPushNotificationConfigs",
+        Answer.PUSH_CONFIGS,
+        (("tasks/pushNotificationConfig/list", _ANY),),
+        (("ListTaskPushNotificationConfig", _ANY), ("ListTaskPushNotification", _0_2)),
+        "ListTaskPushNotificationConfigsRequest",
+        "ListTaskPushNotificationConfigsResponse",
+    ),
+    Operation(
+        "DeleteTaskPushNotificationConfig",
+        Answer.EMPTY,
+        (("tasks/pushNotificationConfig/delete", _ANY),),
+        (("DeleteTaskPushNotificationConfig", _ANY),),
+        "DeleteTaskPushNotificationConfigRequest",
+        "google.protobuf.Empty",
+    ),
+    Operation(
+        "GetExtendedAgentCard",
+        Answer.CARD,
+        (("agent/getAuthenticatedExtendedCard", _0_3),),
+        (("GetAgentCard", _0_3), ("GetExtendedAgentCard", _RC)),
+        "GetExtendedAgentCardRequest",
+        "AgentCard",
+    ),
+    Operation("SendLiveMessage", Answer.STREAM, request="SendMessageRequest", response="StreamResponse"),
+    Operation("ReconnectToTask", Answer.STREAM, request="SendMessageRequest", response="StreamResponse"),
+)
+
+CARD = Operation("GetAgentCard", Answer.CARD)
+"""The well-known card by plain GET; no row of its own in the RPC bindings."""
+
+BY_NAME: dict[str, Operation] = {operation.name: operation for operation in (*OPERATIONS, CARD)}
+
+_V1_METHODS = {operation.name: (operation, Dialect.V1_0) for operation in OPERATIONS}
+
+JSONRPC_METHODS: dict[str, tuple[Operation, Dialect]] = _V1_METHODS | {
+    method: (operation, dialect) for operation in OPERATIONS for method, dialect in operation.rpc_v0
+}
+"""JSON-RPC method -> operation and the dialect it proves (UNKNOWN: one of the 0.x lines)."""
+
+GRPC_METHODS: dict[str, tuple[Operation, Dialect]] = {
+    f"/lf.a2a.v1.A2AService/{name}": row for name, row in _V1_METHODS.items()
+} | {
+    f"/a2a.v1.A2AService/{method}": (operation, dialect)
+    for operation in OPERATIONS
+    for method, dialect in operation.grpc_v0
+}
+"""gRPC path -> operation and the dialect it proves (UNKNOWN: 0.3 or rc, the octets decide, 1.2)."""
+
+OLD_MESSAGES: dict[tuple[str, Dialect], tuple[str, str]] = {
+    ("SubscribeToTask", _0_3): ("TaskSubscriptionRequest", "StreamResponse"),
+    ("CreateTaskPushNotificationConfig", _0_3): ("CreateTaskPushNotificationConfigRequest", _PUSH),
+    ("CreateTaskPushNotificationConfig", _RC): ("CreateTaskPushNotificationConfigRequest", _PUSH),
+    ("ListTaskPushNotificationConfigs", _0_3): (
+        "ListTaskPushNotificationConfigRequest",
+        "ListTaskPushNotificationConfigResponse",
+    ),
+    ("ListTaskPushNotificationConfigs", _RC): (
+        "ListTaskPushNotificationConfigRequest",
+        "ListTaskPushNotificationConfigResponse",
+    ),
+    ("GetExtendedAgentCard", _0_3): ("GetAgentCardRequest", "AgentCard"),
+}
+"""(operation, dialect) -> request and response message where the package `a2a.v1` names them otherwise."""
+
+
+def messages(operation: Operation, dialect: Dialect) -> tuple[str, str]:
+    """Names of the protobuf request and response message, without package (`google.protobuf.Empty` has its own)."""
+    line = _0_3 if dialect in (_0_1, _0_2) else dialect
+    return OLD_MESSAGES.get((operation.name, line), (operation.request, operation.response))

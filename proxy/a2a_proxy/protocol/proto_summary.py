@@ -1,0 +1,190 @@
+"""Summaries of protobuf messages: which function reads which message, for every line.
+
+Messages are `Any` here: their classes are made at run time from the descriptors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.protocol.summary import NOTHING, UNKNOWN, Summary, about
+
+Reader = Callable[[Any], Summary]
+
+_TASK, _MESSAGE = EventKind.TASK, EventKind.MESSAGE
+_STATUS, _ARTIFACT = EventKind.STATUS, EventKind.ARTIFACT
+
+
+def bare_id(name: str) -> str:
+    """The task id in a 0.3 resource name: `tasks/{id}` or `tasks/{id}/pushNotificationConfigs/{cid}`; else as given."""
+    return name[6:].partition("/pushNotificationConfigs")[0] if name.startswith("tasks/") else name
+
+
+def reader_for(cls: Any) -> Reader:
+    """Choose how to read messages of `cls`."""
+    name: str = cls.DESCRIPTOR.name
+    if name in ("StreamResponse", "SendMessageResponse"):
+        return _responses(cls.DESCRIPTOR)
+    if name == "LiveResponse":
+        return _live_response(cls.DESCRIPTOR)
+    if name == "LiveRequest":
+        return _live_request
+    if name == "Task":
+        return _task_reader(cls.DESCRIPTOR)
+    return _READERS.get(name, _nothing)
+
+
+def _status_message(status_type: Any) -> str:
+    """0.3 calls the status message `update` (2.8)."""
+    return "message" if "message" in status_type.fields_by_name else "update"
+
+
+def _task_reader(task_type: Any) -> Reader:
+    counts = "generation" in task_type.fields_by_name
+    said = _status_message(task_type.fields_by_name["status"].message_type)
+
+    def read(task: Any) -> Summary:
+        status = task.status
+        message_id = getattr(status, said).message_id if status.HasField(said) else ""
+        generation = task.generation if counts else 0
+        return (_TASK, task.id, task.context_id, message_id, "", status.state, generation, False, False, False)
+
+    return read
+
+
+def _responses(response_type: Any) -> Reader:
+    """StreamResponse and SendMessageResponse: the oneof says what it is."""
+    fields = response_type.fields_by_name
+    read_task = _task_reader(fields["task"].message_type)
+    v0_3 = "msg" in fields
+    update = fields["status_update"].message_type.fields_by_name if "status_update" in fields else {}
+    counts, finals = "generation" in update, "final" in update
+    said = _status_message(update["status"].message_type) if update else ""
+
+    def read(response: Any) -> Summary:
+        which = response.WhichOneof("payload")
+        if which == "status_update":
+            event = response.status_update
+            status = event.status
+            message_id = getattr(status, said).message_id if status.HasField(said) else ""
+            return (
+                _STATUS,
+                event.task_id,
+                event.context_id,
+                message_id,
+                "",
+                status.state,
+                event.generation if counts else 0,
+                False,
+                False,
+                event.final if finals else False,
+            )
+        if which == "artifact_update":
+            event = response.artifact_update
+            return (
+                _ARTIFACT,
+                event.task_id,
+                event.context_id,
+                "",
+                event.artifact.artifact_id,
+                0,
+                event.generation if counts else 0,
+                event.append,
+                event.last_chunk,
+                False,
+            )
+        if which == "task":
+            return read_task(response.task)
+        if which is None:
+            return UNKNOWN
+        if which == "message_update":
+            return _message_update(response.message_update)
+        return _message(response.msg if v0_3 else response.message)
+
+    return read
+
+
+def _message(message: Any) -> Summary:
+    return (_MESSAGE, message.task_id, message.context_id, message.message_id, "", 0, 0, False, False, False)
+
+
+def _message_update(event: Any) -> Summary:
+    return about(_MESSAGE, event.task_id, event.context_id, event.message.message_id, event.generation)
+
+
+def _live_response(live_type: Any) -> Reader:
+    read_event = _responses(live_type.fields_by_name["event"].message_type)
+
+    def read(response: Any) -> Summary:
+        return read_event(response.event) if response.HasField("event") else NOTHING
+
+    return read
+
+
+def _live_request(request: Any) -> Summary:
+    return _send(request.message) if request.HasField("message") else NOTHING
+
+
+def _send(request: Any) -> Summary:
+    message = request.request if "request" in request.DESCRIPTOR.fields_by_name else request.message
+    generation = getattr(request.configuration, "if_generation_match", 0)
+    return about(_MESSAGE, message.task_id, message.context_id, message.message_id, generation)
+
+
+def _live_2153(request: Any) -> Summary:
+    if request.WhichOneof("payload") == "artifact_update":
+        event = request.artifact_update
+        flags = (event.append, event.last_chunk, False)
+        return (_ARTIFACT, event.task_id, event.context_id, "", event.artifact.artifact_id, 0, event.generation, *flags)
+    return _message(request.message)
+
+
+def _by_id(request: Any) -> Summary:
+    """Requests that name a task: `id` in 1.0, `name` in 0.3."""
+    fields = request.DESCRIPTOR.fields_by_name
+    task_id = request.id if "id" in fields else bare_id(request.name)
+    return about(task_id=task_id, generation=getattr(request, "current_generation", 0))
+
+
+def _by_task_id(message: Any) -> Summary:
+    """Push requests and answers: `task_id` in 1.0, `name` or `parent` in 0.3."""
+    for field in ("task_id", "parent", "name"):
+        if field in message.DESCRIPTOR.fields_by_name:
+            return about(task_id=bare_id(getattr(message, field)))
+    return NOTHING
+
+
+def _push_config(message: Any) -> Summary:
+    return (EventKind.PUSH_CONFIG, _by_task_id(message)[1], *NOTHING[2:])
+
+
+def _tasks(response: Any) -> Summary:
+    contexts = {task.context_id for task in response.tasks[:100]}
+    return about(EventKind.TASKS, context_id=contexts.pop() if len(contexts) == 1 else "")
+
+
+def _nothing(_message: Any) -> Summary:
+    return NOTHING
+
+
+_READERS: dict[str, Reader] = {
+    "SendMessageRequest": _send,
+    "StreamRequest": _live_2153,
+    "GetTaskRequest": _by_id,
+    "CancelTaskRequest": _by_id,
+    "SubscribeToTaskRequest": _by_id,
+    "TaskSubscriptionRequest": _by_id,
+    "ListTasksRequest": lambda request: about(context_id=request.context_id),
+    "ListTasksResponse": _tasks,
+    "TaskPushNotificationConfig": _push_config,
+    "CreateTaskPushNotificationConfigRequest": _push_config,
+    "GetTaskPushNotificationConfigRequest": _by_task_id,
+    "DeleteTaskPushNotificationConfigRequest": _by_task_id,
+    "ListTaskPushNotificationConfigRequest": _by_task_id,
+    "ListTaskPushNotificationConfigsRequest": _by_task_id,
+    "ListTaskPushNotificationConfigResponse": lambda _: about(EventKind.PUSH_CONFIGS),
+    "ListTaskPushNotificationConfigsResponse": lambda _: about(EventKind.PUSH_CONFIGS),
+    "AgentCard": lambda _: about(EventKind.CARD),
+}

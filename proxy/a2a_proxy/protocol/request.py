@@ -1,0 +1,72 @@
+"""Requests of any dialect in the 1.0 JSON form (protocol sheet 3.1, 3.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proxy.protocol.canonical import Canonical, Json
+from a2a_proxy.protocol.proto_summary import bare_id
+
+_PUSH_NAMES = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
+_BY_CONFIG = frozenset({"GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"})
+
+
+def request(form: Canonical, value: Json, operation: str) -> Json:
+    """The parameters of a call; what is not known stays as it is."""
+    message = value.get("message", value.get("request"))
+    if isinstance(message, dict):
+        return _send(form, value, message)
+    if operation == "CreateTaskPushNotificationConfig":
+        return form.push_config(value)
+    if operation == "ListTaskPushNotificationConfigs":
+        return _push_reference(value, keeps_id=False)
+    return _push_reference(value, keeps_id=True) if operation in _BY_CONFIG else _by_id(value)
+
+
+def _send(form: Canonical, value: Json, said: Json) -> Json:
+    moved = ("message", "request", "configuration", "historyLength", "pushNotification")
+    made = {name: item for name, item in value.items() if name not in moved}
+    message = form.message(said)
+    # 0.1: the client picks the task's id and puts it beside the message.
+    for outer, inner in (("id", "taskId"), ("sessionId", "contextId")):
+        if isinstance(made.get(outer), str):
+            message.setdefault(inner, made.pop(outer))
+    given = value.get("configuration")
+    configuration: Json = dict(given) if isinstance(given, dict) else {}
+    configuration |= {name: value[name] for name in ("historyLength", "pushNotification") if name in value}
+    made["message"] = message
+    if configuration:
+        made["configuration"] = _configuration(form, configuration)
+    return made
+
+
+def _configuration(form: Canonical, value: Json) -> Json:
+    made: Json = {name: item for name, item in value.items() if name not in (*_PUSH_NAMES, "blocking")}
+    if isinstance(value.get("blocking"), bool):
+        made["returnImmediately"] = not value["blocking"]
+    push = next((value[name] for name in _PUSH_NAMES if isinstance(value.get(name), dict)), None)
+    if push is not None:
+        made["taskPushNotificationConfig"] = form.push_config(push)
+    return made
+
+
+def _by_id(value: Json) -> Json:
+    """0.3 names a task `tasks/{id}`."""
+    name = value.get("name")
+    if not isinstance(name, str) or "id" in value:
+        return value
+    return {"id": bare_id(name), **{key: item for key, item in value.items() if key != "name"}}
+
+
+def _push_reference(value: Json, keeps_id: bool) -> Json:
+    """Which task, and which of its configurations: 0.x calls the task `id`, or has a resource name."""
+    made: dict[str, Any] = dict(value)
+    name = made.pop("name", None) or made.pop("parent", None)
+    if isinstance(name, str):
+        made["taskId"] = bare_id(name)
+        if keeps_id and "/pushNotificationConfigs/" in name:
+            made["id"] = name.rpartition("/")[2]
+    if "taskId" not in made and "id" in made:
+        made["taskId"] = made.pop("id")
+    config = made.pop("pushNotificationConfigId", None)
+    return {**made, "id": config} if keeps_id and config is not None else made

@@ -1,0 +1,116 @@
+"""REST paths to operations and back to ids: the suffix matcher of protocol sheet 3.2.
+
+An interface URL may end in anything, also in `/v1`, and a tenant may stand before the suffix, so only the end of the
+path is matched; what stands before it is given back as `prefix`.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from a2a_proxy.protocol.operations import BY_NAME, Operation
+
+
+class RestMatch(msgspec.Struct, frozen=True):
+    """What a REST request line says."""
+
+    operation: Operation
+    prefix: str = ""
+    """What stands before the suffix, without the closing slash; `/v1` marks the 0.3 form."""
+    task_id: str = ""
+    config_id: str = ""
+    query: tuple[tuple[str, str], ...] = ()
+
+    def parameter(self, name: str) -> str:
+        """The first query parameter of this name, names compared without case; empty where there is none."""
+        wanted = name.lower()
+        return next((value for key, value in self.query if key.lower() == wanted), "")
+
+
+_WHOLE: dict[tuple[str, str], str] = {
+    ("POST", "message:send"): "SendMessage",
+    ("POST", "message:stream"): "SendStreamingMessage",
+    ("POST", "message:live"): "SendLiveMessage",
+    ("POST", "live"): "SendLiveMessage",
+    ("GET", "tasks"): "ListTasks",
+    ("GET", "extendedAgentCard"): "GetExtendedAgentCard",
+    ("GET", "authenticatedExtendedCard"): "GetExtendedAgentCard",
+}
+"""(method, last segment) -> operation."""
+
+_VERBS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "cancel": ("CancelTask", ("POST",)),
+    "subscribe": ("SubscribeToTask", ("GET", "POST")),
+    "reconnect": ("ReconnectToTask", ("POST",)),
+}
+"""Verb after the last colon of `tasks/{id}:verb` -> operation and methods."""
+
+_CONFIG_METHODS = {"GET": "GetTaskPushNotificationConfig", "DELETE": "DeleteTaskPushNotificationConfig"}
+_CONFIGS_METHODS = {"GET": "ListTaskPushNotificationConfigs", "POST": "CreateTaskPushNotificationConfig"}
+
+
+def match(method: str, target: bytes) -> RestMatch | None:
+    """Find the operation of a request line; None where it is none of A2A's.
+
+    `target` is the request target as sent (origin or absolute form).
+    """
+    path, _, query = target.partition(b"?")
+    segments = path.decode("latin-1").split("/")
+    found = _configs(method, segments) or _task(method, segments) or _whole(method, segments)
+    if found is None:
+        return None
+    name, keep, task_id, config_id = found
+    return RestMatch(BY_NAME[name], "/".join(segments[:keep]), task_id, config_id, parse_query(query))
+
+
+def parse_query(query: bytes) -> tuple[tuple[str, str], ...]:
+    """Split a query string; percent-escapes and `+` are undone, octets that are no UTF-8 are replaced."""
+    pairs = (pair.partition(b"=") for pair in query.partition(b"#")[0].split(b"&") if pair)
+    return tuple((unescape(key.replace(b"+", b" ")), unescape(value.replace(b"+", b" "))) for key, _, value in pairs)
+
+
+def unescape(octets: bytes | str) -> str:
+    """Undo percent-escapes (a path segment, a query value)."""
+    return unquote_to_bytes(octets).decode("utf-8", "replace")
+
+
+_Found = tuple[str, int, str, str]
+"""Operation, count of prefix segments, task id, push config id."""
+
+
+def _configs(method: str, segments: list[str]) -> _Found | None:
+    if len(segments) >= 4 and segments[-2] == "pushNotificationConfigs" and segments[-4] == "tasks":
+        name = _CONFIG_METHODS.get(method)
+        # An id may be empty: `.../pushNotificationConfigs/` is the list with a stray slash.
+        if name and segments[-1]:
+            return name, len(segments) - 4, unescape(segments[-3]), unescape(segments[-1])
+    if len(segments) >= 3 and segments[-1] == "pushNotificationConfigs" and segments[-3] == "tasks":
+        name = _CONFIGS_METHODS.get(method)
+        if name:
+            return name, len(segments) - 3, unescape(segments[-2]), ""
+    return None
+
+
+def _task(method: str, segments: list[str]) -> _Found | None:
+    if len(segments) < 2 or segments[-2] != "tasks" or not segments[-1]:
+        return None
+    last = segments[-1]
+    identifier, colon, verb = last.rpartition(":")
+    if colon and verb in _VERBS and method in _VERBS[verb][1]:
+        return _VERBS[verb][0], len(segments) - 2, unescape(identifier), ""
+    # A colon that is percent-encoded, or before another word, belongs to the id.
+    return ("GetTask", len(segments) - 2, unescape(last), "") if method == "GET" else None
+
+
+def _whole(method: str, segments: list[str]) -> _Found | None:
+    last = segments[-1]
+    keep = len(segments) - 1
+    name = _WHOLE.get((method, unescape(last) if "%" in last else last))
+    if name is not None:
+        if last == "authenticatedExtendedCard" and segments[-2:-1] != ["agent"]:
+            return None
+        return name, keep, "", ""
+    # 0.3 only: /v1/card.
+    return ("GetExtendedAgentCard", keep, "", "") if (method, segments[-2:]) == ("GET", ["v1", "card"]) else None

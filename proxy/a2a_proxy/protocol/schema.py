@@ -1,0 +1,67 @@
+"""Which protobuf class reads a frame's payload.
+
+A frame's `schema` is the full name of the message. Some lines share a package with another one (the release candidate
+with 0.3, the live proposals with 1.0); their frames name the line too: `a2a.v1.Task@rc`. So a frame can be read alone.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from a2a_proto import message_class
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.protocol.proto_summary import Reader, reader_for
+
+JSON, TEXT, BYTES, TRAILERS = "json", "text", "bytes", "trailers"
+
+_PACKAGES = {
+    "0.3": "a2a.v1.",
+    "1.0": "lf.a2a.v1.",
+    "rc": "a2a.v1.",
+    "live-1975": "lf.a2a.v1.",
+    "live-2153": "lf.a2a.v1.",
+}
+_SHARED = frozenset({"rc", "live-1975", "live-2153"})
+
+
+def schema_of(line: str, name: str) -> str:
+    """The `schema` of message `name` (without package) of one line."""
+    full = name if "." in name else _PACKAGES[line] + name
+    return f"{full}@{line}" if line in _SHARED and "." not in name else full
+
+
+def is_protobuf(schema: str) -> bool:
+    """The payload is a protobuf message."""
+    return "." in schema
+
+
+def line_and_name(schema: str) -> tuple[str, str]:
+    """Line and full message name of a protobuf `schema`, as `a2a_proto` takes them."""
+    full, _, line = schema.partition("@")
+    return line or ("0.3" if full.startswith("a2a.v1.") else "1.0"), full
+
+
+def line_of(dialect: Dialect) -> str:
+    """The descriptors that read a dialect."""
+    if dialect is Dialect.RC:
+        return "rc"
+    return "0.3" if dialect in (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3) else "1.0"
+
+
+class Decoder:
+    """How to read one message type: `parse(octets)` raises DecodeError, `summarise(message)` does not."""
+
+    __slots__ = ("parse", "schema", "summarise")
+
+    def __init__(self, schema: str) -> None:
+        self.schema = schema
+        cls: Any = message_class(*line_and_name(schema))
+        self.parse: Any = cls.FromString
+        self.summarise: Reader = reader_for(cls)
+
+
+@cache
+def decoder(schema: str) -> Decoder:
+    """The decoder of one schema; raises KeyError where the line has no such message."""
+    return Decoder(schema)

@@ -1,0 +1,56 @@
+"""What a frame tells at a glance: the ids, state and flags that the index of a recording needs.
+
+A summary is a plain tuple in the order of `Frame`'s fields from `event` to `final`: the hot path makes one object only.
+"""
+
+from __future__ import annotations
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.frame import EventKind
+
+Summary = tuple[EventKind, str, str, str, str, int, int, bool, bool, bool]
+"""event, task_id, context_id, message_id, artifact_id, state, generation, append, last_chunk, final."""
+
+NOTHING: Summary = (EventKind.NONE, "", "", "", "", 0, 0, False, False, False)
+UNKNOWN: Summary = (EventKind.UNKNOWN, "", "", "", "", 0, 0, False, False, False)
+
+
+def about(
+    event: EventKind = EventKind.NONE,
+    task_id: str = "",
+    context_id: str = "",
+    message_id: str = "",
+    generation: int = 0,
+) -> Summary:
+    """A summary with the members that requests have."""
+    return (event, task_id, context_id, message_id, "", 0, generation, False, False, False)
+
+
+STATES: dict[str, int] = {f"TASK_STATE_{state.name}": int(state) for state in TaskState}
+STATES |= {state.label: int(state) for state in TaskState}
+STATES |= {"TASK_STATE_CANCELLED": 5, "cancelled": 5, "unknown": 0}
+"""Every spelling of a state (1.2, 6.1) -> its number."""
+
+LABELS: tuple[str, ...] = tuple(state.label for state in TaskState)
+"""State number -> how people say it."""
+
+
+def state_number(value: object) -> int:
+    """Read a state in any spelling, also as a number or in other case; 0 where it is none."""
+    if isinstance(value, str) and value.isdecimal():
+        value = int(value)
+    if isinstance(value, str):
+        return STATES.get(value) or STATES.get(value.upper()) or STATES.get(value.lower().replace("_", "-"), 0)
+    return value if isinstance(value, int) and 0 < value < len(LABELS) else 0
+
+
+def generation_number(value: object) -> int:
+    """Read an int64 in ProtoJSON form (decimal string or number, Q-31); 0 where it is none."""
+    if isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 20:
+        value = int(value)
+    return int64(value)
+
+
+def int64(value: object) -> int:
+    """An integer that fits 64 bits, as every store has them; 0 for anything else."""
+    return value if isinstance(value, int) and -(2**63) <= value < 2**63 else 0

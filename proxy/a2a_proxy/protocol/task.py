@@ -1,0 +1,320 @@
+"""Tasks joined over connections, bindings, streams and pushes: who is in which state, with which artifacts.
+
+One event goes to every stream of a task (protocol sheet 6.3), so what another stream has shown already is not counted
+again. Judges nothing: rules do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.protocol.chunks import Chunk, chunks
+from a2a_proxy.protocol.listing import listed
+
+MAX_TASKS = 100_000
+MAX_SAVED = 1000
+"""Tasks that `save` gives: those touched last."""
+MAX_STATES = 64
+MAX_MISSED = 64
+MAX_EXCHANGES = 256
+MAX_SHOWN = 10_000
+"""Chunks of one artifact that are remembered to know them again on another stream."""
+
+_SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"})
+_TOLD = frozenset({FrameKind.EVENT, FrameKind.RESPONSE})
+
+Key = tuple[str, str]
+"""Agent, task id."""
+
+
+class ExchangeView(Protocol):
+    """What the tracker looks at of an exchange."""
+
+    id: int
+    binding: Binding
+    started: int
+    operation: str
+    task_id: str
+    context_id: str
+    agent: str
+    tenant: str
+    requests: int
+
+
+class _Artifact(msgspec.Struct):
+    name: str = ""
+    chunks: int = 0
+    parts: int = 0
+    size: int = 0
+    complete: bool = False
+    first: int = 0
+    last: int = 0
+    shown: dict[int, dict[int, int]] = {}
+    """Content hash -> exchange -> how often it has shown it."""
+
+
+class _Track(msgspec.Struct):
+    """A task while it is followed."""
+
+    agent: str
+    task_id: str
+    context_id: str = ""
+    tenant: str = ""
+    states: list[tuple[int, int]] = []
+    position: dict[int, int] = {}
+    """Exchange -> index in `states` up to which it has shown the task."""
+    first: int = 0
+    last: int = 0
+    generation: int = 0
+    missed: list[int] = []
+    artifacts: dict[str, _Artifact] = {}
+    messages: int = 0
+    message_ids: dict[str, None] = {}
+    exchanges: list[int] = []
+
+    def snapshot(self) -> Task:
+        """The task as it stands."""
+        artifacts = tuple(
+            ArtifactState(name, each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
+            for name, each in self.artifacts.items()
+        )
+        return Task(
+            self.agent,
+            self.task_id,
+            self.context_id,
+            self.tenant,
+            self.states[-1][1] if self.states else 0,
+            tuple(self.states),
+            self.first,
+            self.last,
+            self.generation,
+            tuple(self.missed),
+            artifacts,
+            self.messages,
+            tuple(self.exchanges),
+        )
+
+
+class TaskTracker:
+    """All tasks of a session, up to `limit`; the one idle for longest makes room."""
+
+    def __init__(self, limit: int = MAX_TASKS) -> None:
+        self._limit = limit
+        self._tracks: dict[Key, _Track] = {}
+        self._owners: dict[str, str] = {}
+        """Task id -> the agent seen with it last, for webhooks."""
+        self._dirty: dict[Key, _Track] = {}
+
+    def apply(self, frame: Frame, exchange: ExchangeView) -> None:
+        """Learn from one frame. Called for every frame: most return at once."""
+        kind = frame.kind
+        if kind is FrameKind.REQUEST:
+            self._asked(frame, exchange)
+        elif kind in _TOLD and frame.task_id and frame.event is not EventKind.NONE:
+            self._told(frame, exchange)
+        elif frame.event is EventKind.TASKS:
+            for each in listed(frame):
+                self._told(each, exchange)
+
+    def changed(self) -> list[Task]:
+        """Snapshots of the tasks that changed since the last call."""
+        tasks = [track.snapshot() for track in self._dirty.values()]
+        self._dirty.clear()
+        return tasks
+
+    def touch(self) -> None:
+        """All tasks count as changed."""
+        self._dirty = dict(self._tracks)
+
+    def load(self, tasks: Iterable[Task]) -> None:
+        """Take up tasks of an earlier run, the one idle for longest first; those followed from their start stay."""
+        known, self._tracks = self._tracks, {}
+        for task in tasks:
+            followed = known.get((task.agent, task.task_id))
+            if followed is not None and followed.first <= task.first:
+                continue
+            known.pop((task.agent, task.task_id), None)
+            track = _Track(task.agent, task.task_id, task.context_id, task.tenant, list(task.states))
+            track.first, track.last = task.first, task.last
+            track.generation, track.missed = task.generation, list(task.missed)
+            track.messages, track.exchanges = task.messages, list(task.exchanges)
+            for each in task.artifacts:
+                numbers = (each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
+                track.artifacts[each.artifact_id] = _Artifact(*numbers)
+            self._keep((task.agent, task.task_id), track)
+        for key, track in known.items():
+            self._keep(key, track)
+
+    def save(self) -> list[dict[str, Any]]:
+        """Plain values of the tasks touched last, the one idle for longest first.
+
+        They hold hashes of Python's: only a process with the same hash seed can use them.
+        """
+        return [msgspec.to_builtins(track) for track in list(self._tracks.values())[-MAX_SAVED:]]
+
+    @classmethod
+    def restore(cls, state: list[dict[str, Any]]) -> TaskTracker:
+        """The tracker that gave `state`, without the older tasks."""
+        tracker = cls()
+        for saved in state:
+            track = msgspec.convert(saved, _Track)
+            tracker._keep((track.agent, track.task_id), track)
+        return tracker
+
+    # --- from frames --------------------------------------------------------------------------------------------
+
+    def _asked(self, frame: Frame, exchange: ExchangeView) -> None:
+        """A client's call touches a task that is known; it makes none, for the id may be wrong."""
+        task_id = frame.task_id or exchange.task_id
+        track = self._tracks.get((exchange.agent, task_id)) if task_id else None
+        if track is None:
+            return
+        self._touch(track, frame, exchange, told=False)
+        self._message(track, frame)
+
+    def _told(self, frame: Frame, exchange: ExchangeView) -> None:
+        agent = self._agent_of(frame, exchange)
+        track = self._tracks.get((agent, frame.task_id))
+        if track is None:
+            track = _Track(agent, frame.task_id, first=frame.at)
+        self._touch(track, frame, exchange, told=True)
+        if not track.context_id:
+            # 0.1 names the session in the call only.
+            track.context_id = frame.context_id or exchange.context_id
+        if frame.state:
+            _state(track, frame, exchange)
+        if frame.generation:
+            _generation(track, frame.generation)
+        self._message(track, frame)
+        if frame.event is EventKind.ARTIFACT:
+            _artifact(track, frame)
+        elif frame.event is EventKind.TASK:
+            _snapshot(track, frame)
+
+    def _agent_of(self, frame: Frame, exchange: ExchangeView) -> str:
+        """A webhook's receiver is not the agent: the task's id tells whose it is."""
+        if exchange.binding is Binding.WEBHOOK:
+            return self._owners.get(frame.task_id, exchange.agent)
+        return exchange.agent
+
+    def _touch(self, track: _Track, frame: Frame, exchange: ExchangeView, told: bool) -> None:
+        key = (track.agent, track.task_id)
+        track.last = max(track.last, frame.at)
+        if exchange.tenant and not track.tenant:
+            track.tenant = exchange.tenant
+        if not track.exchanges or track.exchanges[-1] != exchange.id:
+            self._exchange(track, exchange, told)
+        if self._dirty.get(key) is not track:
+            self._dirty[key] = track
+            self._keep(key, track)
+
+    def _exchange(self, track: _Track, exchange: ExchangeView, told: bool) -> None:
+        if exchange.id in track.exchanges:
+            return
+        track.exchanges.append(exchange.id)
+        if told and exchange.operation in _SENDS:
+            # The message that made the task named none: it is counted now.
+            track.messages += exchange.requests
+        if len(track.exchanges) > MAX_EXCHANGES:
+            track.position.pop(track.exchanges.pop(0), None)
+
+    def _keep(self, key: Key, track: _Track) -> None:
+        """Put it last in the order of idleness; make room."""
+        self._tracks.pop(key, None)
+        self._tracks[key] = track
+        self._owners[track.task_id] = track.agent
+        if len(self._tracks) > self._limit:
+            idle = next(iter(self._tracks))
+            del self._tracks[idle]
+            if self._owners.get(idle[1]) == idle[0]:
+                del self._owners[idle[1]]
+
+    @staticmethod
+    def _message(track: _Track, frame: Frame) -> None:
+        """Count a message once, on however many streams and snapshots it comes; in 0.1 messages have no id."""
+        message_id = frame.message_id
+        if not message_id:
+            track.messages += frame.event is EventKind.MESSAGE
+        elif message_id not in track.message_ids:
+            track.messages += 1
+            if len(track.message_ids) < MAX_SHOWN:
+                track.message_ids[message_id] = None
+
+
+def _state(track: _Track, frame: Frame, exchange: ExchangeView) -> None:
+    """Record a change of state, unless this stream only repeats what another one has shown since it stood there."""
+    states = track.states
+    if not states:
+        states.append((frame.at, frame.state))
+        track.position[exchange.id] = 0
+        return
+    here = track.position.get(exchange.id)
+    if here is None or here >= len(states):
+        here = max((index for index, (at, _) in enumerate(states) if at <= exchange.started), default=0)
+    for index in range(here, len(states)):
+        if states[index][1] == frame.state:
+            track.position[exchange.id] = index
+            return
+    states.append((frame.at, frame.state))
+    if len(states) > MAX_STATES:
+        del states[0]
+        track.position = {number: max(0, index - 1) for number, index in track.position.items()}
+    track.position[exchange.id] = len(states) - 1
+
+
+def _generation(track: _Track, generation: int) -> None:
+    """Highest number, and those in between that nobody has seen (6.7; the first one seen is the baseline)."""
+    if generation > track.generation:
+        if track.generation:
+            room = MAX_MISSED - len(track.missed)
+            track.missed += range(track.generation + 1, min(generation, track.generation + 1 + room))
+        track.generation = generation
+    elif generation in track.missed:
+        track.missed.remove(generation)
+
+
+def _artifact(track: _Track, frame: Frame) -> None:
+    found = chunks(frame)
+    chunk = found[0] if found else Chunk(frame.artifact_id, "", 0, 0, hash(frame.payload))
+    state = track.artifacts.setdefault(frame.artifact_id, _Artifact(first=frame.at))
+    state.last = frame.at
+    state.name = state.name or chunk.name
+    state.complete = state.complete or frame.last_chunk
+    if _shown_before(state, chunk.content, frame.exchange):
+        return
+    state.chunks += 1
+    if frame.append:
+        state.parts += chunk.parts
+        state.size += chunk.size
+    else:
+        state.parts, state.size = chunk.parts, chunk.size
+
+
+def _shown_before(state: _Artifact, content: int, exchange: int) -> bool:
+    """Another stream has shown this content at least as often as this one now has."""
+    shown = state.shown.get(content)
+    if shown is None:
+        if len(state.shown) < MAX_SHOWN:
+            state.shown[content] = {exchange: 1}
+        return False
+    highest = max(shown.values())
+    shown[exchange] = shown.get(exchange, 0) + 1
+    return shown[exchange] <= highest
+
+
+def _snapshot(track: _Track, frame: Frame) -> None:
+    """Artifacts in a Task are whole; their numbers go before what was added up, unless the snapshot is older."""
+    for chunk in chunks(frame):
+        state = track.artifacts.setdefault(chunk.artifact_id, _Artifact(first=frame.at))
+        state.last = frame.at
+        state.name = state.name or chunk.name
+        if not state.chunks:
+            state.complete = True
+        if chunk.parts >= state.parts:
+            state.parts, state.size = chunk.parts, chunk.size

@@ -1,0 +1,68 @@
+"""Where earlier recorders of a journal died, so that one bad record does not kill every recorder that comes after.
+
+A recorder that follows a dead one begins with care: it commits after each record, so that the committed position tells
+which record a death belongs to. Where that one has killed three, it is not read: its connection is opaque from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.capture.journal import START, Position
+
+CAREFUL_RECORDS = 500
+"""Records committed one by one after a death; if the bad one lies further on, the next recorder begins closer to it."""
+_TRIES = 2
+"""Careful recorders that died at a record; with the first, which was not careful, it has killed three."""
+
+
+class _Deaths(msgspec.Struct):
+    at: Position = START
+    tries: int = 0
+    abandoned: list[Position] = []
+
+
+class Crashes:
+    """What is known of the deaths. One small file beside the journal."""
+
+    def __init__(self, folder: Path, committed: Position | None, *, careful: bool) -> None:
+        """`committed` is where this recorder goes on; `careful` says that another one has been here."""
+        self._path = folder / "crashes.json"
+        self._known = _read(self._path)
+        self._committed = committed or START
+        self.careful = CAREFUL_RECORDS if careful else 0
+        """Records that are still to be committed one by one."""
+        if self._known.at != self._committed:
+            self._known.at, self._known.tries = self._committed, 0
+        elif self._known.tries >= _TRIES:
+            self._known.abandoned.append(self._committed)
+            self._known.tries = 0
+            self._write()
+
+    def begin(self) -> None:
+        """The record at the committed position is read next: if this is the end of us, it counts."""
+        if self.careful:
+            self._known.tries += 1
+            self._write()
+
+    def passed(self) -> None:
+        """Some more has been committed."""
+        self.careful = max(0, self.careful - 1)
+
+    def next_abandoned(self, position: Position) -> Position | None:
+        """The first record at or after `position` that is not to be read."""
+        return min((at for at in self._known.abandoned if at >= position), default=None)
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):  # a full disk: then this death is not counted
+            self._path.write_bytes(msgspec.json.encode(self._known))
+
+
+def _read(path: Path) -> _Deaths:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Deaths)
+    except (OSError, msgspec.DecodeError):
+        return _Deaths()

@@ -1,0 +1,73 @@
+"""From the journal into the observer: records in order, those left out that have killed earlier recorders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.capture.journal import Position
+from a2a_proxy.capture.tail import JournalReader
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.recorder.crashes import Crashes
+from a2a_proxy.redaction import Redactor
+
+READ = 1 << 20
+"""Octets of journal decoded before the clock is looked at again."""
+_FATAL = "a record of it has ended the recorder three times"
+
+
+class Snapshot(msgspec.Struct):
+    """The decoders at a position, as it lies in a file beside the journal. It holds credentials."""
+
+    position: Position
+    observer: dict[str, object]
+    at: int = 0
+    """Time of the last record before it, ns."""
+
+
+class Feed:
+    """One observer and the place in the journal up to which it has read."""
+
+    def __init__(self, folder: Path, crashes: Crashes, observer: Observer, position: Position | None = None) -> None:
+        self.crashes = crashes
+        self.observer = observer
+        self.reader = JournalReader(folder, position) if position is not None else JournalReader(folder)
+        self.last_at = 0
+        """Time of the last record read, ns; 0 before the first."""
+
+    @classmethod
+    def restore(cls, folder: Path, crashes: Crashes, snapshot: bytes, redactor: Redactor) -> Feed:
+        """Go on from where `save` was called. Raises msgspec.MsgspecError, or others, where `snapshot` is damaged."""
+        saved = msgspec.msgpack.decode(snapshot, type=Snapshot, strict=False)
+        feed = cls(folder, crashes, Observer.restore(saved.observer, redactor), saved.position)
+        feed.last_at = saved.at
+        return feed
+
+    def save(self) -> bytes:
+        """The decoders as they are now, and where they are."""
+        return msgspec.msgpack.encode(Snapshot(self.reader.position, self.observer.save(), self.last_at))
+
+    def step(self, out: list[Observation], until: Position | None = None, octets: int = READ) -> bool:
+        """Decode the next records, some `octets` of them, none beyond `until`; False where there are none now."""
+        reader, observer = self.reader, self.observer
+        bad = self.crashes.next_abandoned(reader.position)
+        if bad == reader.position:
+            chunks = reader.read(1)
+            for chunk in chunks:
+                observer.abandon(chunk.connection, chunk.at, _FATAL, out)
+        else:
+            stop = min((at for at in (bad, until) if at is not None), default=None)
+            chunks = reader.read(octets, stop)
+            for chunk in chunks:
+                observer.feed(chunk, out)
+        if chunks:
+            self.last_at = chunks[-1].at
+        return bool(chunks)
+
+    def catch_up(self, committed: Position) -> None:
+        """Decode again what is stored already, to bring the decoders where they were; the results are dropped."""
+        while self.reader.position < committed and self.step([], committed):
+            pass
+        self.observer.changes()

@@ -1,0 +1,234 @@
+"""The relay's side of the recorder: start the process, hear what it says, restart it when it dies.
+
+Nothing here runs on the event loop: one thread reads the status pipe and calls back. A recorder that is dead or slow
+costs the relay nothing; the journal on disk is the queue.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+
+from a2a_proxy.capture import places
+from a2a_proxy.recorder import status
+from a2a_proxy.recorder.status import Done, Failed, Progress, Ready, Status, Troubled
+
+RESTART_PAUSES = (0.1, 0.5, 2.0, 5.0)
+"""Seconds before the n-th restart in a row; the last one repeats."""
+
+PATIENCE = 30.0
+"""Seconds for which a recording that cannot be written is tried again after the relay is gone."""
+
+_START_TRIES = 3
+"""Recorders that died before the first one was ready: then it is not by accident."""
+
+
+class Keeper:
+    """Keeps one recorder process alive over one journal folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        on_status: Callable[[Status], None],
+        pauses: Sequence[float] = RESTART_PAUSES,
+        patience: float = PATIENCE,
+    ) -> None:
+        """`on_status` is called on the keeper's thread. After `let_go`, a recording that cannot be written is
+        tried again for `patience` seconds."""
+        self._patience = patience
+        self._let_go_at = 0.0
+        self._pauses = pauses
+        self._folder = folder
+        self._on_status = on_status
+        self._wake_read, self.wake_write = os.pipe()
+        os.set_blocking(self.wake_write, False)
+        self._first = threading.Event()
+        self._answer: Ready | Failed | None = None
+        self._finished = threading.Event()
+        self._stopping = threading.Event()
+        self._starting = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._trouble = ""
+        """What a recorder failed of last, and was told."""
+        self._failure = ""
+        """Why the recorder that runs now, or ran last, fails; empty where it did not say."""
+        self.restarts = 0
+        self.progress: Progress | None = None
+        """The last one heard."""
+        self.outcome: Done | Failed | None = None
+        """How it ended; None while it runs."""
+        self._thread = threading.Thread(target=self._keep, name="recorder-keeper", daemon=True)
+
+    def start(self, timeout: float = 30.0) -> Ready | Failed:
+        """Start the recorder and wait until the recording is open, or it says why it cannot be."""
+        self._thread.start()
+        if not self._first.wait(timeout) or self._answer is None:
+            self.kill()
+            return Failed(f"the recorder does not start: {self._last_words()}", "report this as a bug of a2a-proxy")
+        return self._answer
+
+    def _last_words(self) -> str:
+        """The last line of the recorder's log, which will be gone with the journal."""
+        try:
+            lines = (self._folder / "recorder.log").read_text("utf-8", "replace").splitlines()
+        except OSError:
+            lines = []
+        return lines[-1] if lines else "no answer"
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Wait until everything in the journal is recorded; False where it is not after `timeout` seconds."""
+        return self._finished.wait(timeout)
+
+    def let_go(self) -> None:
+        """Close the wake-up pipe: the recorder ends when it has read the journal to its end."""
+        self._let_go_at = time.monotonic()
+        with contextlib.suppress(OSError):
+            os.close(self.wake_write)
+        self.wake_write = -1
+
+    def kill(self) -> None:
+        """End the recorder now; what it has not recorded stays in the journal."""
+        self._stopping.set()
+        with self._starting:
+            if self._process is not None:
+                self._process.kill()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the recorder that runs now."""
+        return self._process.pid if self._process is not None else 0
+
+    def _keep(self) -> None:
+        deaths = 0
+        try:
+            while not self._stopping.is_set():
+                before = self.progress
+                self._run_once()
+                if self.outcome is not None or self._stopping.is_set():
+                    break
+                deaths = deaths + 1 if _same_place(before, self.progress) else 1
+                if (self._answer is None and deaths == _START_TRIES) or self._has_had_enough():
+                    break
+                self.restarts += 1
+                self._stopping.wait(self._pauses[min(deaths, len(self._pauses)) - 1])
+        finally:
+            self._first.set()
+            self._finished.set()
+
+    def _has_had_enough(self) -> bool:
+        """The relay has let go, and no recorder can do its work: somebody else may finish it later."""
+        if not self._let_go_at or time.monotonic() - self._let_go_at < self._patience:
+            return False
+        why = self._failure or f"the recorder ends early: {self._last_words()}"
+        self.outcome = Failed(f"{why}; the journal is left for later", "finish with: a2a-inspect recover")
+        self._on_status(self.outcome)
+        return True
+
+    def _run_once(self) -> None:
+        self._failure = ""
+        try:
+            read_end, write_end = os.pipe()
+        except OSError as wrong:  # too many open files: some connections will close
+            self._cannot_start(wrong)
+            return
+        try:
+            self._spawn(write_end)
+        except OSError as wrong:
+            os.close(read_end)
+            self._cannot_start(wrong)
+            return
+        finally:
+            os.close(write_end)
+        with os.fdopen(read_end, "rb") as pipe:
+            for line in pipe:
+                self._hear(line)
+        if self._process is not None:
+            self._died(self._process.wait())
+
+    def _cannot_start(self, wrong: OSError) -> None:
+        where = f"{wrong.filename}: " if wrong.filename else ""
+        reason = (wrong.strerror or str(wrong)).lower()
+        self._pass_on(Failed(f"the recorder cannot be started: {where}{reason}", "it is tried again", permanent=False))
+
+    def _died(self, code: int) -> None:
+        """It ended without saying why."""
+        if self.outcome is not None or self._failure or self._answer is None or self._stopping.is_set():
+            return
+        how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+        message = f"the recorder died ({how}); another one goes on where it was, nothing is lost"
+        self._on_status(Troubled(message, f"if this comes again, report it: {self._folder / 'recorder.log'}"))
+
+    def _spawn(self, say: int) -> None:
+        with self._starting, open(self._folder / "recorder.log", "ab", opener=_private) as log:
+            if self._stopping.is_set():
+                return
+            self._process = subprocess.Popen(
+                _command(self._folder, self._wake_read, say, self._patience),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                env={**os.environ, "PYTHONHASHSEED": _hash_seed(self._folder)},
+                pass_fds=(self._wake_read, say),
+                start_new_session=True,
+            )
+
+    def _hear(self, line: bytes) -> None:
+        try:
+            said = status.decode(line)
+        except msgspec.DecodeError:
+            return  # the last line of a recorder that was killed while it wrote
+        if isinstance(said, Progress):
+            self.progress = said
+        elif isinstance(said, Done) or (isinstance(said, Failed) and said.permanent):
+            self.outcome = said
+        if self._answer is None and isinstance(said, Ready | Failed):
+            self._answer = said
+            self._first.set()
+            if isinstance(said, Failed):
+                self._failure = said.message
+                return  # whoever waits in `start` gets it
+        self._pass_on(said)
+
+    def _pass_on(self, said: Status) -> None:
+        if isinstance(said, Failed):
+            self._failure = said.message
+        if not self._heard_before(said):
+            self._on_status(said)
+
+    def _heard_before(self, said: Status) -> bool:
+        """A recorder that fails again and again for the same reason says so once."""
+        if isinstance(said, Ready):
+            self._trouble = ""
+        if not isinstance(said, Failed):
+            return False
+        before, self._trouble = self._trouble, said.message
+        return before == said.message
+
+
+def _same_place(before: Progress | None, after: Progress | None) -> bool:
+    """No record was recorded in between."""
+    return after is None or (before is not None and (before.segment, before.offset) == (after.segment, after.offset))
+
+
+def _hash_seed(folder: Path) -> str:
+    """One for all recorders of a session, which hand hashes on in their snapshots; nobody else can tell it."""
+    session = places.read_session(folder)
+    return str(crc32(session.uuid.encode() if session is not None else b""))
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _command(folder: Path, wake: int, say: int, patience: float) -> list[str]:
+    options = ["--wake", str(wake), "--say", str(say), "--patience", str(patience)]
+    return [sys.executable, "-P", "-m", "a2a_proxy.recorder", str(folder), *options]

@@ -1,0 +1,145 @@
+"""Where a recorder begins: the decoders as an earlier one left them, or what the recording tells where they are gone.
+
+Reads the snapshot and the recording, decodes nothing new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.capture.journal import START, Position
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.protocol.event import plain
+from a2a_proxy.recorder.crashes import Crashes
+from a2a_proxy.recorder.feed import Feed
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.writer import Writer
+from a2a_proxy.redaction import Redactor
+
+_CARD_OPERATIONS = ("GetAgentCard", "GetExtendedAgentCard")
+_LATE = "late"
+
+
+class Beginning(msgspec.Struct):
+    """A feed that is where the recording is."""
+
+    feed: Feed
+    out: list[Observation] = []
+    """What is to be stored first."""
+    unsaved: bool = False
+    """The committed position and snapshot are not those of this feed: both are to be committed before anything else."""
+    late: int = 0
+    """Where the recording lacks what came before: the time it begins at, ns; else 0."""
+
+
+def snapshot_name(position: Position) -> str:
+    """The file in which the decoders at this position are."""
+    return f"snapshot-{position[0]:06d}-{position[1]}"
+
+
+def resume(
+    folder: Path, path: str, writer: Writer, crashes: Crashes, redactor: Callable[[], Redactor], at: int
+) -> Beginning:
+    """Go on where the recording ends; `at` is the time of it as far as known, ns. Raises RecordingError."""
+    committed, name = writer.position, writer.snapshot
+    younger = committed is None
+    if younger:  # a recording younger than the journal: an earlier one was deleted
+        name = _oldest_snapshot(folder)
+    if name is None:
+        feed = Feed(folder, crashes, Observer(redactor()))
+    else:
+        try:
+            feed = Feed.restore(folder, crashes, (folder / name).read_bytes(), redactor())
+        except Exception as wrong:  # whatever a damaged file leads to
+            fresh = Feed(folder, crashes, Observer(redactor()), committed or _position_of(name))
+            return _without_decoders(path, writer, fresh, wrong, at)
+    if committed is not None:
+        feed.catch_up(committed)
+        _reload_tasks(path, writer.session, feed)
+        return Beginning(feed)
+    if name is None:
+        return Beginning(feed)
+    feed.observer.touch()
+    return Beginning(feed, unsaved=True, late=feed.last_at or at)
+
+
+def _oldest_snapshot(folder: Path) -> str | None:
+    return min((path.name for path in folder.glob("snapshot-*")), key=_position_of, default=None)
+
+
+def _reload_tasks(path: str, session: int, feed: Feed) -> None:
+    with Recording(path) as stored:
+        feed.observer.load_tasks([row.task for row in stored.tasks(session)])
+
+
+def _without_decoders(path: str, writer: Writer, feed: Feed, wrong: Exception, at: int) -> Beginning:
+    """Connections that are open are opaque from here, with one finding; those that open later are read."""
+    summary = (
+        f"open connections are opaque from here: the decoders' state cannot be read ({type(wrong).__name__}: {wrong})"
+    )
+    with Recording(path) as stored:
+        known = _read(stored, writer.session, feed.observer)
+    at = max([at, *(each.opened for each in known.connections), *(each.started for each in known.exchanges)])
+    feed.observer.adopt(known.connections, known.exchanges, known.last, at)
+    _reload_tasks(path, writer.session, feed)
+    found = Finding("RECORDER", Severity.WARNING, at, summary[:300])
+    return Beginning(feed, [found], unsaved=True, late=at if writer.position is None else 0)
+
+
+class _Known(msgspec.Struct):
+    """What a recording tells of a session."""
+
+    connections: list[Connection]
+    """Those that are open."""
+    exchanges: list[Exchange]
+    """Those that are open."""
+    last: int = 0
+    """Highest number of an exchange."""
+
+
+def _read(stored: Recording, session: int, observer: Observer) -> _Known:
+    """Also teaches `observer` the cards: what they said of names that hold secrets must not be forgotten."""
+    known = _Known([], [])
+    upstreams: dict[int, str] = {}
+    for row in stored.connections(session):
+        upstreams[row.connection.id] = row.connection.upstream
+        if not row.connection.closed:
+            known.connections.append(row.connection)
+    for each in stored.exchanges(session):
+        exchange = each.exchange
+        known.last = max(known.last, exchange.id)
+        if not exchange.closed:
+            known.exchanges.append(exchange)
+        if exchange.operation in _CARD_OPERATIONS:
+            for frame in (found.frame for found in stored.frames(each.key)):
+                if frame.event is EventKind.CARD:
+                    observer.learn_card(upstreams.get(exchange.connection, ""), plain(frame.payload, frame.schema))
+    return known
+
+
+def _position_of(name: str) -> Position:
+    """Of a snapshot, by its name."""
+    words = name.split("-")
+    return (int(words[1]), int(words[2])) if len(words) == 3 and words[1].isdigit() and words[2].isdigit() else START
+
+
+def write_late(folder: Path, at: int) -> None:
+    """Remember beside the journal that the recording begins at `at` (ns) only."""
+    with contextlib.suppress(OSError):
+        (folder / _LATE).write_text(str(at))
+
+
+def read_late(folder: Path) -> int:
+    """When the recording begins, ns; 0 where it has all of the session."""
+    try:
+        return int((folder / _LATE).read_text())
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,100 @@
+"""What the recorder process says on its status pipe: one JSON object a line, credentials already replaced by labels."""
+
+from __future__ import annotations
+
+import msgspec
+
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The recording is open and belongs to this recorder."""
+
+    path: str
+    session: int
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The recorder cannot go on, and why; it exits after this."""
+
+    message: str
+    hint: str = ""
+    permanent: bool = True
+    """A new recorder would fail the same way."""
+
+
+class Seen(msgspec.Struct, frozen=True, tag="seen"):
+    """An exchange ended, or is still open after a while."""
+
+    exchange: Exchange
+    """Without headers: a line for people needs none."""
+    upstream: str
+    live: bool
+    lag: int
+    """How far the recorder is behind the relay, ns."""
+
+
+class Found(msgspec.Struct, frozen=True, tag="found"):
+    """A finding."""
+
+    finding: Finding
+
+
+class Skipped(msgspec.Struct, frozen=True, tag="skipped"):
+    """Lines that were not sent because there were too many; all of them are in the recording."""
+
+    count: int
+
+
+class Troubled(msgspec.Struct, frozen=True, tag="troubled"):
+    """Something hinders the recording and the user should know; recording goes on, or is tried again."""
+
+    message: str
+    hint: str = ""
+
+
+class Mended(msgspec.Struct, frozen=True, tag="mended"):
+    """Trouble that was told is over."""
+
+    message: str
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """Where the recorder is."""
+
+    segment: int
+    offset: int
+    behind: int
+    """Octets of journal not recorded yet."""
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """Everything is recorded; the recorder exits."""
+
+    connections: int
+    frames: int
+    exchanges: int
+    ok: int
+    """Exchanges that ended well; the next three count those that did not."""
+    error: int
+    """The agent said no."""
+    cut: int
+    """Somebody broke off."""
+    refused: int
+    """The proxy answered."""
+    tasks: int
+    findings: int
+    error_findings: int
+    """Those of severity ERROR."""
+    lost: int
+    """Octets that passed but are not in the recording."""
+    clean: bool
+
+
+Status = Ready | Failed | Seen | Found | Skipped | Troubled | Mended | Progress | Done
+
+encode = msgspec.json.Encoder().encode
+"""Status -> one line without its line end."""
+decode = msgspec.json.Decoder(Status).decode
+"""One line -> Status; msgspec.DecodeError for anything else."""

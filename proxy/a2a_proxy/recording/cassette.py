@@ -1,0 +1,112 @@
+"""Cassettes: a recording as JSON lines, the file that people read, review and commit (`*.a2a.jsonl`).
+
+    {"cassette":"a2a","version":1,"tool":...,"sessions":[...]}
+    {"connection":1,...}                    before the first line that needs it
+    {"exchange":1,...}                      the same
+    {"frame":"request","at":1203400,...,"data":{...}}    in the order of storing, which is the order of the wire
+    {"task":"...",...}
+    {"finding":"A2A-GEN-001",...}
+    {"end":{counts},"payloads":"<sha256 over all payloads>","sha256":"<sha256 over all lines before>"}
+
+Lines of another session than the first say which: `"session":2`. Times are ns relative to the start of their session.
+Lossless both ways but for what belongs to a live journal (position, snapshot) and to a person (notes). Writing and
+reading hold one line at a time, and as much of a recording as one transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from a2a_proxy.recording.cassette_in import Importer
+from a2a_proxy.recording.cassette_out import Exporter
+from a2a_proxy.recording.database import open_writable, private
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
+
+_FIRST = b'{"cassette":"a2a",'
+
+
+def is_cassette(path: str | os.PathLike[str]) -> bool:
+    """The file begins as a cassette does."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_FIRST)) == _FIRST
+    except OSError:
+        return False
+
+
+def write_cassette(
+    recording: Recording,
+    path: str | os.PathLike[str],
+    *,
+    sessions: Iterable[int] | None = None,
+    blobs: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """Write a recording, or some sessions of it, as a cassette (0600), whole or not at all.
+
+    With `blobs`, payloads of BLOB_MIN octets or more go to `blobs/<sha256>` beside it. Raises RecordingError where the
+    file exists (unless `overwrite`) or cannot be written.
+    """
+    file = Path(path)
+    if file.exists() and not overwrite:
+        raise RecordingError(f"{file} exists", "name another file, or delete it first")
+    wanted = None if sessions is None else set(sessions)
+    rows = [row for row in recording.sessions() if wanted is None or row.id in wanted]
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                Exporter(recording, rows, stream, file.parent / "blobs" if blobs else None).run()
+            os.replace(name, file)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise RecordingError(f"cannot write {file}: {error.strerror}", "name another file") from error
+
+
+def read_cassette(path: str | os.PathLike[str], into: str | os.PathLike[str], *, verify: bool = True) -> None:
+    """Make a recording of a cassette; `into` must not exist, and does not where anything goes wrong.
+
+    Raises RecordingError with the number of the line: truncated, changed (unless `verify` is False: for one edited by
+    hand), of a newer format, or senseless.
+    """
+    target = Path(into)
+    if target.exists():
+        raise RecordingError(f"{target} exists", "name another file, or delete it first")
+    made = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with contextlib.closing(open_writable(made)) as db:
+            _import(Path(path), db, verify)
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        os.rename(made, target)
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{made}{suffix}").unlink(missing_ok=True)
+
+
+def open_any(path: str | os.PathLike[str]) -> Recording:
+    """A recording, or a cassette as one (a private copy that is gone when it is closed). Raises RecordingError."""
+    if not is_cassette(path):
+        return Recording(path)
+    db = private()
+    try:
+        _import(Path(path), db, verify=True)
+    except BaseException:
+        db.close()
+        raise
+    return Recording.over(db, os.fspath(path))
+
+
+def _import(path: Path, db: sqlite3.Connection, verify: bool) -> None:
+    """Store all lines of a cassette."""
+    try:
+        with path.open("rb") as stream:
+            Importer(path, stream, db, verify).run()
+    except OSError as error:
+        raise RecordingError(f"cannot read {path}: {error.strerror}", "check the name") from error

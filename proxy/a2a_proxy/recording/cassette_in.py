@@ -1,0 +1,191 @@
+"""The lines of a cassette to a recording. The format is described in `cassette`."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.recording import lines, payload_text
+from a2a_proxy.recording.cassette_out import COUNTED, FORMAT_VERSION
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.lines import Line
+from a2a_proxy.recording.rows import SessionFacts
+from a2a_proxy.recording.writer import Writer
+
+_BATCH = 500
+_BATCH_OCTETS = 4 << 20
+_SHA256 = re.compile("[0-9a-f]{64}")
+_SENSELESS = (KeyError, TypeError, ValueError, AttributeError, IndexError, msgspec.ValidationError)
+
+
+class Importer:
+    """Reads one cassette into an empty database."""
+
+    def __init__(self, path: Path, stream: BinaryIO, db: sqlite3.Connection, verify: bool) -> None:
+        self._path = path
+        self._stream = stream
+        self._db = db
+        self._verify = verify
+        self._digest = hashlib.sha256()
+        self._payloads = hashlib.sha256()
+        self._counts = dict.fromkeys(COUNTED, 0)
+        self._number = 0
+        self._writers: list[tuple[Writer, Line, int]] = []
+        self._session = 1
+        self._starts: dict[int, int] = {}
+        self._batch = _Batch()
+
+    def run(self) -> None:
+        """The whole file."""
+        octets = self._stream.readline()
+        self._number = 1
+        self._header(self._parsed(octets))
+        self._digest.update(octets)
+        for octets in self._stream:
+            self._number += 1
+            line = self._parsed(octets)
+            kind = next(iter(line), "")
+            if kind == "end":
+                self._end(line)
+                return
+            self._take(kind, line)
+            self._digest.update(octets)
+        raise self._wrong("it ends without its last line: truncated", "get it again, or restore it from git")
+
+    def _parsed(self, octets: bytes) -> Line:
+        try:
+            line = json.loads(octets)
+        except (ValueError, RecursionError):
+            line = None
+        if isinstance(line, dict) and octets.endswith(b"\n"):
+            return line
+        cut = not octets.endswith(b"\n")
+        raise self._wrong("truncated in the middle of a line" if cut else "not a JSON object", "restore it from git")
+
+    def _header(self, line: Line) -> None:
+        version = line.get("version")
+        if line.get("cassette") != "a2a" or not isinstance(version, int):
+            raise self._wrong("not a cassette", "name a file that `a2a-inspect cassette` wrote")
+        if version > FORMAT_VERSION:
+            raise self._wrong(
+                f"made by a newer a2a-proxy (format {version}, this one knows {FORMAT_VERSION})",
+                "upgrade: pip install -U a2a-proxy",
+            )
+        with self._sense():
+            for session in line["sessions"]:
+                facts = msgspec.convert(session, SessionFacts)
+                self._writers.append((Writer.into(self._db, facts), session, facts.started))
+            self._starts = {place: start for place, (_, _, start) in enumerate(self._writers, 1)}
+
+    def _take(self, kind: str, line: Line) -> None:
+        with self._sense():
+            session = line.get("session", 1)
+            if session != self._session or self._batch.full:
+                self._flush()
+                self._session = session
+            start = self._starts[session]
+            self._counts[kind] += 1
+            self._batch.add(kind, self._value(kind, line, start))
+
+    def _value(self, kind: str, line: Line, start: int) -> Any:
+        if kind == "frame":
+            payload = self._payload(line)
+            self._payloads.update(payload)
+            return lines.read_frame(line, start, payload)
+        return _READERS[kind](line, start)
+
+    def _payload(self, line: Line) -> bytes:
+        if "blob" not in line:
+            return payload_text.read(line, line.get("schema", ""))
+        name = str(line["blob"])
+        if not _SHA256.fullmatch(name):
+            raise ValueError("a blob is named by its SHA-256")
+        try:
+            payload = (self._path.parent / "blobs" / name).read_bytes()
+        except OSError:
+            raise self._wrong(f"blobs/{name} is missing", "keep the folder `blobs` beside the cassette") from None
+        if hashlib.sha256(payload).hexdigest() != name:
+            raise self._wrong(f"blobs/{name} has been changed", "restore it from git")
+        return payload
+
+    def _flush(self) -> None:
+        batch, self._batch = self._batch, _Batch()
+        if batch.size:
+            changes = Changes(batch.connection, batch.exchange, batch.task)
+            self._writers[self._session - 1][0].write(batch.frame, batch.finding, changes)
+
+    def _end(self, line: Line) -> None:
+        self._flush()
+        if self._stream.read(1):
+            self._number += 1
+            raise self._wrong("there are lines after the last one", "restore it from git")
+        if self._verify:
+            self._check(line)
+        for writer, session, start in self._writers:
+            ended = session.get("ended")
+            state = {name: session[name] for name in ("how", "complete", "lost", "edits") if name in session}
+            writer.finish(0 if ended is None else start + ended, **state)
+
+    def _check(self, line: Line) -> None:
+        if line["end"] != {f"{name}s": count for name, count in self._counts.items()}:
+            raise self._wrong("lines are missing: the counts differ", "restore it from git")
+        if line.get("sha256") != self._digest.hexdigest():
+            raise self._wrong("it has been changed since it was written: the digest differs", "restore it from git")
+        if line.get("payloads") != self._payloads.hexdigest():
+            raise self._wrong("payloads do not come out as they were recorded", "report this as a bug of a2a-proxy")
+
+    @contextlib.contextmanager
+    def _sense(self) -> Iterator[None]:
+        try:
+            yield
+        except _SENSELESS as error:
+            raise self._wrong(
+                f"this line makes no sense ({type(error).__name__}: {error})", "restore it from git"
+            ) from error
+
+    def _wrong(self, what: str, hint: str) -> RecordingError:
+        return RecordingError(f"{self._path}, line {self._number}: {what}", hint)
+
+
+class _Batch:
+    """Values of one session on their way into one transaction."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._octets = 0
+        self.connection: list[Any] = []
+        self.exchange: list[Any] = []
+        self.frame: list[Frame] = []
+        self.task: list[Any] = []
+        self.finding: list[Finding] = []
+
+    def add(self, kind: str, value: Any) -> None:
+        """Keep a value."""
+        getattr(self, kind).append(value)
+        self.size += 1
+        if kind == "frame":
+            self._octets += len(value.payload)
+
+    @property
+    def full(self) -> bool:
+        """Enough for one transaction."""
+        return self.size >= _BATCH or self._octets >= _BATCH_OCTETS
+
+
+_READERS = {
+    "connection": lines.read_connection,
+    "exchange": lines.read_exchange,
+    "task": lines.read_task,
+    "finding": lines.read_finding,
+}

@@ -1,0 +1,132 @@
+"""A recording to the lines of a cassette. The format is described in `cassette`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.recording import lines, payload_text
+from a2a_proxy.recording.codec import pack_json
+from a2a_proxy.recording.lines import Line
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionRow
+
+FORMAT_VERSION = 1
+BLOB_MIN = 65_536
+"""Octets; a payload this big goes to a file of its own where that is asked for."""
+
+COUNTED = ("connection", "exchange", "frame", "task", "finding")
+"""The kinds of lines between the first and the last."""
+
+
+class Exporter:
+    """Writes one cassette."""
+
+    def __init__(self, recording: Recording, rows: list[SessionRow], stream: BinaryIO, blobs: Path | None) -> None:
+        self.recording = recording
+        self._rows = rows
+        self._stream = stream
+        self._blobs = blobs
+        self._digest = hashlib.sha256()
+        self._payloads = hashlib.sha256()
+        self._counts = dict.fromkeys(COUNTED, 0)
+        self._places = {row.id: place for place, row in enumerate(rows, 1)}
+        self._started = {row.id: row.facts.started for row in rows}
+
+    def run(self) -> None:
+        """All lines."""
+        tool = self._rows[0].facts.tool if self._rows else ""
+        self._line(
+            {"cassette": "a2a", "version": FORMAT_VERSION, "tool": tool, "sessions": [*map(_session, self._rows)]}
+        )
+        self._conversation()
+        for task in self._of_sessions(self.recording.tasks()):
+            self._put(task.session, lines.write_task(task.task, self._started[task.session]))
+        for finding in self._of_sessions(self.recording.findings()):
+            self._put(finding.session, lines.write_finding(finding.finding, self._started[finding.session]))
+        end = {f"{name}s": count for name, count in self._counts.items()}
+        digests = {"payloads": self._payloads.hexdigest(), "sha256": self._digest.hexdigest()}
+        self._line({"end": end, **digests})
+
+    def _conversation(self) -> None:
+        """Frames, each after the connection and the exchange that it needs."""
+        waiting = {row.id: _Waiting(self, row.id) for row in self._rows}
+        for row in self._of_sessions(self.recording.frames_after(0)):
+            frame = row.frame
+            waiting[row.session].up_to(frame.connection, frame.exchange)
+            start = self._started[row.session]
+            self._put(row.session, lines.write_frame(frame, start, self._payload(frame)))
+        for rest in waiting.values():
+            rest.all()
+
+    def _of_sessions(self, values: Iterable[Any]) -> Iterator[Any]:
+        return (value for value in values if value.session in self._places)
+
+    def _payload(self, frame: Frame) -> Line:
+        payload = frame.payload
+        self._payloads.update(payload)
+        if self._blobs is None or len(payload) < BLOB_MIN:
+            return payload_text.write(payload, frame.schema)
+        name = hashlib.sha256(payload).hexdigest()
+        self._blobs.mkdir(exist_ok=True)
+        (self._blobs / name).write_bytes(payload)
+        return {"blob": name}
+
+    def _put(self, session: int, line: Line) -> None:
+        kind = next(iter(line))
+        self._counts[kind] += 1
+        place = self._places[session]
+        self._line(line if place == 1 else {kind: line.pop(kind), "session": place, **line})
+
+    def _line(self, line: Line) -> None:
+        octets = pack_json(line).encode() + b"\n"
+        self._digest.update(octets)
+        self._stream.write(octets)
+
+    def connection(self, row: Any) -> None:
+        """The line of a connection."""
+        self._put(row.session, lines.write_connection(row.connection, self._started[row.session]))
+
+    def exchange(self, row: Any) -> None:
+        """The line of an exchange."""
+        self._put(row.session, lines.write_exchange(row.exchange, self._started[row.session]))
+
+
+class _Waiting:
+    """Connections and exchanges of one session that no line has needed yet, in order of their numbers."""
+
+    def __init__(self, exporter: Exporter, session: int) -> None:
+        recording = exporter.recording
+        self._exporter = exporter
+        self._connections = recording.connections(session)
+        self._exchanges = recording.exchanges(session)
+        self._connection = next(self._connections, None)
+        self._exchange = next(self._exchanges, None)
+
+    def up_to(self, connection: int, exchange: int) -> None:
+        """Write those up to these numbers."""
+        while self._exchange is not None and self._exchange.exchange.id <= exchange:
+            row, self._exchange = self._exchange, next(self._exchanges, None)
+            self._connections_to(row.exchange.connection)
+            self._exporter.exchange(row)
+        self._connections_to(connection)
+
+    def all(self) -> None:
+        """Write the rest."""
+        self.up_to(1 << 62, 1 << 62)
+
+    def _connections_to(self, number: int) -> None:
+        while self._connection is not None and self._connection.connection.id <= number:
+            row, self._connection = self._connection, next(self._connections, None)
+            self._exporter.connection(row)
+
+
+def _session(row: SessionRow) -> Line:
+    facts = msgspec.to_builtins(row.facts)
+    state = {"how": row.how, "complete": row.complete, "lost": row.lost, "edits": row.edits}
+    return {**facts, "ended": row.ended - row.facts.started if row.ended else None, **state}

@@ -1,0 +1,118 @@
+"""How single values sit in a column: identifiers, texts, numbers, header lists. Pure functions, each with its inverse.
+
+A peer may send any Unicode (also lone surrogates, which no SQLite text can hold) and any number (also beyond 64 bits):
+every function here is total and exact.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.wire import Headers
+
+Column = int | str | bytes | None
+
+_INT_MAX = 2**63 - 1
+_SMALL_MAX = 2**40
+_QUOTE = 0x22
+
+
+def pack_text(value: str) -> str | bytes:
+    """TEXT; or a BLOB (`00`, then UTF-16LE, so its length is odd) where the text is no valid Unicode."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return b"\0" + value.encode("utf-16-le", "surrogatepass")
+    return value
+
+
+def unpack_text(value: str | bytes | None) -> str:
+    """Inverse of `pack_text`; NULL is the empty text."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else value[1:].decode("utf-16-le", "surrogatepass")
+
+
+def pack_uuid(value: str) -> bytes | None:
+    """16 octets where the text is a UUID in its canonical form (lower case, hyphens), else None."""
+    if len(value) != 36:
+        return None
+    try:
+        octets = bytes.fromhex(value.replace("-", ""))
+    except ValueError:
+        return None
+    return octets if len(octets) == 16 and format_uuid(octets) == value else None
+
+
+def format_uuid(octets: bytes) -> str:
+    """The canonical form of 16 octets."""
+    h = octets.hex()
+    return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+
+
+def pack_ident(value: str) -> str | bytes:
+    """An identifier: a UUID as 16 octets, a UUID in JSON quotes as `22` and 16 octets, anything else as `pack_text`."""
+    size = len(value)
+    if size == 36 and (octets := pack_uuid(value)) is not None:
+        return octets
+    if size == 38 and value[0] == '"' == value[-1] and (octets := pack_uuid(value[1:-1])) is not None:
+        return b'"' + octets
+    return pack_text(value)
+
+
+def unpack_ident(value: str | bytes | None) -> str:
+    """Inverse of `pack_ident`; NULL is the empty text."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if len(value) == 16:
+        return format_uuid(value)
+    return f'"{format_uuid(value[1:])}"' if value[0] == _QUOTE else unpack_text(value)
+
+
+def pack_decimal(value: str) -> int | None:
+    """`-1-n` where the text is the number n in plain decimal, below 2^40; else None. Needs no row of its own."""
+    if not value.isdecimal() or len(value) > 13 or not value.isascii():
+        return None
+    number = int(value)
+    return -1 - number if number < _SMALL_MAX and str(number) == value else None
+
+
+def pack_int(value: int) -> int | str:
+    """INTEGER; or decimal TEXT where 64 bits do not hold it."""
+    return value if -_INT_MAX <= value <= _INT_MAX else str(value)
+
+
+def unpack_int(value: int | str | None) -> int:
+    """Inverse of `pack_int`; NULL is 0."""
+    return int(value or 0)
+
+
+def pack_json(value: Any) -> str:
+    """Compact JSON text; escapes where msgspec cannot say it (lone surrogates, numbers beyond 64 bits)."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except (UnicodeEncodeError, OverflowError):
+        return json.dumps(value, separators=(",", ":"))
+
+
+def unpack_json(text: str | None) -> Any:
+    """Inverse of `pack_json`, tuples as lists; NULL and the empty text are the empty list."""
+    return json.loads(text) if text else []
+
+
+def pack_headers(lists: tuple[Headers, Headers, Headers]) -> bytes:
+    """Header lists as JSON: `[[["name","value"], ...], ...]`, each octet as the code point of that number."""
+    return msgspec.json.encode([[(n.decode("latin-1"), v.decode("latin-1")) for n, v in fields] for fields in lists])
+
+
+_headers = msgspec.json.Decoder(tuple[tuple[tuple[str, str], ...], ...])
+
+
+def unpack_headers(octets: bytes) -> tuple[Headers, Headers, Headers]:
+    """Inverse of `pack_headers`."""
+    lists = _headers.decode(octets)
+    request, response, trailers = (tuple((n.encode("latin-1"), v.encode("latin-1")) for n, v in li) for li in lists)
+    return request, response, trailers

@@ -1,0 +1,224 @@
+"""Opening the file: is it ours, may we, create it whole or not at all. No table is read here.
+
+A new recording is made complete under another name and then linked to its own: eight processes that create one file at
+once get one file, and nobody ever sees a half-made one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.schema import APPLICATION_ID, PAGE_SIZE, SCHEMA_VERSION
+
+BUSY_SECONDS = 30.0
+"""How long a short transaction waits for those of other processes."""
+
+_NAME_ANOTHER = "name another file with --record"
+_LEFT_ALONE = "name another file; this one was left as it is"
+_HEADER_SIZE = 100
+_MAGIC = b"SQLite format 3\0"
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """May a recording be written here? Creates and changes nothing.
+
+    Raises RecordingError.
+    """
+    file = Path(path)
+    if file.exists():
+        check_recording(file)
+        if not os.access(file, os.W_OK):
+            raise RecordingError(f"cannot write to {file}: permission denied", _NAME_ANOTHER)
+    folder = file.parent
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise RecordingError(f"cannot record to {file}: {folder} {what}", f"create it first: mkdir -p {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise RecordingError(f"cannot record to {file}: no permission to write in {folder}", _NAME_ANOTHER)
+
+
+def check_recording(path: str | os.PathLike[str]) -> None:
+    """Is this file a recording that this version can read? Looks at its first octets only.
+
+    Raises RecordingError.
+    """
+    head = _head(Path(path))
+    if head[:16] != _MAGIC:
+        what = "is empty" if not head else "is not a recording"
+        raise RecordingError(f"{path} {what}", _LEFT_ALONE)
+    if int.from_bytes(head[68:72]) != APPLICATION_ID:
+        raise RecordingError(f"{path} is a database of another program", _LEFT_ALONE)
+    _check_version(path, int.from_bytes(head[60:64]))
+
+
+def _head(file: Path) -> bytes:
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise RecordingError(f"{file} is not a file", "name a recording")
+        with file.open("rb") as stream:
+            return stream.read(_HEADER_SIZE)
+    except FileNotFoundError:
+        raise RecordingError(f"there is no recording {file}", "check the name") from None
+    except NotADirectoryError:
+        raise RecordingError(f"there is no recording {file}: {file.parent} is not a folder", "check the name") from None
+    except PermissionError:
+        raise RecordingError(f"cannot read {file}: permission denied", "only its owner may read it") from None
+    except OSError as error:
+        raise RecordingError(f"cannot read {file}: {error.strerror}", "check the name") from None
+
+
+def _check_version(path: str | os.PathLike[str], version: int) -> None:
+    if version > SCHEMA_VERSION:
+        raise RecordingError(
+            f"{path} was made by a newer a2a-proxy (schema {version}, this one knows {SCHEMA_VERSION})",
+            "upgrade: pip install -U a2a-proxy",
+        )
+
+
+def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlite3.Connection:
+    """A connection that may write, the file created (0600) where there is none and brought to the newest schema.
+
+    Raises RecordingError; then nothing was created or changed.
+    """
+    file = Path(path)
+    if create:
+        check_writable(file)
+        if not file.exists():
+            _create(file)
+    check_recording(file)
+    with translated(file):
+        connection = _connect(str(file))
+        try:
+            _upgrade(file, connection)
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
+    """A connection that can only read, also while others write, also in a folder where nothing may be written.
+
+    Raises RecordingError.
+    """
+    file = Path(path)
+    check_recording(file)
+    uri = f"file:{quote(str(file.absolute()))}?mode=ro"
+    with translated(file):
+        connection = _connect(uri)
+        try:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.OperationalError:
+            connection.close()
+            connection = _connect(uri + "&immutable=1") if _settled(file) else _connect(uri)
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+        connection.execute("PRAGMA query_only = ON")
+    _check_version(file, version)
+    return connection
+
+
+def _connect(target: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        target, timeout=BUSY_SECONDS, isolation_level=None, uri=target.startswith("file:"), check_same_thread=False
+    )
+
+
+def _settled(file: Path) -> bool:
+    """Nothing waits in a write-ahead log, so the main file alone is the whole recording."""
+    log = file.with_name(file.name + "-wal")
+    return not log.exists() or not log.stat().st_size
+
+
+def _upgrade(file: Path, connection: sqlite3.Connection) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    _check_version(file, version)
+    if version < SCHEMA_VERSION:
+        from a2a_proxy.recording import migrations
+
+        migrations.apply(connection)
+
+
+def _create(file: Path) -> None:
+    """Make the file, or find that another process just did."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    except OSError as error:
+        raise RecordingError(f"cannot record to {file}: {error.strerror}", _NAME_ANOTHER) from None
+    os.close(handle)
+    made = Path(name)
+    try:
+        with translated(file):
+            _fill(made)
+        _forget_log(file)
+        _place(made, file)
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            Path(name + suffix).unlink(missing_ok=True)
+
+
+def _forget_log(file: Path) -> None:
+    """A log that a deleted database left under this name would be played into the new one: SQLite cannot tell."""
+    if not file.exists():
+        for suffix in ("-wal", "-shm", "-journal"):
+            with contextlib.suppress(OSError):
+                file.with_name(file.name + suffix).unlink()
+
+
+def _fill(file: Path) -> None:
+    from a2a_proxy.recording import migrations
+
+    with contextlib.closing(_connect(str(file))) as connection:
+        connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        migrations.apply(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _place(made: Path, file: Path) -> None:
+    """Give the file its name without ever replacing one: a link where the file system has links, else a rename."""
+    try:
+        os.link(made, file)
+    except FileExistsError:
+        return
+    except OSError:
+        if not file.exists():
+            made.rename(file)
+
+
+@contextlib.contextmanager
+def translated(file: str | os.PathLike[str]) -> Iterator[None]:
+    """SQLite's errors as ours: message and hint."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translate(file, error) from error
+
+
+def _translate(file: str | os.PathLike[str], error: sqlite3.Error) -> RecordingError:
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return RecordingError(f"{file} is locked by another program", "close what has it open")
+    if "full" in text:
+        return RecordingError(f"cannot write to {file}: the disk is full", "free some space")
+    if "readonly" in text or "unable to open" in text:
+        return RecordingError(f"cannot open {file}: {text}", "check its permissions and those of its folder")
+    return RecordingError(f"{file} cannot be used: {text}", "if it is damaged: sqlite3 FILE .recover")
+
+
+def private() -> sqlite3.Connection:
+    """An empty recording of this process's own, in memory while it is small, gone when it is closed."""
+    from a2a_proxy.recording import migrations
+
+    connection = _connect("")
+    migrations.create(connection)
+    return connection

@@ -1,0 +1,118 @@
+"""A payload as a person can read it in a line of JSON, and back to the same octets.
+
+Each way of writing is tried on the payload itself, and used only if it gives these octets again.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from typing import Any, cast
+
+from a2a_proto import Line, ParseError, RenderError, from_dict, parse, to_dict
+from a2a_proxy.protocol.schema import is_protobuf, line_and_name
+
+_DEPTH = 200
+_STYLES: dict[str, tuple[tuple[str, str], bool]] = {
+    "": ((",", ":"), False),
+    "spaced": ((", ", ": "), False),
+    "ascii": ((",", ":"), True),
+    "spaced-ascii": ((", ", ": "), True),
+}
+"""How peers write JSON: separators, and whether characters beyond ASCII are escaped. The member `json` names all but
+the first."""
+_UNREADABLE = (ValueError, RecursionError)
+_RENDER_ERRORS = (ParseError, RenderError, KeyError, RecursionError)
+
+
+def write(payload: bytes, schema: str) -> dict[str, Any]:
+    """The member that holds a payload: `data` (JSON, or ProtoJSON of a protobuf message), `text`, or `raw_b64`.
+
+    JSON that is not compact has `json` beside it, which says how it was written.
+
+    Where a protobuf message does not survive ProtoJSON, `view` shows it beside `raw_b64`; nobody reads it back.
+    """
+    if not payload:
+        return {}
+    if is_protobuf(schema):
+        return _protobuf(payload, schema)
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        return _raw(payload)
+    return (_json(text) if schema != "text" else None) or {"text": text}
+
+
+def read(line: dict[str, Any], schema: str) -> bytes:
+    """The octets that `write` was given. Raises ValueError where the line has none that make sense."""
+    if "raw_b64" in line:
+        return b64decode(line["raw_b64"], validate=True)
+    if "text" in line:
+        return str(line["text"]).encode()
+    if "data" not in line:
+        return b""
+    if is_protobuf(schema):
+        return _serialised(line["data"], schema)
+    style = line.get("json", "")
+    if style not in _STYLES:
+        raise ValueError(f"unknown way of writing JSON: {style}")
+    return dump(line["data"], style).encode()
+
+
+def dump(value: Any, style: str = "") -> str:
+    """JSON in one of the styles, compact by default. Raises ValueError where it has no JSON (NaN, infinity)."""
+    separators, ascii_only = _STYLES[style]
+    return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, separators=separators)
+
+
+def _json(text: str) -> dict[str, Any] | None:
+    """The parsed value with the style that writes this text again, if there is one."""
+    try:
+        value = json.loads(text)
+        if not _shallow(text, value):
+            return None
+        found = next((style for style in _STYLES if dump(value, style) == text), None)
+    except _UNREADABLE:
+        return None
+    if found is None:
+        return None
+    return {"data": value, "json": found} if found else {"data": value}
+
+
+def _shallow(text: str, value: Any) -> bool:
+    """Every JSON parser can read it also where it is one level deeper, inside a line."""
+    return text.count("{") + text.count("[") <= _DEPTH or _depth(value) <= _DEPTH
+
+
+def _depth(value: Any) -> int:
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, below), default=0)
+
+
+def _protobuf(payload: bytes, schema: str) -> dict[str, Any]:
+    try:
+        value = json.loads(dump(to_dict(parse(*_name(schema), payload))))
+    except _RENDER_ERRORS:
+        return _raw(payload)
+    try:
+        if _serialised(value, schema) == payload:
+            return {"data": value}
+    except ValueError:
+        pass
+    return {**_raw(payload), "view": value}
+
+
+def _serialised(value: Any, schema: str) -> bytes:
+    try:
+        return from_dict(*_name(schema), value).SerializeToString(deterministic=True)
+    except _RENDER_ERRORS as error:
+        raise ValueError(str(error)) from error
+
+
+def _name(schema: str) -> tuple[Line, str]:
+    line, name = line_and_name(schema)
+    return cast("Line", line), name
+
+
+def _raw(payload: bytes) -> dict[str, Any]:
+    return {"raw_b64": b64encode(payload).decode("ascii")}

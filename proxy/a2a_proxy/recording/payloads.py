@@ -1,0 +1,83 @@
+"""Payload octets on their way out of the file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.pieces import assemble
+from a2a_proxy.recording.zstd import ZstdError, decompress
+
+_BLOCKS = 32
+"""Decompressed blocks kept: 8 MiB."""
+
+
+class Payloads:
+    """Reads addresses of blocks, and blobs. One per connection to the file."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+
+    def at(self, block: int | None, offset: int | None, size: int | None) -> bytes:
+        """Octets of a block; none for NULLs. Raises RecordingError where the file does not have them."""
+        if not block or offset is None or size is None:
+            return b""
+        data = self._blocks.get(block)
+        if data is None:
+            data = self._load(block)
+            if data is None:
+                return self._tail(block, offset, size)
+        octets = data[offset : offset + size]
+        if len(octets) != size:
+            raise RecordingError(f"block {block} of the recording is too short", "the file is damaged")
+        return octets
+
+    def whole(self, frame: int, rest: bytes) -> bytes:
+        """The payload of a frame that has pieces, from what of it was in the block."""
+        pieces: list[tuple[int, bytes]] = []
+        rows = self._db.execute("SELECT at, blob FROM piece WHERE frame = ? ORDER BY position", (frame,)).fetchall()
+        for at, blob in rows:
+            if at is None:
+                rest = self.blob(blob)
+            else:
+                pieces.append((at, self.blob(blob)))
+        return assemble(rest, pieces) if pieces else rest
+
+    def blob(self, number: int) -> bytes:
+        """The octets of a blob. Raises RecordingError."""
+        row = self._db.execute("SELECT codec, data FROM blob WHERE id = ?", (number,)).fetchone()
+        if row is None:
+            raise RecordingError(f"blob {number} of the recording is missing", "the file is damaged")
+        codec, data = row
+        return _inflate(data, f"blob {number}") if codec == "zstd" else bytes(data)
+
+    def _load(self, block: int) -> bytes | None:
+        """A closed block, kept; None for the open one, which still grows."""
+        row = self._db.execute("SELECT data FROM block WHERE id = ?", (block,)).fetchone()
+        if row is None or row[0] is None:
+            return None
+        data = self._blocks[block] = _inflate(row[0], f"block {block}")
+        if len(self._blocks) > _BLOCKS:
+            self._blocks.popitem(last=False)
+        return data
+
+    def _tail(self, block: int, offset: int, size: int) -> bytes:
+        """Octets of an open block: one commit wrote them, so one piece has them all."""
+        find = "SELECT offset, data FROM block_tail WHERE block = ? AND offset <= ? ORDER BY offset DESC LIMIT 1"
+        row = self._db.execute(find, (block, offset)).fetchone()
+        octets = row[1][offset - row[0] :][:size] if row else b""
+        if len(octets) == size:
+            return bytes(octets)
+        data = self._load(block)  # closed between the two looks
+        if data is None or len(data) < offset + size:
+            raise RecordingError(f"block {block} of the recording is missing", "the file is damaged")
+        return data[offset : offset + size]
+
+
+def _inflate(data: bytes, what: str) -> bytes:
+    try:
+        return decompress(data)
+    except ZstdError as error:
+        raise RecordingError(f"{what} of the recording cannot be read: {error}", "the file is damaged") from None

@@ -1,0 +1,250 @@
+"""Reading a recording, also while it is written. Gives the model's values back as they went in.
+
+No transaction is held between calls, nor while a caller works through an iterator: rows are fetched page by page.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from a2a_proxy.recording.codec import pack_decimal, pack_ident
+from a2a_proxy.recording.database import open_readable, translated
+from a2a_proxy.recording.decode import Decode, Row
+from a2a_proxy.recording.functions import register
+from a2a_proxy.recording.payloads import Payloads
+from a2a_proxy.recording.rows import (
+    ConnectionRow,
+    Counts,
+    ExchangeRow,
+    FindingRow,
+    FrameRow,
+    SessionRow,
+    TaskRow,
+    key,
+    split,
+)
+
+PAGE = 512
+"""Rows fetched at a time."""
+
+_SCAN = 8 * PAGE
+_Value = TypeVar("_Value")
+
+
+class Recording:
+    """One recording, open for reading. Not for two threads at once.
+
+    Raises RecordingError on opening, and where the file turns out damaged or locked.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._attach(os.fspath(path), open_readable(path))
+
+    @classmethod
+    def over(cls, db: sqlite3.Connection, name: str) -> Recording:
+        """A recording on an open connection (see `database.private`)."""
+        recording = cls.__new__(cls)
+        recording._attach(name, db)
+        return recording
+
+    def _attach(self, path: str, db: sqlite3.Connection) -> None:
+        self.path = path
+        self.db = db
+        """For queries of the caller's own; the functions of `recording.functions` are registered."""
+        self._payloads = Payloads(db)
+        self._decode = Decode(db, self._payloads)
+        register(db, self._payloads)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.db.close()
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def data_version(self) -> int:
+        """A number that differs from the last one when somebody else committed in between. Costs microseconds."""
+        return int(self._all("PRAGMA data_version")[0][0])
+
+    def counts(self, session: int | None = None) -> Counts:
+        """How much is there, in all or in one session."""
+        if session is None:
+            names = ("session", "connection", "exchange", "frame", "task", "finding")
+            return Counts(*(self._all(f"SELECT count(*) FROM {name}")[0][0] for name in names))
+        keys = (key(session, 0), key(session + 1, 0))
+        span = "SELECT count(*) FROM {} WHERE id >= ? AND id < ?"
+        of = "SELECT count(*) FROM {} WHERE session = ?"
+        numbers = [self._all(span.format(name), keys)[0][0] for name in ("connection", "exchange")]
+        numbers += [self._all(of.format(name), (session,))[0][0] for name in ("frame", "task", "finding")]
+        return Counts(1, *numbers)
+
+    def sessions(self) -> list[SessionRow]:
+        """All sessions in order of their start in this file."""
+        return [self._decode.session(row) for row in self._all("SELECT * FROM session ORDER BY id")]
+
+    def session(self, number: int) -> SessionRow | None:
+        """One session."""
+        rows = self._all("SELECT * FROM session WHERE id = ?", (number,))
+        return self._decode.session(rows[0]) if rows else None
+
+    def connections(self, session: int | None = None) -> Iterator[ConnectionRow]:
+        """Connections by session and number."""
+        return self._keyed("connection", self._decode.connection, session)
+
+    def connection(self, row_key: int) -> ConnectionRow | None:
+        """One connection."""
+        return next(self._keyed("connection", self._decode.connection, None, row_key - 1, row_key + 1, 1), None)
+
+    def exchanges(
+        self, session: int | None = None, *, after: int = 0, limit: int | None = None
+    ) -> Iterator[ExchangeRow]:
+        """Exchanges by session and number (order of first octet), those with a key greater than `after`."""
+        return self._keyed("exchange", self._decode.exchange, session, after, limit=limit)
+
+    def exchange(self, row_key: int) -> ExchangeRow | None:
+        """One exchange."""
+        return next(self._keyed("exchange", self._decode.exchange, None, row_key - 1, row_key + 1, 1), None)
+
+    def frames(
+        self, exchange_key: int, *, after: int = -1, limit: int | None = None, payloads: bool = True
+    ) -> Iterator[FrameRow]:
+        """Frames of an exchange by `seq`, those after this one."""
+        session, number = split(exchange_key)
+        query = "SELECT * FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT ?"
+        make = self._frame(payloads)
+        return self._pages(query, (session, number), after, lambda value: value.frame.seq, make, limit)
+
+    def connection_frames(self, connection_key: int, *, payloads: bool = True) -> Iterator[FrameRow]:
+        """Frames of the connection itself (SETTINGS, GOAWAY, opaque octets) in order."""
+        session, number = split(connection_key)
+        query = (
+            "SELECT * FROM frame WHERE session = ? AND exchange = 0 AND connection = ? AND seq > ? ORDER BY seq LIMIT ?"
+        )
+        return self._pages(query, (session, number), -1, lambda value: value.frame.seq, self._frame(payloads), None)
+
+    def frame(self, number: int, *, payload: bool = True) -> FrameRow | None:
+        """One frame by its id."""
+        rows = self._all("SELECT * FROM frame WHERE id = ?", (number,))
+        return self._decode.frame(rows[0], payload=payload) if rows else None
+
+    def frames_after(
+        self, number: int, limit: int | None = None, *, session: int | None = None, payloads: bool = True
+    ) -> Iterator[FrameRow]:
+        """Frames stored after this id, in order of storing: the cursor of a follower."""
+        of = "" if session is None else "session = ? AND "
+        fixed = () if session is None else (session,)
+        query = f"SELECT * FROM frame WHERE {of}id > ? ORDER BY id LIMIT ?"
+        return self._pages(query, fixed, number, lambda value: value.id, self._frame(payloads), limit)
+
+    def payload(self, row: FrameRow) -> bytes:
+        """The stored payload of a frame, exactly."""
+        with translated(self.path):
+            rest = self._payloads.at(row.block, row.offset, row.size)
+            return self._payloads.whole(row.id, rest) if row.pieces else rest
+
+    def tasks(self, session: int | None = None) -> Iterator[TaskRow]:
+        """Tasks in order of first sight."""
+        of = "" if session is None else "session = ? AND "
+        fixed = () if session is None else (session,)
+        query = f"SELECT * FROM task WHERE {of}id > ? ORDER BY id LIMIT ?"
+        return self._pages(query, fixed, 0, lambda value: value.id, self._task, None)
+
+    def task(self, task_id: str, agent: str | None = None) -> list[TaskRow]:
+        """What each session of the file knows of the task of this id, of one agent or of all."""
+        number = pack_decimal(task_id)
+        if number is None:
+            found = self._all("SELECT id FROM ident WHERE value = ?", (pack_ident(task_id),))
+            number = found[0][0] if found else None
+        rows = self._all("SELECT * FROM task WHERE ident = ? ORDER BY id", (number,)) if number is not None else []
+        values = [self._task(row) for row in rows]
+        return [value for value in values if agent is None or value.task.agent == agent]
+
+    def findings(
+        self, session: int | None = None, *, exchange: int | None = None, after: int = 0, limit: int | None = None
+    ) -> Iterator[FindingRow]:
+        """Findings in order, of a session or of the exchange of this key, those with an id greater than `after`."""
+        where, fixed = ["1"], []
+        if exchange is not None:
+            session, number = split(exchange)
+            where, fixed = ["exchange = ?"], [number]
+        if session is not None:
+            where.append("session = ?")
+            fixed.append(session)
+        query = f"SELECT * FROM finding WHERE {' AND '.join(where)} AND id > ? ORDER BY id LIMIT ?"
+        return self._pages(query, tuple(fixed), after, lambda value: value.id, self._decode.finding, limit)
+
+    def search(self, text: str, *, after: int = 0) -> Iterator[int]:
+        """Ids of the frames whose payload has this text, as it is or escaped as in JSON, in order of storing."""
+        needles = _spellings(text)
+        query = (
+            "SELECT frame.id, block, offset, size, flags >> 5 & 1 FROM frame JOIN shape ON shape.id = shape"
+            " WHERE frame.id > ? ORDER BY frame.id LIMIT ?"
+        )
+        while rows := self._all(query, (after, _SCAN)):
+            for number, block, offset, size, pieces in rows:
+                octets = self._payloads.at(block, offset, size)
+                whole = self._payloads.whole(number, octets) if pieces else octets
+                if any(needle in whole for needle in needles):
+                    yield number
+            after = rows[-1][0]
+
+    def _frame(self, payloads: bool) -> Callable[[Row], FrameRow]:
+        return lambda row: self._decode.frame(row, payload=payloads)
+
+    def _task(self, row: Row) -> TaskRow:
+        artifacts = self._all("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],))
+        return self._decode.task(row, artifacts)
+
+    def _keyed(
+        self,
+        table: str,
+        make: Callable[[Row], _Value],
+        session: int | None,
+        after: int = 0,
+        before: int = 1 << 62,
+        limit: int | None = None,
+    ) -> Iterator[_Value]:
+        if session is not None:
+            after, before = max(after, key(session, 0) - 1), key(session + 1, 0)
+        query = f"SELECT * FROM {table} WHERE id < ? AND id > ? ORDER BY id LIMIT ?"
+        return self._pages(query, (before,), after, lambda value: value.key, make, limit)
+
+    def _pages(
+        self,
+        query: str,
+        fixed: tuple[Any, ...],
+        after: int,
+        position: Callable[[Any], int],
+        make: Callable[[Row], _Value],
+        limit: int | None,
+    ) -> Iterator[_Value]:
+        """Values by keyset: `after` and the page's size are the last two parameters of the query."""
+        left = limit
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            rows = self._all(query, (*fixed, after, size))
+            for row in rows:
+                value = make(row)
+                after = position(value)
+                yield value
+            if len(rows) < size:
+                return
+            left = None if left is None else left - size
+
+    def _all(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
+        with translated(self.path):
+            return self.db.execute(query, parameters).fetchall()
+
+
+def _spellings(text: str) -> tuple[bytes, ...]:
+    """The ways in which a JSON encoder may write a text."""
+    plain = text.encode("utf-8", "surrogatepass")
+    escaped = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    return tuple({plain, escaped, json.dumps(text)[1:-1].encode()})

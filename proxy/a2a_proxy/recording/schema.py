@@ -1,0 +1,298 @@
+"""The tables of a recording, as SQL; nothing here runs it.
+
+Conventions, for readers of the file with any SQLite tool:
+
+- Times are ns relative to `session.started` (itself ns since the Unix epoch); NULL where the thing has not happened.
+- Texts that repeat are numbers of rows in `text`, identifiers numbers of rows in `ident`: 0 is the empty text, and a
+  negative number `-1-n` is the decimal number n itself. `ident.value` is 16 octets for a UUID, 17 (`"` and 16) for a
+  UUID in JSON quotes, else text. The views give all of it in plain words.
+- `exchange.id` and `connection.id` are `session << 40 | number`, so that one integer names a row across the sessions
+  of a file and orders by session, then by first octet.
+- `shape` holds what the frames of a kind have in common: one small number in `frame` instead of ten columns.
+- (block, offset, size) names octets in the payload blocks; `payload(block, offset, size)` reads them, `payload(id)`
+  a whole frame, where the functions of `recording.functions` are registered.
+- `frame.message` is the message's id; an INTEGER says at which octet of the payload those 36 characters stand, so no
+  view has it: `message_id(id)` gives the one of a frame, where the functions are registered.
+- ANY columns hold text; a BLOB where a peer's text is no valid Unicode; TEXT where a number exceeds 64 bits.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.frame import EventKind, FrameKind
+
+APPLICATION_ID = int.from_bytes(b"a2ap")
+"""Offset 68 of the file: tells a recording from any other SQLite database."""
+
+SCHEMA_VERSION = 1
+"""`PRAGMA user_version`, counted up by each migration."""
+
+PAGE_SIZE = 4096
+"""Half a page is lost at the end of each compressed block."""
+SESSION_SHIFT = 40
+
+TABLES = """
+CREATE TABLE session (
+  id INTEGER PRIMARY KEY,
+  uuid TEXT NOT NULL UNIQUE,
+  tool TEXT NOT NULL,
+  command TEXT NOT NULL,
+  listens TEXT NOT NULL,
+  upstreams TEXT NOT NULL,
+  started INTEGER NOT NULL,
+  clock TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  ended INTEGER,
+  how TEXT NOT NULL DEFAULT '',
+  complete TEXT NOT NULL DEFAULT '',
+  lost INTEGER NOT NULL DEFAULT 0,
+  edits INTEGER NOT NULL DEFAULT 0,
+  segment INTEGER,
+  position INTEGER,
+  snapshot TEXT
+) STRICT;
+CREATE TABLE text (id INTEGER PRIMARY KEY, value ANY NOT NULL UNIQUE) STRICT;
+CREATE TABLE ident (id INTEGER PRIMARY KEY, value ANY NOT NULL UNIQUE) STRICT;
+CREATE TABLE shape (
+  id INTEGER PRIMARY KEY,
+  direction INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  event INTEGER NOT NULL,
+  state ANY NOT NULL,
+  flags INTEGER NOT NULL,
+  schema INTEGER NOT NULL,
+  framing INTEGER NOT NULL,
+  note INTEGER NOT NULL,
+  error ANY NOT NULL,
+  redacted INTEGER NOT NULL,
+  UNIQUE (direction, kind, event, state, flags, schema, framing, note, error, redacted)
+) STRICT;
+CREATE TABLE connection (
+  id INTEGER PRIMARY KEY,
+  client ANY NOT NULL,
+  listen ANY NOT NULL,
+  upstream ANY NOT NULL,
+  peer ANY NOT NULL,
+  kind ANY NOT NULL,
+  opened INTEGER NOT NULL,
+  dialed INTEGER,
+  closed INTEGER,
+  how ANY NOT NULL,
+  bytes_to_agent INTEGER NOT NULL,
+  bytes_to_client INTEGER NOT NULL,
+  lost INTEGER NOT NULL,
+  counters TEXT NOT NULL
+) STRICT;
+CREATE TABLE exchange (
+  id INTEGER PRIMARY KEY,
+  connection INTEGER NOT NULL,
+  stream INTEGER NOT NULL,
+  binding INTEGER NOT NULL,
+  dialect INTEGER NOT NULL,
+  operation INTEGER NOT NULL,
+  method INTEGER NOT NULL,
+  target ANY NOT NULL,
+  authority INTEGER NOT NULL,
+  http_version INTEGER NOT NULL,
+  flags INTEGER NOT NULL,
+  rpc INTEGER NOT NULL,
+  block INTEGER,
+  offset INTEGER,
+  size INTEGER,
+  informational INTEGER NOT NULL,
+  started INTEGER NOT NULL,
+  request_ended INTEGER,
+  response_started INTEGER,
+  first_event INTEGER,
+  last_event INTEGER,
+  closed INTEGER,
+  status ANY NOT NULL,
+  grpc_status ANY NOT NULL,
+  error_code ANY NOT NULL,
+  error ANY NOT NULL,
+  how INTEGER NOT NULL,
+  half_close INTEGER NOT NULL,
+  task INTEGER NOT NULL,
+  context INTEGER NOT NULL,
+  states INTEGER NOT NULL,
+  requests INTEGER NOT NULL,
+  events INTEGER NOT NULL,
+  bytes_to_agent INTEGER NOT NULL,
+  bytes_to_client INTEGER NOT NULL,
+  traceparent ANY NOT NULL,
+  version_header INTEGER NOT NULL,
+  extensions INTEGER NOT NULL,
+  redacted INTEGER NOT NULL
+) STRICT;
+CREATE TABLE frame (
+  id INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL,
+  exchange INTEGER NOT NULL,
+  connection INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  shape INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  took INTEGER NOT NULL,
+  start INTEGER NOT NULL,
+  span INTEGER NOT NULL,
+  block INTEGER,
+  offset INTEGER,
+  size INTEGER,
+  task INTEGER NOT NULL,
+  context INTEGER NOT NULL,
+  message ANY,
+  artifact INTEGER NOT NULL,
+  generation ANY NOT NULL,
+  rpc INTEGER NOT NULL,
+  extra TEXT
+) STRICT;
+CREATE INDEX frame_exchange ON frame (session, exchange, seq);
+CREATE TABLE piece (
+  frame INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  at INTEGER,
+  blob INTEGER NOT NULL,
+  PRIMARY KEY (frame, position)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE blob (
+  id INTEGER PRIMARY KEY,
+  sha256 BLOB NOT NULL UNIQUE,
+  size INTEGER NOT NULL,
+  codec TEXT NOT NULL,
+  data BLOB NOT NULL
+) STRICT;
+CREATE TABLE block (
+  id INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  data BLOB
+) STRICT;
+CREATE TABLE block_tail (
+  block INTEGER NOT NULL,
+  offset INTEGER NOT NULL,
+  data BLOB NOT NULL,
+  PRIMARY KEY (block, offset)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE task (
+  id INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL,
+  agent INTEGER NOT NULL,
+  ident INTEGER NOT NULL,
+  context INTEGER NOT NULL,
+  tenant INTEGER NOT NULL,
+  state INTEGER NOT NULL,
+  states TEXT NOT NULL,
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  generation ANY NOT NULL,
+  missed TEXT NOT NULL,
+  messages INTEGER NOT NULL,
+  exchanges TEXT NOT NULL,
+  UNIQUE (session, agent, ident)
+) STRICT;
+CREATE TABLE artifact (
+  task INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  ident INTEGER NOT NULL,
+  name ANY NOT NULL,
+  chunks INTEGER NOT NULL,
+  parts INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  complete INTEGER NOT NULL,
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  PRIMARY KEY (task, position)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE finding (
+  id INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL,
+  rule INTEGER NOT NULL,
+  severity INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  summary ANY NOT NULL,
+  connection INTEGER NOT NULL,
+  exchange INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  task INTEGER NOT NULL,
+  confidence INTEGER NOT NULL,
+  evidence TEXT NOT NULL
+) STRICT;
+CREATE TABLE note (
+  id INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  target TEXT NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+"""
+
+FLAGS = ("append", "last_chunk", "final", "truncated", "ours", "pieces")
+"""Bits of `shape.flags`, lowest first. `pieces`: parts of the payload are blobs, see `piece`."""
+
+_UUID = "substr(h,1,8)||'-'||substr(h,9,4)||'-'||substr(h,13,4)||'-'||substr(h,17,4)||'-'||substr(h,21)"
+
+
+def _words(column: str) -> str:
+    return f"(SELECT value FROM text WHERE id = {column})"
+
+
+def _ident(column: str) -> str:
+    return f"CASE WHEN {column} < 0 THEN -1 - {column} ELSE (SELECT value FROM ident_text i WHERE i.id = {column}) END"
+
+
+def _named(column: str, names: dict[int, str]) -> str:
+    """A stored number as its name: NULL for 0 as in other columns, the number itself where no name is known."""
+    cases = " ".join(f"WHEN {number} THEN '{name}'" for number, name in names.items() if number)
+    return f"CASE {column} WHEN 0 THEN NULL {cases} ELSE {column} END"
+
+
+def _lower(kind: type[IntEnum]) -> dict[int, str]:
+    return {each.value: each.name.lower() for each in kind}
+
+
+_STATES = {state.value: state.label for state in TaskState}
+
+VIEWS = f"""
+CREATE VIEW ident_text AS SELECT id, CASE
+    WHEN typeof(value) = 'text' THEN value
+    WHEN length(h) = 32 THEN {_UUID}
+    ELSE (SELECT '"' || {_UUID} || '"' FROM (SELECT substr(h, 3) AS h)) END AS value
+  FROM (SELECT id, value, lower(hex(value)) AS h FROM ident);
+CREATE VIEW frames AS SELECT f.id, f.session, f.exchange, f.connection, f.seq,
+    CASE s.direction WHEN 0 THEN 'to agent' ELSE 'to client' END AS direction,
+    {_named("s.kind", _lower(FrameKind))} AS kind, {_named("s.event", _lower(EventKind))} AS event,
+    {_named("s.state", _STATES)} AS state,
+    session.started + f.at AS at, session.started + f.at - f.took AS began, f.start, f.start + f.span AS "end",
+    f.block, f.offset, f.size, {_words("s.schema")} AS schema, {_words("s.framing")} AS framing,
+    {_ident("f.task")} AS task_id, {_ident("f.context")} AS context_id,
+    {_ident("f.artifact")} AS artifact_id, f.generation, {_ident("f.rpc")} AS rpc_id, s.error AS error_code,
+    {_words("s.note")} AS note, {_words("s.redacted")} AS redacted,
+    {", ".join(f"s.flags >> {bit} & 1 AS {name}" for bit, name in enumerate(FLAGS))}
+  FROM frame f JOIN session ON session.id = f.session JOIN shape s ON s.id = f.shape;
+CREATE VIEW exchanges AS SELECT e.id, e.id >> {SESSION_SHIFT} AS session, e.id & {(1 << SESSION_SHIFT) - 1} AS number,
+    e.connection, e.stream, {_words("e.binding")} AS binding, {_words("e.dialect")} AS dialect,
+    {_words("e.operation")} AS operation, {_words("e.method")} AS method, e.target,
+    {_words("e.authority")} AS authority,
+    e.status, e.grpc_status, e.error_code, e.error, {_words("e.how")} AS how, {_ident("e.task")} AS task_id,
+    {_ident("e.context")} AS context_id, {_words("e.states")} AS states, e.requests, e.events, e.bytes_to_agent,
+    e.bytes_to_client, session.started + e.started AS started, session.started + e.response_started AS response_started,
+    session.started + e.first_event AS first_event, session.started + e.last_event AS last_event,
+    session.started + e.closed AS closed, e.block, e.offset, e.size
+  FROM exchange e JOIN session ON session.id = e.id >> {SESSION_SHIFT};
+CREATE VIEW tasks AS SELECT t.id, t.session, {_words("t.agent")} AS agent, {_ident("t.ident")} AS task_id,
+    {_ident("t.context")} AS context_id, {_named("t.state", _STATES)} AS state, t.generation, t.messages, t.exchanges,
+    session.started + t.first AS first, session.started + t.last AS last
+  FROM task t JOIN session ON session.id = t.session;
+"""
+
+
+def statements(*, strict: bool) -> str:
+    """All of it as one script.
+
+    SQLite before 3.37 knows no STRICT; there ANY becomes BLOB, the affinity that converts nothing.
+    """
+    if strict:
+        return TABLES + VIEWS
+    return TABLES.replace(" STRICT, WITHOUT", " WITHOUT").replace(" STRICT;", ";").replace(" ANY", " BLOB") + VIEWS

@@ -1,0 +1,15 @@
+"""The plug-in of `sqlite-utils`: its commands can call `payload()` on a recording. Imported by that tool only."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlite_utils import hookimpl
+
+from a2a_proxy.recording.functions import register
+
+
+@hookimpl
+def prepare_connection(conn: sqlite3.Connection) -> None:
+    """Give the connection the functions of a recording; harmless on any other database."""
+    register(conn)

@@ -1,0 +1,209 @@
+"""Connections, exchanges, tasks and findings to rows. Snapshots replace what the file had of the same thing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.recording.blocks import Address, Blocks
+from a2a_proxy.recording.codec import Column, pack_headers, pack_int, pack_json, pack_text
+from a2a_proxy.recording.intern import Interner
+from a2a_proxy.recording.rows import key
+
+_REMEMBERED = 4096
+_Heads = tuple[Headers, Headers, Headers]
+_NO_HEADS: _Heads = ((), (), ())
+
+
+def _replace(table: str, columns: int) -> str:
+    return f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"
+
+
+_CONNECTION = _replace("connection", 14)
+_EXCHANGE = _replace("exchange", 39)
+_ARTIFACT = _replace("artifact", 10)
+_FINDING = f"INSERT INTO finding VALUES (NULL, {', '.join('?' * 11)})"
+_TASK_COLUMNS = (
+    *("context", "tenant", "state", "states", "first", "last"),
+    *("generation", "missed", "messages", "exchanges"),
+)
+_TASK = (
+    f"INSERT INTO task (session, agent, ident, {', '.join(_TASK_COLUMNS)}) VALUES ({', '.join('?' * 13)})"
+    f" ON CONFLICT (session, agent, ident) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _TASK_COLUMNS)}"
+)
+
+
+class StateWriter:
+    """Stores snapshots and findings of one session. Use inside a write transaction."""
+
+    def __init__(
+        self, db: sqlite3.Connection, session: int, started: int, words: Interner, idents: Interner, blocks: Blocks
+    ) -> None:
+        self._db = db
+        self._session = session
+        self._started = started
+        self._words = words
+        self._idents = idents
+        self._blocks = blocks
+        self._heads: dict[int, tuple[_Heads, Address]] = {}
+        self._artifacts: dict[tuple[str, str], tuple[ArtifactState, ...]] = {}
+
+    def forget(self) -> None:
+        """Trust nothing remembered: the transaction was rolled back."""
+        self._heads = {}
+        self._artifacts = {}
+
+    def write(self, changes: Changes, findings: Sequence[Finding]) -> None:
+        """Store snapshots and findings."""
+        self._db.executemany(_CONNECTION, [self._connection(value) for value in changes.connections])
+        self._learn(changes, findings)
+        self._db.executemany(_EXCHANGE, [self._exchange(value) for value in changes.exchanges])
+        for task in changes.tasks:
+            self._task(task)
+        self._db.executemany(_FINDING, [self._finding(value) for value in findings])
+
+    def words(self, values: tuple[str, ...] | tuple[int, ...]) -> int:
+        """A list as JSON text, interned; 0 for the empty one."""
+        return self._words.one(pack_json(values)) if values else 0
+
+    def _learn(self, changes: Changes, findings: Sequence[Finding]) -> None:
+        wanted = {finding.task_id for finding in findings}
+        for exchange in changes.exchanges:
+            wanted.update((exchange.task_id, exchange.context_id, exchange.rpc_id))
+        for task in changes.tasks:
+            wanted.update((task.task_id, task.context_id))
+            wanted.update(artifact.artifact_id for artifact in task.artifacts)
+        self._idents.learn(wanted)
+
+    def _time(self, at: int) -> int | None:
+        return at - self._started if at else None
+
+    def _connection(self, value: Connection) -> tuple[Column, ...]:
+        time = self._time
+        return (
+            key(self._session, value.id),
+            *map(pack_text, (value.client, value.listen, value.upstream, value.peer, value.kind)),
+            value.opened - self._started,
+            time(value.dialed),
+            time(value.closed),
+            pack_text(value.how),
+            value.bytes_to_agent,
+            value.bytes_to_client,
+            value.lost_bytes,
+            pack_json(value.counters),
+        )
+
+    def _exchange(self, value: Exchange) -> tuple[Column, ...]:
+        time, word, ids = self._time, self._words.one, self._idents.ids
+        return (
+            key(self._session, value.id),
+            value.connection,
+            value.stream,
+            word(value.binding),
+            word(value.dialect),
+            word(value.operation),
+            word(value.method),
+            pack_text(value.target),
+            word(value.authority),
+            word(value.http_version),
+            value.streaming | value.ours << 1,
+            ids[value.rpc_id],
+            *self._headers(value),
+            self.words(value.informational),
+            value.started - self._started,
+            time(value.request_ended),
+            time(value.response_started),
+            time(value.first_event),
+            time(value.last_event),
+            time(value.closed),
+            pack_int(value.status),
+            pack_int(value.grpc_status),
+            pack_int(value.error_code),
+            pack_text(value.error),
+            word(value.how),
+            word(value.half_close),
+            ids[value.task_id],
+            ids[value.context_id],
+            self.words(value.states),
+            value.requests,
+            value.events,
+            value.bytes_to_agent,
+            value.bytes_to_client,
+            pack_text(value.traceparent),
+            word(value.version_header),
+            word(value.extensions),
+            self.words(value.redacted),
+        )
+
+    def _headers(self, value: Exchange) -> Address | tuple[None, None, None]:
+        """Header lists live in the payload blocks, written again only when one of them has changed."""
+        heads = (value.request_headers, value.response_headers, value.trailers)
+        if heads == _NO_HEADS:
+            return (None, None, None)
+        known = self._heads.pop(value.id, None)
+        if known is None or known[0] != heads:
+            known = (heads, self._blocks.put(pack_headers(heads)))
+        if not value.closed:
+            self._heads[value.id] = known
+            if len(self._heads) > _REMEMBERED:
+                del self._heads[next(iter(self._heads))]
+        return known[1]
+
+    def _task(self, value: Task) -> None:
+        self._db.execute(_TASK, self._task_row(value))
+        known = self._artifacts.pop((value.agent, value.task_id), ())
+        changed = [(n, a) for n, a in enumerate(value.artifacts) if n >= len(known) or known[n] != a]
+        if changed or len(known) > len(value.artifacts):
+            self._write_artifacts(value, changed)
+        self._artifacts[value.agent, value.task_id] = value.artifacts
+        if len(self._artifacts) > _REMEMBERED:
+            del self._artifacts[next(iter(self._artifacts))]
+
+    def _task_row(self, value: Task) -> tuple[Column, ...]:
+        ids, word, started = self._idents.ids, self._words.one, self._started
+        return (
+            self._session,
+            word(value.agent),
+            ids[value.task_id],
+            ids[value.context_id],
+            word(value.tenant),
+            value.state,
+            pack_json([(at - started, state) for at, state in value.states]),
+            value.first - started,
+            value.last - started,
+            pack_int(value.generation),
+            pack_json(value.missed),
+            value.messages,
+            pack_json(value.exchanges),
+        )
+
+    def _write_artifacts(self, task: Task, changed: list[tuple[int, ArtifactState]]) -> None:
+        find = "SELECT id FROM task WHERE session = ? AND agent = ? AND ident = ?"
+        ids = self._idents.ids
+        row = self._db.execute(find, (self._session, self._words.one(task.agent), ids[task.task_id])).fetchone()[0]
+        started = self._started
+        for n, a in changed:
+            state = (ids[a.artifact_id], pack_text(a.name), a.chunks, a.parts, a.size, a.complete)
+            self._db.execute(_ARTIFACT, (row, n, *state, a.first - started, a.last - started))
+        self._db.execute("DELETE FROM artifact WHERE task = ? AND position >= ?", (row, len(task.artifacts)))
+
+    def _finding(self, value: Finding) -> tuple[Column, ...]:
+        word = self._words.one
+        return (
+            self._session,
+            word(value.rule),
+            int(value.severity),
+            value.at - self._started,
+            pack_text(value.summary),
+            value.connection,
+            value.exchange,
+            value.seq,
+            self._idents.ids[value.task_id],
+            word(value.confidence),
+            pack_json(value.evidence),
+        )

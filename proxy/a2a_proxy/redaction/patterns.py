@@ -1,0 +1,202 @@
+"""Secrets in free text, by their look and by the words around them. Octets in, positions out; knows no format.
+
+A sieve comes first, since nearly every payload is clean: only what is `suspicious` is worth the price of `find`.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from a2a_proxy.redaction.labels import is_label
+from a2a_proxy.redaction.names import fold, secret_header, secret_member, secret_parameter, unescape_name
+
+
+class Edit(NamedTuple):
+    """One secret in some octets."""
+
+    start: int
+    end: int
+    secret: bytes
+    """What it is, its encoding removed: the same secret gets the same label in every encoding."""
+    known: bool
+    """It stood in a place that holds secrets, so it is worth remembering."""
+
+
+# What may stand between a name and its value: a quote, escaped or not, and a colon or equals sign; in a protobuf map
+# the tag of the value. Every repeat is bounded where two could share octets: hostile text must not cost a square.
+_THEN = rb"(?:-bin)?[\s_.\-]{0,8}(?:\\{0,8}[\"'])?\s{0,99}[:=\x12]"
+
+# Each pattern starts with a letter that its words have and few others, for the regex engine's literal fast path.
+_SIEVE: tuple[Callable[[bytes], re.Match[bytes] | None], ...] = tuple(
+    re.compile(group).search
+    for group in (
+        rb"k(?:(?:en|ies?|(?<=[a-z_.\- ]k)ey)" + _THEN + rb"|(?<=[spr]k)(?<![a-z0-9][spr]k)[\-_][\w\-]{8}|ey-----)",
+        rb"cre(?:t|dentials?)" + _THEN,
+        rb"b(?:earer|asic)(?:[\s+%\x12]|\\{0,8}[\"']\s{0,99}:)",
+        rb"p(?:ass(?:w(?:or)?d|phrase)|wd)" + _THEN,
+        rb"h(?:orization" + _THEN + rb"|(?<=gh)[opsur]_\w{8})",
+        rb"=(?:(?<=sig=)|(?<=signature=)|(?<=key=)|(?<=code=)|(?<=auth=)|(?<=pass=)|(?<=bearer=))",
+        rb"eyj[\w\-]{4}",
+        rb"\\u00[2-7]",
+    )
+)
+_KEN, _CRET, _BEARER, _PASS, _HORIZATION, _SIGNED, _EYJ, _ESCAPE = _SIEVE
+
+
+def suspicious(data: bytes) -> bool:
+    """Whether `find`, or a look at the names in it, could meet a secret. A false alarm is possible, a miss is not."""
+    low = data.lower()
+    return bool(
+        _KEN(low)
+        or _CRET(low)
+        or _BEARER(low)
+        or _PASS(low)
+        or _HORIZATION(low)
+        or _SIGNED(low)
+        or _EYJ(low)
+        or _ESCAPE(low)
+        or (b"@" in low and _USER_INFO.search(low))
+    )
+
+
+_NAME = rb"(?:[\w.\- ]|\\{1,4}u[0-9a-fA-F]{4}){2,96}"
+_MEMBER = re.compile(rb"(\\{0,8})([\"'])(" + _NAME + rb")\1\2\s*:\s*\1\2((?:(?!\1\2)(?:\\.|.))*)", re.S)
+_PARAMETER = re.compile(rb"(?:(?<=[?&;])|(?<![\w%.\-]))(\[?[\w.\-%]{1,96}\]?)=([^\s&;,\"'<>\\#{}()]+)")
+_FIELD = re.compile(rb"(?<![\w\-])([A-Za-z][\w\-]{2,64})[ \t]*:[ \t]*([^\r\n\"\\]+)")
+_FLAG = re.compile(rb"(?<![\w\-])--([\w\-]{2,64})[ \t]+([^\s\"']+)")
+_SCHEME = re.compile(rb"(?i)\b(bearer|basic)(?:\s|%20|\+)+([A-Za-z0-9\-._~+/=%]+)")
+_SHAPES = re.compile(
+    rb"""(?<![A-Za-z0-9_\-])(
+        eyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]*(?:\.[A-Za-z0-9_\-]*){0,3}
+      | [spr]k(?:-|_live_|_test_)[A-Za-z0-9_\-]{16,} | gh[opsur]_[A-Za-z0-9]{16,}
+    )""",
+    re.X,
+)
+_USER_INFO = re.compile(rb"://([^/\s\"'<>@?#\\]+(?:@[^/\s\"'<>@?#\\]+)*)@")
+_PEM = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----(.+?)(?:-----END|\Z)", re.S)
+_CUT = re.compile(rb"(?i:(?:bearer|basic)\s+)(\S+)\Z|((?<![A-Za-z0-9_\-])(?:eyJ|[spr]k-)[A-Za-z0-9_\-.]*)\Z")
+_BARE = frozenset(
+    {"token", "key", "secret", "password", "passwd", "pwd", "cookie", "credential", "credentials", "bearer"}
+)
+
+
+def find(data: bytes, learned: Collection[str] = (), *, cut: bool = False) -> list[Edit]:
+    """The secrets in some text, in no order, possibly overlapping.
+
+    `learned` are folded names that count as secret too; `cut` says that the end of the text is missing.
+    """
+    found: list[Edit] = []
+    for member in _MEMBER.finditer(data):
+        _named_member(member, learned, found)
+    for parameter in _PARAMETER.finditer(data):
+        _named_parameter(parameter, learned, found)
+    for field in _FIELD.finditer(data):
+        _named_field(field, learned, found)
+    found += [Edit(*hit.span(2), hit[2], True) for hit in _SCHEME.finditer(data) if _credential(hit[1], hit[2])]
+    found += [Edit(*hit.span(2), hit[2], True) for hit in _FLAG.finditer(data) if secret_member(hit[1].decode())]
+    for pattern in (_SHAPES, _USER_INFO, _PEM):
+        found += [Edit(*hit.span(1), hit[1], True) for hit in pattern.finditer(data)]
+    if cut and (end := _CUT.search(data)):
+        group = 1 if end[1] is not None else 2
+        found.append(Edit(*end.span(group), end[group], False))
+    return [edit for edit in found if not is_label(edit.secret)]
+
+
+def _named_member(member: re.Match[bytes], learned: Collection[str], found: list[Edit]) -> None:
+    name = unescape_name(member[3].decode("utf-8", "replace").replace("\\\\", "\\"))
+    if member[4] and (secret_member(name) or fold(name) in learned):
+        _add_value(fold(name), member, 4, found)
+
+
+def _named_parameter(parameter: re.Match[bytes], learned: Collection[str], found: list[Edit]) -> None:
+    name = unquote_to_bytes(parameter[1].strip(b"[]")).decode("utf-8", "replace")
+    start = parameter.start(1)
+    in_query = start == 0 or parameter.string[start - 1 : start] in (b"?", b"&", b";")
+    if (secret_parameter(name) if in_query else secret_member(name)) or fold(name) in learned:
+        value = unquote_to_bytes(parameter[2].replace(b"+", b" "))
+        found.append(Edit(*parameter.span(2), value, True))
+
+
+def _named_field(field: re.Match[bytes], learned: Collection[str], found: list[Edit]) -> None:
+    """`name: value` as in a header block or a log line. A plain word after `password:` is prose and stays."""
+    name = field[1].decode("ascii", "replace")
+    if not (secret_header(name) or fold(name) in learned):
+        return
+    folded = fold(name)
+    if folded in ("authorization", "proxyauthorization", "cookie", "setcookie"):
+        _add_value(folded, field, 2, found)
+        return
+    word = field[2].split(None, 1)[0] if field[2].strip() else b""
+    word = word.rstrip(b".,;)]}'")
+    if word and (folded not in _BARE or looks_random(word)) and not word[:1].isspace():
+        start = field.start(2) + field[2].index(word)
+        found.append(Edit(start, start + len(word), word, True))
+
+
+def _add_value(folded: str, match: re.Match[bytes], group: int, found: list[Edit]) -> None:
+    start = match.start(group)
+    for begin, end in value_spans(folded, match[group]):
+        found.append(Edit(start + begin, start + end, match[group][begin:end], True))
+
+
+def value_spans(folded: str, value: bytes) -> list[tuple[int, int]]:
+    """Which stretches of the value of a secret name are secret: not the scheme word, not the names of cookies."""
+    if folded.endswith("authorization"):
+        return _after_scheme(value)
+    if folded.endswith("setcookie"):
+        return _cookies(value.split(b";", 1)[0])
+    if folded.endswith("cookie"):
+        return _cookies(value)
+    return [(0, len(value))] if value else []
+
+
+def _after_scheme(value: bytes) -> list[tuple[int, int]]:
+    words = value.split(None, 1)
+    if not words:
+        return []
+    end = len(value.rstrip())
+    return [(end - len(words[-1].rstrip()), end)]
+
+
+def _cookies(value: bytes) -> list[tuple[int, int]]:
+    """The values of `name=value; name=value`; a piece without a name is a value."""
+    spans, start = [], 0
+    for piece in value.split(b";"):
+        end = start + len(piece)
+        begin = start + piece.find(b"=") + 1
+        if value[begin:end].strip():
+            begin += len(value[begin:end]) - len(value[begin:end].lstrip())
+            spans.append((begin, end))
+        start = end + 1
+    return spans
+
+
+def _credential(scheme: bytes, value: bytes) -> bool:
+    """Whether the word after `Bearer` or `Basic` is a credential and not the next word of a sentence."""
+    if scheme.lower() == b"basic":
+        return looks_random(value) or basic_secret(value) is not None
+    return looks_random(value)
+
+
+def basic_secret(value: bytes) -> bytes | None:
+    """The password inside Basic credentials, None where they are none."""
+    try:
+        pair = b64decode(value.rstrip(b"=") + b"=" * (-len(value.rstrip(b"=")) % 4), validate=True)
+    except ValueError:
+        return None
+    user, colon, password = pair.partition(b":")
+    return password if colon and password and user.isascii() else None
+
+
+def looks_random(value: bytes) -> bool:
+    """Whether a word looks made by a machine: long, or with digits or capitals in its middle."""
+    word = value.strip(b".,=-_")
+    if len(word) < 6:
+        return False
+    letters = word[1:]
+    mixed = letters.lower() != letters and letters.upper() != letters
+    return len(word) >= 20 or mixed or any(48 <= octet <= 57 for octet in word)

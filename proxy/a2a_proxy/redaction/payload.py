@@ -1,0 +1,117 @@
+"""The payload of a frame, by its schema: JSON, protobuf, trailers, anything else."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+import msgspec
+
+from a2a_proxy.redaction import json_text, protobuf
+from a2a_proxy.redaction.scrub import Scrubber
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor
+
+_PLAIN = frozenset({"", "json", "text", "bytes", "trailers", "control"})
+
+
+_UNQUOTED = " !\"#$&'()*+,/:;<=>?@[\\]^`{|}"
+"""What gRPC leaves as it is in a `grpc-message`: all of printable ASCII but the percent sign."""
+
+
+@lru_cache(maxsize=256)
+def always(schema: str) -> bool:
+    """Whether only field numbers tell the secrets of this schema: protobuf with push configurations."""
+    return schema not in _PLAIN and any(protobuf.names_secret(shape) for shape in protobuf.shapes(schema))
+
+
+def redact(scrub: Scrubber, schema: str, data: bytes, *, cut: bool) -> tuple[bytes, list[str]]:
+    """The payload without secrets, and where they were. The same octets where there were none."""
+    if schema == "trailers":
+        return _trailers(scrub, data)
+    if schema in _PLAIN:
+        return _json_or_text(scrub, data, cut)
+    return _protobuf(scrub, schema, data, cut)
+
+
+def _json_or_text(scrub: Scrubber, data: bytes, cut: bool) -> tuple[bytes, list[str]]:
+    if data.lstrip()[:1] not in (b"{", b"[", b'"'):
+        new = scrub.text(data, cut=cut)
+        return new, ["$"] if new != data else []
+    new, paths = json_text.walk(data, scrub.string)
+    if json_text.valid(data):
+        return new, paths
+    # Broken JSON: where strings begin and end is a guess, so what looks like a secret goes too.
+    text = scrub.text(new, cut=cut)
+    return text, paths if text == new else [*paths, "$"]
+
+
+def _protobuf(scrub: Scrubber, schema: str, data: bytes, cut: bool) -> tuple[bytes, list[str]]:
+    suspicious = cut or scrub.suspicious(data)
+    paths: dict[str, None] = {}
+    new = data
+    for shape in _shapes(schema):
+        if shape is not None and not suspicious and not protobuf.names_secret(shape):
+            continue
+        try:
+            new, found = protobuf.walk(new, shape, scrub.string, named_only=not suspicious, cut=cut)
+            paths.update(dict.fromkeys(found))
+        except protobuf.Malformed:
+            text = scrub.text(new, cut=cut)
+            paths.update({"$": None} if text != new else {})
+            new = text
+    return new, list(paths)
+
+
+def _shapes(schema: str) -> list[Descriptor | None]:
+    """What the payload may be; None stands for a message that nobody described."""
+    return [*protobuf.shapes(schema)] or [None]
+
+
+def _trailers(scrub: Scrubber, data: bytes) -> tuple[bytes, list[str]]:
+    """Trailers as a JSON list of name and value. `grpc-message` is percent-encoded, `-bin` values are base64."""
+    try:
+        pairs = msgspec.json.decode(data, type=list[tuple[str, str]])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _json_or_text(scrub, data, False)
+    paths: list[str] = []
+    new: list[tuple[str, str]] = []
+    for name, value in pairs:
+        clean = header(scrub, name.encode(), value.encode()).decode("utf-8", "replace")
+        new.append((name, clean))
+        if clean != value:
+            paths.append(f"trailer:{name.lower()}")
+    return (msgspec.json.encode(new), paths) if paths else (data, paths)
+
+
+def header(scrub: Scrubber, name: bytes, value: bytes) -> bytes:
+    """A header or trailer value, clean; also inside gRPC's percent-encoded message and base64 or raw binary values."""
+    low = name.lower()
+    if not scrub.holds_secret(name):
+        if low == b"grpc-message":
+            plain = unquote_to_bytes(value)
+            clean = scrub.text(plain)
+            return value if clean == plain else quote_from_bytes(clean, safe=_UNQUOTED).encode()
+        if low.endswith(b"-bin"):
+            return _binary(scrub, low, value)
+    return scrub.header(name, value)
+
+
+def _binary(scrub: Scrubber, low: bytes, value: bytes) -> bytes:
+    """A `-bin` value: base64 with or without padding, or (gRPC C-core) a NUL and the octets."""
+    schema = "google.rpc.Status" if low == b"grpc-status-details-bin" else "google.rpc.Unknown"
+    if value[:1] == b"\0":
+        clean = _protobuf(scrub, schema, value[1:], False)[0]
+        return value if clean == value[1:] else b"\0" + clean
+    try:
+        octets = b64decode(value.rstrip(b"=") + b"=" * (-len(value.rstrip(b"=")) % 4), validate=True)
+    except ValueError:
+        return scrub.text(value)
+    clean = _protobuf(scrub, schema, octets, False)[0]
+    if clean == octets:
+        return value
+    encoded = b64encode(clean)
+    return encoded if value.endswith(b"=") else encoded.rstrip(b"=")

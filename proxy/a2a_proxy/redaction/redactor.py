@@ -1,0 +1,294 @@
+"""The redactor: values in, the same values without credentials out.
+
+What `Redactor` promises: a value without secrets comes back as the same object; `size` stays the true size on the wire,
+whatever the length of the redacted payload; `redacted` names what was replaced; where redaction itself fails, the
+payload is dropped and `note` says so. A secret that stood in a known place is replaced wherever it occurs after that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.task import Task
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.redaction import payload
+from a2a_proxy.redaction.names import card_names, fold, secret_header, secret_member
+from a2a_proxy.redaction.payload import always
+from a2a_proxy.redaction.scrub import Scrubber
+
+_CACHED: Final = 2048
+_FRAME_TEXTS: Final = ("task_id", "context_id", "message_id", "artifact_id", "rpc_id", "framing", "note")
+_EXCHANGE_TEXTS: Final = (
+    "method",
+    "target",
+    "authority",
+    "rpc_id",
+    "error",
+    "how",
+    "task_id",
+    "context_id",
+    "traceparent",
+    "version_header",
+    "extensions",
+)
+_CONNECTION_TEXTS: Final = ("client", "listen", "upstream", "peer", "how")
+_FINDING_TEXTS: Final = ("summary", "task_id")
+_TASK_TEXTS: Final = ("agent", "task_id", "context_id", "tenant")
+_SIDES: Final = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
+_FAILED: Final = "redaction failed, dropped"
+
+_V = TypeVar("_V", Frame, Exchange, Connection, Finding, Task)
+
+
+class Heads(Protocol):
+    """What is looked at of the exchange of a frame; it may still be open."""
+
+    @property
+    def id(self) -> int:
+        """Number within the session."""
+
+    @property
+    def target(self) -> str:
+        """Request target."""
+
+    @property
+    def request_headers(self) -> Headers:
+        """As the client sent them."""
+
+    @property
+    def response_headers(self) -> Headers:
+        """As the agent sent them; empty before."""
+
+
+class Redactor:
+    """Redacts the values of one session. Not thread-safe.
+
+    `key` is the secret of the labels; it stays in the state directory, never in a recording. `enabled=False` gives
+    everything back as it is.
+    """
+
+    def __init__(self, key: bytes, *, enabled: bool = True) -> None:
+        self._enabled = enabled
+        self._scrub = Scrubber(key)
+        self._suspicious = self._scrub.suspicious
+        self._taught: dict[int, tuple[Headers, Headers]] = {}
+        self._heads: dict[Headers, Headers] = {}
+        self._clean_texts: set[str] = {""}
+        self._generation = 0
+
+    def frame(self, frame: Frame, exchange: Heads | None) -> Frame:
+        """The frame without secrets; the same object where it has none. `exchange` is the one it belongs to, raw."""
+        if not self._enabled:
+            return frame
+        try:
+            if exchange is not None:
+                taught = self._taught.get(exchange.id)
+                if (
+                    taught is None
+                    or taught[0] is not exchange.request_headers
+                    or taught[1] is not exchange.response_headers
+                ):
+                    self._learn_exchange(exchange)
+            data = frame.payload
+            if (
+                data
+                and not frame.truncated
+                and not always(frame.schema)
+                and not self._suspicious(data)
+                and (not frame.framing or self.text(frame.framing) is frame.framing)
+                and (not frame.note or self.text(frame.note) is frame.note)
+                and frame.schema != "trailers"
+                and frame.event is not EventKind.CARD
+            ):
+                return frame
+            return self._frame(frame)
+        except Exception:
+            return _dropped(frame)
+
+    def _frame(self, frame: Frame) -> Frame:
+        if frame.event is EventKind.CARD and frame.schema == "json":
+            self._learn_card_text(frame.payload)
+        new, paths = self._payload(frame)
+        changes: dict[str, Any] = self._texts_of(frame, _FRAME_TEXTS)
+        paths += [name for name in changes if name not in paths]
+        if new != frame.payload:
+            changes["payload"] = new
+            if frame.truncated:
+                # A digest of the whole would let a guess of the secret be tried.
+                changes["sha256"] = b""
+        if not changes:
+            return frame
+        return msgspec.structs.replace(frame, **changes, redacted=_union(frame.redacted, paths))
+
+    def _payload(self, frame: Frame) -> tuple[bytes, list[str]]:
+        """The payload, clean. Twice where the first look taught something, as with headers."""
+        before = self._scrub.seen.generation
+        clean = payload.redact(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
+        if self._scrub.seen.generation == before:
+            return clean
+        return payload.redact(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
+
+    def exchange(self, exchange: Exchange) -> Exchange:
+        """The exchange without secrets in headers, trailers, target, authority and error text."""
+        if not self._enabled:
+            return exchange
+        try:
+            self._learn_exchange(exchange)
+            changes: dict[str, Any] = self._texts_of(exchange, _EXCHANGE_TEXTS)
+            paths = list(changes)
+            for side, word in _SIDES:
+                raw: Headers = getattr(exchange, side)
+                clean = self._headers(raw)
+                if clean is not raw:
+                    changes[side] = clean
+                    paths += [
+                        f"{word}:{name.decode('latin-1').lower()}"
+                        for (name, old), (_, new) in zip(raw, clean, strict=True)
+                        if old != new
+                    ]
+            if not changes:
+                return exchange
+            return msgspec.structs.replace(exchange, **changes, redacted=_union(exchange.redacted, paths))
+        except Exception:
+            return msgspec.structs.replace(
+                exchange, request_headers=(), response_headers=(), trailers=(), target="", authority="", error=_FAILED
+            )
+
+    def connection(self, connection: Connection) -> Connection:
+        """The connection without user info in its addresses and secrets in how it ended."""
+        return self._plain(connection, _CONNECTION_TEXTS)
+
+    def task(self, task: Task) -> Task:
+        """The task; its ids get the same labels as in frames, should one hold a secret."""
+        if not self._enabled:
+            return task
+        task = self._plain(task, _TASK_TEXTS)
+        artifacts = tuple(
+            msgspec.structs.replace(
+                artifact, artifact_id=self.text(artifact.artifact_id), name=self.text(artifact.name)
+            )
+            for artifact in task.artifacts
+        )
+        return task if artifacts == task.artifacts else msgspec.structs.replace(task, artifacts=artifacts)
+
+    def finding(self, finding: Finding) -> Finding:
+        """The finding without secrets in summary and evidence; evidence under a secret's name is one."""
+        if not self._enabled:
+            return finding
+        finding = self._plain(finding, _FINDING_TEXTS)
+        try:
+            evidence = {self.text(name): self._named(name, value) for name, value in finding.evidence.items()}
+        except Exception:
+            evidence = {"note": _FAILED}
+        return finding if evidence == finding.evidence else msgspec.structs.replace(finding, evidence=evidence)
+
+    def text(self, text: str) -> str:
+        """Any line for people: error texts, command lines, console. The same object where it has no secret."""
+        if not self._enabled:
+            return text
+        if self._generation != self._scrub.seen.generation or len(self._clean_texts) >= _CACHED:
+            self._forget()
+        if text in self._clean_texts:
+            return text
+        try:
+            return self._text(text)
+        except Exception:
+            return _FAILED
+
+    def learn_card(self, card: dict[str, Any]) -> None:
+        """The names under which an agent card, of any dialect, wants its API keys: they hold secrets from now on."""
+        new = card_names(card) - self._scrub.names
+        if new:
+            self._scrub.learn_names(new)
+
+    def save(self) -> dict[str, Any]:
+        """What was learned, as plain values. It holds secrets: for the 0600 snapshot only, never for a recording."""
+        return {"names": sorted(self._scrub.names), "seen": self._scrub.seen.save()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Learn again what `save` gave."""
+        self._scrub.learn_names(set(saved["names"]))
+        self._scrub.seen.restore(saved["seen"])
+
+    def _plain(self, value: _V, names: tuple[str, ...]) -> _V:
+        if not self._enabled:
+            return value
+        changes = self._texts_of(value, names)
+        return msgspec.structs.replace(value, **changes) if changes else value
+
+    def _texts_of(self, value: object, names: tuple[str, ...]) -> dict[str, Any]:
+        changes = {}
+        for name in names:
+            old: str = getattr(value, name)
+            new = self.text(old)
+            if new is not old:
+                changes[name] = new
+        return changes
+
+    def _text(self, text: str) -> str:
+        octets = text.encode("utf-8", "surrogatepass")
+        clean = self._scrub.text(octets, command="--" in text)
+        if clean == octets:
+            self._clean_texts.add(text)
+            return text
+        return clean.decode("utf-8", "surrogatepass")
+
+    def _forget(self) -> None:
+        """What was clean before a secret became known may not be clean now."""
+        self._clean_texts = {""}
+        self._heads = {}
+        self._generation = self._scrub.seen.generation
+
+    def _named(self, name: str, value: str) -> str:
+        if secret_header(name) or secret_member(name) or fold(name) in self._scrub.names:
+            new = self._scrub.known(fold(name), value.encode("utf-8", "surrogatepass"))
+            return value if new is None else new.decode("utf-8", "replace")
+        return self.text(value)
+
+    def _learn_exchange(self, exchange: Heads) -> None:
+        """Meet the secrets of the head before the body, where they may occur again."""
+        if len(self._taught) >= _CACHED:
+            del self._taught[next(iter(self._taught))]
+        self._taught[exchange.id] = (exchange.request_headers, exchange.response_headers)
+        self._headers(exchange.request_headers)
+        self._headers(exchange.response_headers)
+        self.text(exchange.target)
+
+    def _headers(self, raw: Headers) -> Headers:
+        """The fields, clean. Twice where the first look taught something: an echo may stand before the secret."""
+        clean: Headers | None = None
+        for _ in range(2):
+            if self._generation != self._scrub.seen.generation or len(self._heads) >= _CACHED:
+                self._forget()
+            clean = self._heads.get(raw)
+            if clean is None:
+                clean = tuple((name, payload.header(self._scrub, name, value)) for name, value in raw)
+                self._heads[raw] = clean
+            if self._generation == self._scrub.seen.generation:
+                break
+        return raw if clean is None or clean == raw else clean
+
+    def _learn_card_text(self, text: bytes) -> None:
+        try:
+            card = msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return
+        for part in (card, card.get("result") if isinstance(card, dict) else None):
+            if isinstance(part, dict):
+                self.learn_card(part)
+
+
+def _union(old: tuple[str, ...], new: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*old, *new)))
+
+
+def _dropped(frame: Frame) -> Frame:
+    """Fail closed: better a hole in the recording than a secret."""
+    return msgspec.structs.replace(
+        frame, payload=b"", sha256=b"", framing="", rpc_id="", note=_FAILED, redacted=_union(frame.redacted, ["$"])
+    )

@@ -1,0 +1,90 @@
+"""Sockets to listen on. Accepts nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from typing import Any
+
+from a2a_proxy.relay.route import Listen, RouteError, address
+
+BACKLOG = 1024
+_PORT_ATTEMPTS = 16
+_NEXT_PORTS = 64
+
+
+async def bind(loop: asyncio.AbstractEventLoop, listen: Listen) -> list[socket.socket]:
+    """The sockets of one listener, all on one port. Raises RouteError."""
+    for attempt in range(_PORT_ATTEMPTS):
+        try:
+            return await _bind_once(loop, listen)
+        except OSError as error:
+            free_port_taken = listen.port == 0 and error.errno == errno.EADDRINUSE
+            if not free_port_taken or attempt == _PORT_ATTEMPTS - 1:
+                raise _explain(listen, error) from None
+    raise AssertionError("unreachable")
+
+
+async def _bind_once(loop: asyncio.AbstractEventLoop, listen: Listen) -> list[socket.socket]:
+    sockets: list[socket.socket] = []
+    port = listen.port
+    try:
+        for host in listen.hosts:
+            try:
+                sockets.append(await _bind_host(loop, host, port))
+            except OSError as error:
+                if not sockets or error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+            port = sockets[0].getsockname()[1]
+    except OSError:
+        for sock in sockets:
+            sock.close()
+        raise
+    return sockets
+
+
+async def _bind_host(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
+    family, kind, proto, _, where = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
+    return _listening(socket.socket(family, kind, proto), where)
+
+
+def _listening(sock: socket.socket, where: tuple[Any, ...]) -> socket.socket:
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sock.family == socket.AF_INET6:  # `[::]` means everybody, IPv4 as well
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(where[0] != "::"))
+        sock.setblocking(False)
+        sock.bind(where)
+        sock.listen(BACKLOG)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _explain(listen: Listen, error: OSError) -> RouteError:
+    where = address(listen.host, listen.port)
+    if error.errno == errno.EADDRINUSE:
+        return RouteError(f"port {listen.port} is in use", f"stop what listens on {where}, or choose another port")
+    if error.errno == errno.EACCES:
+        return RouteError(f"may not listen on port {listen.port}", "choose a port above 1023")
+    reason = (error.strerror or str(error)).lower()
+    return RouteError(f"cannot listen on {where}: {reason}", "write --listen :9000 for this machine only")
+
+
+def bind_next(beside: list[socket.socket]) -> list[socket.socket]:
+    """Sockets on the hosts of others, on the next port free after theirs; none where there is no such port near."""
+    hosts = [(sock.family, sock.getsockname()) for sock in beside]
+    first = int(hosts[0][1][1]) + 1
+    for port in range(first, min(first + _NEXT_PORTS, 65536)):
+        found: list[socket.socket] = []
+        try:
+            for family, where in hosts:
+                found.append(_listening(socket.socket(family), (where[0], port, *where[2:])))
+        except OSError:
+            for sock in found:
+                sock.close()
+        else:
+            return found
+    return []

@@ -1,0 +1,103 @@
+"""Reach an upstream: resolve, then try its addresses in order, with TLS where it wants that. Knows no clients."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from a2a_proxy.relay.route import RouteError, Upstream
+from a2a_proxy.relay.tls import HTTP1, Handshake, Tls, TlsError, Trust, explained
+
+DIAL_SECONDS = 10.0
+"""For resolving and connecting together."""
+ADDRESS_SECONDS = 2.5
+"""For one address while there are others."""
+
+SHUTDOWN_SECONDS = 2.0
+"""How long an upstream may take to agree that a TLS connection ends."""
+
+Factory = Callable[[], asyncio.Protocol]
+
+
+class DialError(Exception):
+    """No address of the upstream answered; the text says why, `hint` what can be done about it (may be empty)."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+async def dial(
+    upstream: Upstream,
+    factory: Factory,
+    seconds: float = DIAL_SECONDS,
+    *,
+    tls: Tls | None = None,
+    protocol: str = HTTP1,
+) -> None:
+    """Connect `factory`'s protocol to the upstream. `protocol` is what the client speaks, in terms of ALPN.
+
+    Raises DialError.
+    """
+    connect = partial(_connect_tls, tls or Tls(Trust()), protocol) if upstream.tls else _connect
+    try:
+        async with asyncio.timeout(seconds):
+            await _dial_any(upstream, partial(connect, upstream, factory))
+    except TimeoutError:
+        raise DialError(f"no answer within {seconds:g} s") from None
+    except (TlsError, RouteError) as error:
+        raise DialError(error.message, error.hint) from None
+
+
+async def _dial_any(upstream: Upstream, connect: Callable[[str], Awaitable[None]]) -> None:
+    hosts = await _resolve(asyncio.get_running_loop(), upstream)
+    for number, host in enumerate(hosts, 1):
+        try:
+            async with asyncio.timeout(ADDRESS_SECONDS if number < len(hosts) else None):
+                await connect(host)
+            return
+        except (OSError, TimeoutError) as error:
+            if number == len(hosts):
+                raise DialError(_reason(error)) from None
+
+
+async def _connect(upstream: Upstream, factory: Factory, host: str) -> None:
+    await asyncio.get_running_loop().create_connection(factory, host, upstream.port)
+
+
+async def _connect_tls(tls: Tls, protocol: str, upstream: Upstream, factory: Factory, host: str) -> None:
+    shake = Handshake(factory, protocol)
+    loop, context = asyncio.get_running_loop(), tls.context(protocol)
+    try:
+        await loop.create_connection(
+            lambda: shake,
+            host,
+            upstream.port,
+            ssl=context,
+            server_hostname=upstream.host,
+            ssl_shutdown_timeout=SHUTDOWN_SECONDS,
+        )
+    except ssl.SSLError as error:
+        raise explained(error, upstream, protocol) from None
+    except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError):
+        raise TlsError("it broke the connection off in the TLS handshake") from None
+    if shake.mismatch is not None:
+        raise shake.mismatch
+
+
+async def _resolve(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> list[str]:
+    try:
+        found = await loop.getaddrinfo(upstream.host, upstream.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise DialError(f"cannot resolve {upstream.host}: {_reason(error)}") from None
+    return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
+def _reason(error: Exception) -> str:
+    """In lower case, without the addresses that asyncio adds."""
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

@@ -1,0 +1,158 @@
+"""The URLs in an agent card: find them, and put others in their place, everything else octet for octet as it was.
+
+Knows the places of URLs in cards of all dialects (protocol sheet 2.1, 2.7, 2.8, 3.6), as JSON and as protobuf. Which
+URLs are to change is `leads`' business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]', re.DOTALL)
+_QUOTE, _COMMA, _OBJECT, _ARRAY = b'",{['
+_RESULT = ["result"]
+_PLACES = (["url"], ["supportedInterfaces", "[", "url"], ["additionalInterfaces", "[", "url"])
+_TRANSPORT = {"supportedInterfaces": "protocolBinding", "additionalInterfaces": "transport"}
+
+
+class CardUrl(msgspec.Struct, frozen=True):
+    """One URL of a card."""
+
+    text: str
+    transport: str
+    """As the card names it: `JSONRPC`, `GRPC`, `HTTP+JSON`, `stdio` or any other; empty where it names none."""
+
+
+class Card(msgspec.Struct, frozen=True):
+    """What matters here of one card."""
+
+    urls: tuple[CardUrl, ...]
+    signed: bool
+    name: str = ""
+
+
+def read_card(payload: bytes, form: str) -> Card | None:
+    """The card in `payload`, of a form as `CardRewriter` has it; None where there is none, or none with a URL."""
+    try:
+        if form in ("json", "jsonrpc"):
+            return _read_json(payload, form)
+        return _read_protobuf(payload, form)
+    except (ValueError, RecursionError):
+        return None
+
+
+def write_card(payload: bytes, form: str, new: Mapping[str, str]) -> bytes:
+    """The same octets with the URLs replaced by what `new` says of them; `read_card` has found a card in them."""
+    if form in ("json", "jsonrpc"):
+        return _write_json(payload, form, new)
+    return _write_protobuf(payload, form, new)
+
+
+def _read_json(payload: bytes, form: str) -> Card | None:
+    found = msgspec.json.decode(payload)
+    if form == "jsonrpc":
+        found = found.get("result") if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    urls = tuple(_urls(found))
+    return Card(urls, bool(found.get("signatures")), _text(found.get("name"))) if urls else None
+
+
+def _urls(card: dict[str, Any]) -> list[CardUrl]:
+    urls = []
+    if isinstance(card.get("url"), str):
+        urls.append(CardUrl(card["url"], _text(card.get("preferredTransport"))))
+    for member, transport in _TRANSPORT.items():
+        entries = card.get(member)
+        urls += (
+            CardUrl(entry["url"], _text(entry.get(transport)))
+            for entry in (entries if isinstance(entries, list) else ())
+            if isinstance(entry, dict) and isinstance(entry.get("url"), str)
+        )
+    return urls
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _write_json(payload: bytes, form: str, new: Mapping[str, str]) -> bytes:
+    parts: list[bytes] = []
+    last = 0
+    for start, end in _url_spans(payload, _RESULT if form == "jsonrpc" else []):
+        before = msgspec.json.decode(payload[start:end], type=str)
+        after = new.get(before, before)
+        if after != before:
+            parts += (payload[last:start], msgspec.json.encode(after))
+            last = end
+    return b"".join((*parts, payload[last:]))
+
+
+def _url_spans(payload: bytes, root: list[str]) -> list[tuple[int, int]]:
+    """Where the string values of a card's URLs are in valid JSON."""
+    wanted = [[*root, *place] for place in _PLACES]
+    spans: list[tuple[int, int]] = []
+    path: list[str] = []
+    """For each open object the member that is read, for each open array `[`."""
+    name_next = False
+    for token in _TOKEN.finditer(payload):
+        start, end = token.span()
+        first = payload[start]
+        if first == _QUOTE:
+            if name_next:
+                path[-1] = msgspec.json.decode(payload[start:end], type=str)
+                name_next = False
+            elif path and path[-1] == "url" and path in wanted:
+                spans.append((start, end))
+        elif first in (_OBJECT, _ARRAY):
+            path.append("[" if first == _ARRAY else "")
+            name_next = first == _OBJECT
+        elif first == _COMMA:
+            name_next = path[-1] != "["
+        else:
+            path.pop()
+            name_next = False
+    return spans
+
+
+def _read_protobuf(payload: bytes, package: str) -> Card | None:
+    card = _parse(payload, package)
+    if card is None:
+        return None
+    urls = tuple(CardUrl(holder.url, transport) for holder, transport in _holders(card) if holder.url)
+    return Card(urls, bool(card.signatures), card.name) if urls else None
+
+
+def _write_protobuf(payload: bytes, package: str, new: Mapping[str, str]) -> bytes:
+    card = _parse(payload, package)
+    for holder, _ in _holders(card):
+        if holder.url:
+            holder.url = new.get(holder.url, holder.url)
+    octets: bytes = card.SerializeToString(deterministic=True)
+    return octets
+
+
+def _parse(payload: bytes, package: str) -> Any:
+    """The AgentCard message; None where the package has none. Raises ParseError."""
+    from a2a_proto import choose_a2a_v1, parse
+
+    if package == "lf.a2a.v1":
+        return parse("1.0", "AgentCard", payload)
+    if package == "a2a.v1":
+        return parse(choose_a2a_v1("", "AgentCard", payload), "AgentCard", payload)
+    return None
+
+
+def _holders(card: Any) -> Iterator[tuple[Any, str]]:
+    """The messages of a card that have a `url` to be called, and the transport spoken there."""
+    fields = card.DESCRIPTOR.fields_by_name
+    if "url" in fields:
+        yield card, card.preferred_transport
+    for name in ("supported_interfaces", "additional_interfaces"):
+        if name in fields:
+            for entry in getattr(card, name):
+                yield entry, entry.protocol_binding if name[0] == "s" else entry.transport

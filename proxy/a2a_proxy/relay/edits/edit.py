@@ -1,0 +1,118 @@
+"""What every editor is: octets and the time in, octets to send out. Values and interfaces only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+
+
+class Sent(msgspec.Struct, frozen=True, gc=False):
+    """Octets to write to the receiver of that direction."""
+
+    direction: Direction
+    data: bytes
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A line for the person at the console."""
+
+    text: str
+    hint: str = ""
+    """What to do about it; may be empty."""
+    loud: bool = False
+    """A warning: something does not work as it would without the proxy."""
+
+
+class Interface(msgspec.Struct, frozen=True):
+    """A place where the agent of a card can be reached too: it leads to the upstream's host."""
+
+    host: str
+    port: int
+    tls: bool
+    grpc: bool
+
+
+class CardOutcome(msgspec.Struct, frozen=True):
+    """What a rewriter made of one card."""
+
+    payload: bytes | None = None
+    """The new octets; None: the card stays as it is."""
+    urls: tuple[tuple[str, str], ...] = ()
+    """Before and after, of each URL that was changed."""
+    notes: tuple[Note, ...] = ()
+    """For the caller of the rewriter to show, once. Editors need not look at them: the relay's rewriter shows them."""
+    learned: tuple[Interface, ...] = ()
+    """Interfaces of this agent on other ports. Nothing for editors either."""
+
+
+CardRewriter = Callable[[bytes, str, str], CardOutcome]
+"""`(payload, form, client_authority)`. Never raises.
+
+`payload` is the whole message as it travels. `form` says what it is: `json` (a card), `jsonrpc` (a response with the
+card in `result`), else the protobuf package of the called service (`lf.a2a.v1`, `a2a.v1`), the payload being a
+serialized AgentCard. `client_authority` is what the client called this proxy, `host[:port]`.
+"""
+
+
+class EditPlan(msgspec.Struct, frozen=True):
+    """What a route wants of its editors."""
+
+    authority: bytes | None = None
+    """`Host` and `:authority` become this; None: they stay."""
+    cards: CardRewriter | None = None
+    """None: cards stay as they are."""
+    listen: str = ""
+    """The address the client connected to, `host:port`: its authority where it names none."""
+
+
+class EditFact(msgspec.Struct, frozen=True):
+    """One change, or one that was wanted and not made; the data of an EDIT record."""
+
+    direction: Direction
+    kind: Literal["host", "authority", "card", "card-request", "untouched", "ended"]
+    """`host` and `authority` are told once for each (before, after) of a connection. `untouched`: a card was held and
+    released as it was. `ended`: no editing on this connection from here."""
+    offset: int
+    """Octets of this direction that the sender had sent before the changed ones."""
+    detail: dict[str, Any]
+    """JSON values. `host`, `authority`: `before`, `after`. `card`: `urls` (pairs), `length_before`, `length_after`.
+    `card-request`: `fields` (names of header fields changed or left out). `untouched`, `ended`: `reason`."""
+
+
+@runtime_checkable
+class QuickEditor(Protocol):
+    """An editor that knows a shorter way for octets which stay as they are."""
+
+    def pass_to_agent(self, data: bytes) -> bool:
+        """These octets of the client go on as they are, and are accounted for. False: ask `feed`."""
+
+    def pass_to_client(self, data: bytes) -> bool:
+        """The same for octets of the agent."""
+
+
+class Editor(Protocol):
+    """Edits one connection. Never raises: from what it does not understand on, octets pass for good."""
+
+    def feed(self, direction: Direction, data: bytes, now: float) -> list[Sent]:
+        """Octets that the sender of `direction` sent; what is to be written now, in order. `now`: monotonic seconds."""
+
+    def eof(self, direction: Direction, now: float) -> list[Sent]:
+        """The sender of `direction` sent FIN: what was held is released. The caller passes the FIN on after writing."""
+
+    def tick(self, now: float) -> list[Sent]:
+        """To be called when `deadline` has come: what was held too long is released."""
+
+    @property
+    def deadline(self) -> float | None:
+        """When to call `tick`; None: nothing is held."""
+
+    @property
+    def active(self) -> bool:
+        """False: editing has ended for good and nothing is held; the splice forwards by itself from now on."""
+
+    def edits(self) -> list[EditFact]:
+        """What changed since this was last asked."""

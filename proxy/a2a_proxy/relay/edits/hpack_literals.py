@@ -1,0 +1,108 @@
+"""Header fields as literals without indexing (RFC 7541 6.2.2): blocks that neither use nor fill a dynamic table.
+
+Strings are written plainly, never in Huffman code, so raw octets stay what they are. What a sender never wants indexed
+(6.2.3) stays so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+from hpack.hpack import encode_integer
+from hpack.table import HeaderTable
+
+from a2a_proxy.wire.hpack_decoder import Field
+
+FORGET_TABLE = b"\x20"
+"""A size update to 0 (6.3): said once, it fits whatever table size the decoder asks for, then and later."""
+UNDECODABLE = b"\x80"
+"""The field of index 0: every decoder must treat it as a decoding error (6.1)."""
+
+_INDEXED = {field: bytes((0x80 | index,)) for index, field in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])}
+_NAMES = {name: index for index, (name, _) in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])}
+_NEVER = 0x10
+_REMEMBERED = 256
+_REMEMBERED_OCTETS = 512
+
+_literals: dict[Field, bytes] = {}
+"""Fields repeat, from call to call and from connection to connection. Never those that are not to be indexed."""
+
+
+def literals(fields: Iterable[Field], never: Set[int] = frozenset()) -> bytes:
+    """The block of these fields; those at the places in `never` are marked as never to be indexed."""
+    known = _literals.get
+    if not never:
+        return b"".join([known(field) or _plain(field) for field in fields])
+    return b"".join(
+        _literal(field, _NEVER) if place in never else known(field) or _plain(field)
+        for place, field in enumerate(fields)
+    )
+
+
+def never_indexed(block: bytes) -> set[int]:
+    """The places of the fields that a block, which must be a valid one, marks as never to be indexed."""
+    places: set[int] = set()
+    pos, end, place = 0, len(block), 0
+    while pos < end:
+        first = block[pos]
+        pos += 1
+        if first & 0x80:
+            pos = _skip_integer(block, pos) if first == 0xFF else pos
+            place += 1
+        elif first & 0x60 == 0x20:
+            pos = _skip_integer(block, pos) if first == 0x3F else pos
+        else:
+            if first & 0xF0 == _NEVER:
+                places.add(place)
+            index, all_ones = (first & 0x3F, 0x3F) if first & 0x40 else (first & 0x0F, 0x0F)
+            if not index:
+                pos = _skip_string(block, pos)
+            elif index == all_ones:
+                pos = _skip_integer(block, pos)
+            pos = _skip_string(block, pos)
+            place += 1
+    return places
+
+
+def _plain(field: Field) -> bytes:
+    octets = _INDEXED.get(field) or _literal(field, 0)
+    if len(octets) <= _REMEMBERED_OCTETS:
+        if len(_literals) >= _REMEMBERED:
+            _literals.clear()
+        _literals[field] = octets
+    return octets
+
+
+def _literal(field: Field, mark: int) -> bytes:
+    name, value = field
+    if index := _NAMES.get(name):
+        head = encode_integer(index, 4)
+        head[0] |= mark
+        return bytes(head) + _string(value)
+    return bytes((mark,)) + _string(name) + _string(value)
+
+
+def _string(octets: bytes) -> bytes:
+    length = len(octets)
+    return (bytes((length,)) if length < 0x7F else bytes(encode_integer(length, 7))) + octets
+
+
+def _skip_integer(block: bytes, pos: int) -> int:
+    while block[pos] & 0x80:
+        pos += 1
+    return pos + 1
+
+
+def _skip_string(block: bytes, pos: int) -> int:
+    length = block[pos] & 0x7F
+    pos += 1
+    if length == 0x7F:
+        shift = 0
+        while True:
+            octet = block[pos]
+            length += (octet & 0x7F) << shift
+            shift += 7
+            pos += 1
+            if octet < 0x80:
+                break
+    return pos + length

@@ -1,0 +1,92 @@
+"""Single HTTP/1.1 messages that have to do with agent cards: recognise them, take them apart, write them anew."""
+
+from __future__ import annotations
+
+import zlib
+from hashlib import sha256
+
+import msgspec
+
+from a2a_proxy.relay.edits.http1_scan import CHUNKED, NotUnderstood, field, request_head, unchunked
+
+MOST_CARD = 1024 * 1024
+"""Octets of an unpacked card."""
+
+CARD_PATHS = (
+    b"/.well-known/agent-card.json",
+    b"/.well-known/agent.json",
+    b"/agent/authenticatedExtendedCard",
+    b"/v1/card",
+    b"/extendedAgentCard",
+)
+"""Protocol sheet 3.1; any prefix may come before them."""
+
+_CARD_METHODS = frozenset({"GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"})
+HINT = b"Extended"
+"""What the names of these methods have in them."""
+CONDITIONS = (b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since", b"if-range")
+_OLD_FRAMING = (b"transfer-encoding", b"trailer", b"content-encoding", b"content-md5", b"digest", b"content-digest")
+
+
+class _Call(msgspec.Struct, frozen=True, omit_defaults=True):
+    method: str = ""
+
+
+def may_ask_for_card(begin: bytes) -> bool:
+    """A head that begins like this may be that of a card request."""
+    if len(begin) < 4:
+        return b"GET ".startswith(begin)
+    if not begin.startswith(b"GET "):
+        return False
+    line, end, _ = begin.partition(b"\r\n")
+    return not end or line.split(b" ")[1].partition(b"?")[0].endswith(CARD_PATHS)
+
+
+def asks_for_card(head: bytes, body: bytes) -> bool:
+    """Whether a request is a JSON-RPC call for the extended card: searched first, then parsed."""
+    if HINT not in body:
+        return False
+    try:
+        if request_head(head)[2] == CHUNKED:
+            body = unchunked(body)
+        return msgspec.json.decode(body, type=_Call).method in _CARD_METHODS
+    except (ValueError, RecursionError, NotUnderstood):
+        return False
+
+
+def content_of(head: bytes, body: bytes) -> bytes | None:
+    """The body without its content coding; None where that cannot be undone within bounds."""
+    try:
+        coding = (field(head, b"content-encoding") or b"identity").lower()
+        if coding == b"identity":
+            return body
+        if coding not in (b"gzip", b"x-gzip"):
+            return None
+        unpack = zlib.decompressobj(31)
+        octets = unpack.decompress(body, MOST_CARD)
+    except (NotUnderstood, zlib.error):
+        return None
+    return octets if unpack.eof else None
+
+
+def rewritten_head(head: bytes, payload: bytes) -> bytes:
+    """The head of a response that carries `payload` instead: its own length, its own validator, no coding."""
+    changes: dict[bytes, bytes | None] = dict.fromkeys((*_OLD_FRAMING, b"content-length", b"repr-digest"))
+    if b"\r\netag:" in head.lower():
+        changes[b"etag"] = b'W/"a2a-proxy-%s"' % sha256(payload).hexdigest()[:32].encode()
+    edited = with_fields(head, changes)
+    return b"%sContent-Length: %d\r\n\r\n" % (edited[:-2], len(payload))
+
+
+def with_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
+    """The head with new values for some fields (names in lower case); None leaves a field out."""
+    lines = head[:-4].split(b"\r\n")
+    kept = [lines[0]]
+    for line in lines[1:]:
+        name = line.partition(b":")[0]
+        low = name.lower()
+        if low not in changes:
+            kept.append(line)
+        elif (value := changes[low]) is not None:
+            kept.append(name + b": " + value)
+    return b"\r\n".join(kept) + b"\r\n\r\n"

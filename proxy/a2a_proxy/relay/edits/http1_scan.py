@@ -1,0 +1,213 @@
+"""Where HTTP/1 messages of one direction begin and end (RFC 9112 6.3). Less than a parser: what two parsers could read
+differently is not understood here, and nothing of it is changed.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+MOST_HEAD = 64 * 1024
+MOST_LINE = 4096
+"""Longest line of the chunked coding."""
+
+CHUNKED, UNTIL_CLOSE = -1, -2
+"""Framings that are no length."""
+
+_FIELD_LINES = rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n)*\r\n"
+_REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([^ \r\n\0]+) HTTP/1\.[01]\r\n" + _FIELD_LINES)
+_RESPONSE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9][0-9])(?: [^\r\n\0]*)?\r\n" + _FIELD_LINES)
+_BARE_LF = re.compile(rb"(?<!\r)\n")
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?\r\n")
+
+
+class NotUnderstood(Exception):
+    """Octets that this scanner does not follow; the text says which."""
+
+
+def field(head: bytes, name: bytes) -> bytes | None:
+    """The value of a header field (`name` in lower case); None where it is not there. Raises NotUnderstood if twice."""
+    low = head.lower()
+    sought = b"\r\n" + name + b":"
+    at = low.find(sought)
+    if at < 0:
+        return None
+    if low.find(sought, at + 2) >= 0:
+        raise NotUnderstood(f"two {name.decode()} fields")
+    start = at + len(sought)
+    return head[start : head.index(b"\r\n", start)].strip(b" \t")
+
+
+def _framing(head: bytes, otherwise: int) -> int:
+    length, coding = field(head, b"content-length"), field(head, b"transfer-encoding")
+    if coding is not None:
+        if length is not None:
+            raise NotUnderstood("Content-Length with Transfer-Encoding")
+        if coding.lower() != b"chunked":
+            raise NotUnderstood("a transfer coding other than chunked")
+        return CHUNKED
+    if length is None:
+        return otherwise
+    if not length.isdigit() or len(length) > 18:
+        raise NotUnderstood("a Content-Length that is no number")
+    return int(length)
+
+
+def request_head(head: bytes) -> tuple[bytes, bytes, int]:
+    """Method, target and framing. Raises NotUnderstood."""
+    found = _REQUEST.fullmatch(head)
+    if found is None:
+        raise NotUnderstood("a request head that is not in order")
+    return found[1], found[2], _framing(head, 0)
+
+
+def response_head(head: bytes, to_head: bool) -> tuple[int, int]:
+    """Status and framing; `to_head`: it answers a HEAD. Raises NotUnderstood."""
+    found = _RESPONSE.fullmatch(head)
+    if found is None:
+        raise NotUnderstood("a response head that is not in order")
+    status = int(found[1])
+    framing = _framing(head, UNTIL_CLOSE)
+    return status, 0 if to_head or status < 200 or status in (204, 304) else framing
+
+
+class Part(IntEnum):
+    """What some octets are."""
+
+    HEAD = 0
+    """Of a head that is not complete yet."""
+    HEAD_END = 1
+    """The last of a head; `Scanner.head` is the whole of it, and `begin_body` must be called."""
+    BODY = 2
+    """Of a body, its framing included."""
+    BODY_END = 3
+    """The last of a body."""
+
+
+class _Chunk(IntEnum):
+    SIZE = 0
+    DATA = 1
+    DATA_END = 2
+    TRAILERS = 3
+
+
+class Scanner:
+    """Cuts one direction. `next` until the octets are used up."""
+
+    __slots__ = ("_buffer", "_chunk", "_framing", "_left", "_line", "head")
+
+    def __init__(self) -> None:
+        self.head = b""
+        self._buffer = bytearray()
+        self._framing: int | None = None
+        self._left = 0
+        self._chunk = _Chunk.SIZE
+        self._line = b""
+
+    @property
+    def between(self) -> bool:
+        """No octet of the next message has come."""
+        return self._framing is None and not self._buffer
+
+    @property
+    def until_close(self) -> bool:
+        """The body ends with the connection."""
+        return self._framing == UNTIL_CLOSE
+
+    def begin_body(self, framing: int) -> bool:
+        """How the body after the head is framed. True where there is none, and the next head follows."""
+        self._framing, self._left = (framing or None), framing
+        self._chunk, self._line = _Chunk.SIZE, b""
+        return self._framing is None
+
+    def next(self, data: bytes, start: int) -> tuple[Part, int]:
+        """What begins at `start`, and where it ends. Raises NotUnderstood."""
+        framing = self._framing
+        if framing is None:
+            return self._next_head(data, start)
+        if framing == UNTIL_CLOSE:
+            return Part.BODY, len(data)
+        if framing == CHUNKED:
+            return self._next_chunked(data, start)
+        end = min(len(data), start + self._left)
+        self._left -= end - start
+        return self._body(end, done=not self._left)
+
+    def _body(self, end: int, *, done: bool) -> tuple[Part, int]:
+        if done:
+            self._framing = None
+        return (Part.BODY_END if done else Part.BODY), end
+
+    def _next_head(self, data: bytes, start: int) -> tuple[Part, int]:
+        buffer = self._buffer
+        if not buffer:
+            end = data.find(b"\r\n\r\n", start) + 4
+            if end > 3:
+                return self._whole_head(data[start:end], end)
+        before = len(buffer)
+        buffer += data[start : start + MOST_HEAD + 4 - before]
+        at = buffer.find(b"\r\n\r\n", max(0, before - 3))
+        if at >= 0:
+            head = bytes(buffer[: at + 4])
+            buffer.clear()
+            return self._whole_head(head, start + len(head) - before)
+        if _BARE_LF.search(buffer, max(0, before - 1)):
+            raise NotUnderstood("a bare LF in a head")
+        if len(buffer) > MOST_HEAD:
+            raise NotUnderstood("a head that is too long")
+        return Part.HEAD, len(data)
+
+    def _whole_head(self, head: bytes, end: int) -> tuple[Part, int]:
+        if len(head) > MOST_HEAD:
+            raise NotUnderstood("a head that is too long")
+        self.head = head
+        return Part.HEAD_END, end
+
+    def _next_chunked(self, data: bytes, at: int) -> tuple[Part, int]:
+        while at < len(data):
+            if self._chunk is _Chunk.DATA:
+                taken = min(self._left, len(data) - at)
+                at, self._left = at + taken, self._left - taken
+                if not self._left:
+                    self._chunk = _Chunk.DATA_END
+                continue
+            end = data.find(b"\n", at) + 1 or len(data)
+            self._line += data[at:end]
+            at = end
+            if len(self._line) > MOST_LINE:
+                raise NotUnderstood("a line of the chunked coding that is too long")
+            if self._line.endswith(b"\n") and self._end_line():
+                return self._body(at, done=True)
+        return Part.BODY, at
+
+    def _end_line(self) -> bool:
+        """A line of the chunked coding is complete; True where it is the last one."""
+        line, self._line = self._line, b""
+        if not line.endswith(b"\r\n"):
+            raise NotUnderstood("a bare LF in the chunked coding")
+        if self._chunk is _Chunk.TRAILERS:
+            return line == b"\r\n"
+        if self._chunk is _Chunk.DATA_END:
+            if line != b"\r\n":
+                raise NotUnderstood("no line end after a chunk")
+            self._chunk = _Chunk.SIZE
+            return False
+        found = _CHUNK.fullmatch(line)
+        if found is None:
+            raise NotUnderstood("a chunk size that is no number")
+        self._left = int(found[1], 16)
+        self._chunk = _Chunk.DATA if self._left else _Chunk.TRAILERS
+        return False
+
+
+def unchunked(body: bytes) -> bytes:
+    """The octets of a whole chunked body that a Scanner has followed; trailers are left out."""
+    parts: list[bytes] = []
+    at = 0
+    while True:
+        end = body.index(b"\r\n", at)
+        size = int(body[at:end].partition(b";")[0], 16)
+        if not size:
+            return b"".join(parts)
+        parts.append(body[end + 2 : end + 2 + size])
+        at = end + 2 + size + 2

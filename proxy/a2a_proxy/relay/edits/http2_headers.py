@@ -1,0 +1,153 @@
+"""What the editor makes of header blocks: requests for the agent's authority, responses where their order changed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, literals, never_indexed
+from a2a_proxy.relay.edits.hpack_memo import HeaderMemo
+from a2a_proxy.relay.edits.http2_frames import Block, block_frames
+from a2a_proxy.relay.edits.http2_scan import WHOLE_LIMIT
+from a2a_proxy.wire.hpack_decoder import Field, HpackError
+
+CARD_METHODS = (b"/GetExtendedAgentCard", b"/GetAgentCard")
+
+_Kind = Literal["authority", "host"]
+_AUTHORITIES: tuple[tuple[_Kind, bytes], ...] = (("authority", b":authority"), ("host", b"host"))
+_AUTHORITY_NAMES = (b":authority", b"host")
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """A value of a request that became another."""
+
+    kind: _Kind
+    before: bytes
+    after: bytes
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A header block of a client."""
+
+    encoded: bytes
+    """The block as literals, authority replaced; empty where no authority is to be replaced."""
+    changes: tuple[Change, ...] = ()
+    form: str = ""
+    """The protobuf package of a service that is asked for its card, else empty."""
+    authority: str = ""
+    """What the client called this proxy; empty where it did not say. Only where a card is asked for."""
+
+
+class Response(msgspec.Struct):
+    """A header block of an agent."""
+
+    fields: list[Field]
+    block: bytes
+    status: bytes
+    """Empty: trailers."""
+
+    def encoded(self) -> bytes:
+        """The block as literals. Raises `HpackError` where they are too many."""
+        return encode(self.fields, self.block)
+
+    @property
+    def editable(self) -> bool:
+        """The message after it may be changed: it is gRPC and nobody counted its octets."""
+        kinds = [value for name, value in self.fields if name == b"content-type"]
+        counted = any(name == b"content-length" for name, _ in self.fields)
+        return not counted and all(kind.startswith(b"application/grpc") for kind in kinds) and bool(kinds)
+
+
+class LiteralWriter:
+    """Sends header blocks that use no dynamic table, and says so before the first one (RFC 7541 4.2)."""
+
+    __slots__ = ("began",)
+
+    def __init__(self) -> None:
+        self.began = False
+        """A block was sent."""
+
+    def frames(self, block: Block, encoded: bytes) -> bytes:
+        """The frames of a block with other octets."""
+        if not self.began:
+            self.began = True
+            encoded = FORGET_TABLE + encoded
+        return block_frames(block, encoded)
+
+
+class RequestHeaders:
+    """Header blocks of the client."""
+
+    def __init__(self, authority: bytes | None) -> None:
+        self._authority = authority
+        self._memo = HeaderMemo(self._make)
+        self.read = self._memo.read
+        self.allow = self._memo.allow
+
+    def _make(self, fields: list[Field], block: bytes) -> Request:
+        named = dict(fields)
+        form, called = _card_call(named)
+        authority = self._authority
+        if authority is None:
+            return Request(b"", (), form, called)
+        changes: tuple[Change, ...] = ()
+        if fields and fields[0][0][:1] == b":":  # trailers have no pseudo-fields and name no authority
+            changes = tuple(
+                Change(kind, before, authority)
+                for kind, name in _AUTHORITIES
+                if (before := named.get(name, authority)) != authority
+            )
+            fields = [field if field[0] not in _AUTHORITY_NAMES else (field[0], authority) for field in fields]
+        return Request(encode(fields, block), changes, form, called)
+
+
+class ResponseHeaders:
+    """Header blocks of the agent: followed from the first one, and sent as literals from the moment one is overtaken.
+
+    A block that waits behind a card may be overtaken by blocks of other streams; its entries in the dynamic table would
+    then come too late. So from the first one that waits on, the client's table is left empty.
+    """
+
+    def __init__(self) -> None:
+        self._memo = HeaderMemo(_response)
+        self._writer: LiteralWriter | None = None
+        self.read = self._memo.read
+        self.allow = self._memo.allow
+
+    @property
+    def rewriting(self) -> bool:
+        """Blocks cannot be sent as they are any more."""
+        return self._writer is not None
+
+    def rewrite(self) -> None:
+        """From the next block on, all are sent as literals."""
+        if self._writer is None:
+            self._writer = LiteralWriter()
+
+    def frames(self, block: Block, encoded: bytes) -> bytes:
+        """The frames of the next block to be sent."""
+        assert self._writer is not None
+        return self._writer.frames(block, encoded)
+
+
+def encode(fields: list[Field], block: bytes) -> bytes:
+    """Fields of that block as literals. Raises `HpackError` where they are too many."""
+    encoded = literals(fields, never_indexed(block))
+    if len(encoded) > WHOLE_LIMIT:
+        raise HpackError(f"header block of {len(encoded)} octets, limit {WHOLE_LIMIT}")
+    return encoded
+
+
+def _response(fields: list[Field], block: bytes) -> Response:
+    return Response(fields, block, next((value for name, value in fields if name == b":status"), b""))
+
+
+def _card_call(fields: dict[bytes, bytes]) -> tuple[str, str]:
+    """The package of the service that is asked for its card, and how the client calls it."""
+    path = fields.get(b":path", b"")
+    if not path.endswith(CARD_METHODS):
+        return "", ""
+    called = fields.get(b":authority") or fields.get(b"host", b"")
+    package = path.split(b"/")[-2].rpartition(b".")[0]
+    return package.decode("latin-1"), called.decode("latin-1")

@@ -1,0 +1,303 @@
+"""The frames of one direction in passing: which octets stay as they are, which frames are given to an editor.
+
+Octets that nobody asks for are passed on as they arrive, also in the middle of a frame. Frames that somebody asks for
+wait until they are complete; the frames of a header block wait for its last one. Between frames others may be put in.
+Knows nothing of what frames are changed for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from a2a_proxy.relay.edits.http2_frames import (
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    HEAD,
+    HEADERS,
+    PUSH_PROMISE,
+    STREAM_MASK,
+    Block,
+    Frame,
+    block_begins,
+    frame_head,
+)
+from a2a_proxy.wire.detect import PREFACE
+from a2a_proxy.wire.hpack_decoder import HpackError
+from a2a_proxy.wire.http2_frame import Violation, describe
+
+WHOLE_LIMIT = 1 << 20
+"""Octets of a frame that is waited for, and of the frames of a header block."""
+
+_BLOCK_KINDS = (HEADERS, PUSH_PROMISE, CONTINUATION)
+
+Whole = Callable[[Frame], bytes | None]
+"""What to send instead of a complete frame, None for the frame as it is. Raises `Violation`."""
+WholeBlock = Callable[[Block], bytes | None]
+"""What to send instead of a complete header block, None for its frames as they are. Raises `HpackError`."""
+
+
+class Waiting(Protocol):
+    """A DATA frame that somebody keeps."""
+
+    raw: bytearray
+    """What has come of it, its head included."""
+    missing: int
+    """Octets still to come."""
+
+    def grown(self) -> bytes:
+        """More of it came: what to send now."""
+
+
+DataBegins = Callable[[int, int, int, int], Waiting | None]
+"""`(flags, stream, length, offset)` of a DATA frame. None: it passes as it is. Raises `Violation`."""
+
+
+class Scanner:
+    """One direction. `out` collects what is to be sent; its owner empties it."""
+
+    __slots__ = (
+        "_block",
+        "_blocks",
+        "_data",
+        "_flow",
+        "_kept",
+        "_loose",
+        "_need",
+        "_preface",
+        "_put",
+        "_rest",
+        "_scanning",
+        "_whole",
+        "dumb",
+        "offset",
+        "opaque",
+        "out",
+    )
+
+    def __init__(
+        self,
+        whole: Mapping[int, Whole],
+        blocks: WholeBlock | None = None,
+        data: DataBegins | None = None,
+        preface: bool = False,
+    ) -> None:
+        self._whole = whole
+        self._blocks = blocks
+        self._data = data
+        self._preface = preface
+        self._rest = bytearray()
+        self._need = len(PREFACE) if preface else HEAD
+        self._flow = 0
+        self._scanning = False
+        self._put: list[bytes] = []
+        self._block: Block | None = None
+        self._kept: Waiting | None = None
+        self._loose = False
+        self.offset = 0
+        """Octets of this direction before those that are being looked at."""
+        self.opaque = False
+        """Octets pass unseen."""
+        self.dumb = False
+        """Octets are dropped, also our own."""
+        self.out: list[bytes] = []
+
+    def feed(self, data: bytes) -> None:
+        """Scan octets. Raises `Violation`, with everything before the offending frame scanned and the rest kept."""
+        if self.dumb:
+            return
+        if self.opaque and not self._put:
+            self.out.append(data)
+            return
+        if self._rest:
+            self._rest += data
+            if len(self._rest) < self._need:
+                return
+            data = bytes(self._rest)
+            self._rest.clear()
+        self._scanning = True
+        try:
+            if self._preface:
+                self._scan_preface(data)
+            else:
+                self._scan(data, 0)
+        finally:
+            self._scanning = False
+
+    def put(self, frames: bytes) -> None:
+        """Send frames of our own, as soon as no frame is in the middle."""
+        if not frames or self.dumb:
+            return
+        if self._scanning or (self._flow and self._kept is None):
+            self._put.append(frames)
+        else:
+            self.out.append(frames)
+            self._loosen()
+
+    def let_go(self) -> None:
+        """What came of the kept frame is what `put` or `grown` sends next: the rest of it passes as it arrives."""
+        self._loose = True
+
+    def pass_all(self) -> None:
+        """From here on octets pass unseen."""
+        self.opaque = True
+        self._pass_rest()
+
+    def drop_all(self) -> None:
+        """From here on octets are dropped."""
+        self.dumb = True
+        self._rest.clear()
+        self._block = None
+
+    def eof(self) -> None:
+        """No more octets come: what waits for more passes, and nothing is put behind it."""
+        self._pass_rest()
+        self.dumb = True
+
+    def _pass_rest(self) -> None:
+        if self._block is not None:
+            self.out.append(bytes(self._block.raw or b""))
+            self._block = None
+        self.out.append(bytes(self._rest))
+        self._rest.clear()
+
+    def _scan_preface(self, data: bytes) -> None:
+        if not data.startswith(PREFACE[: len(data)]):
+            self._rest += data
+            raise Violation(self.offset, "HTTP/2 connection preface", repr(data[: len(PREFACE)]))
+        if len(data) < len(PREFACE):
+            self._keep(data, 0, len(PREFACE))
+            return
+        self._preface = False
+        self._scan(data, len(PREFACE))
+
+    def _scan(self, data: bytes, pos: int) -> None:
+        out, total, begin, need = self.out, len(data), 0, HEAD
+        whole, blocks, editor = self._whole, self._blocks, self._data
+        if self._flow:
+            begin, pos = self._continue(data)
+        while total - pos >= HEAD:
+            word, flags, stream = frame_head(data, pos)
+            kind, stop = word & 0xFF, pos + HEAD + (word >> 8)
+            stream &= STREAM_MASK
+            try:
+                if self._block is not None and (kind != CONTINUATION or stream != self._block.stream):
+                    raise Violation(self.offset + pos, "CONTINUATION", describe(kind, stream, word >> 8))
+                if kind == DATA:
+                    if editor is not None:
+                        kept = editor(flags, stream, word >> 8, self.offset + pos)
+                        if kept is not None:
+                            out.append(data[begin:pos])
+                            begin = pos = self._keep_frame(kept, data, pos, stop)
+                            continue
+                    instead = None
+                elif blocks is not None and kind in _BLOCK_KINDS:
+                    if stop > total:
+                        need = self._needed(kind, stream, pos, stop)
+                        break
+                    instead = self._header_frame(kind, flags, stream, data, pos, stop)
+                elif (handler := whole.get(kind)) is not None:
+                    if stop > total:
+                        need = self._needed(kind, stream, pos, stop)
+                        break
+                    instead = handler(Frame(flags, stream, self.offset + pos, data[pos:stop]))
+                else:
+                    instead = None
+            except Violation:
+                out.append(data[begin:pos])
+                self._keep(data, pos, HEAD)
+                raise
+            if self._put:
+                instead = b"".join([data[pos:stop] if instead is None else instead, *self._put])
+                self._put.clear()
+            if instead is not None:
+                if begin < pos:
+                    out.append(data[begin:pos])
+                out.append(instead)
+                begin = stop
+            if stop > total:
+                self._flow = stop - total
+                stop = total
+            pos = stop
+        if begin < pos:
+            out.append(data[begin:pos] if begin or pos < total else data)
+        self._keep(data, pos, need)
+
+    def _continue(self, data: bytes) -> tuple[int, int]:
+        """The octets of the frame in the middle. Gives where those to send begin, and where the next frame does."""
+        pos = min(self._flow, len(data))
+        self._flow -= pos
+        if self._kept is not None:
+            self.out.append(self._grow(self._kept, data[:pos]))
+            return pos, pos
+        if self._flow or not self._put:
+            return 0, pos
+        self.out.append(data[:pos])
+        self.out.extend(self._put)
+        self._put.clear()
+        return pos, pos
+
+    def _keep_frame(self, kept: Waiting, data: bytes, pos: int, stop: int) -> int:
+        here = min(stop, len(data))
+        self._kept = kept
+        self._flow = stop - here
+        self.out.append(self._grow(kept, data[pos:here]))
+        return here
+
+    def _grow(self, kept: Waiting, octets: bytes) -> bytes:
+        kept.raw += octets
+        kept.missing -= len(octets)
+        sent = kept.grown()
+        self._loosen()
+        if not self._flow:
+            self._kept = None
+        return sent
+
+    def _loosen(self) -> None:
+        if self._loose:
+            self._loose = False
+            self._kept = None
+
+    def _header_frame(self, kind: int, flags: int, stream: int, data: bytes, pos: int, stop: int) -> bytes | None:
+        """A frame of a header block: kept until the last one is there."""
+        payload, block = data[pos + HEAD : stop], self._block
+        if block is None:
+            if kind == CONTINUATION:
+                raise Violation(self.offset + pos, "HEADERS before CONTINUATION", describe(kind, stream, len(payload)))
+            block = block_begins(kind, flags, stream, payload, self.offset + pos)
+        else:
+            block.fragment = block.fragment if isinstance(block.fragment, bytearray) else bytearray(block.fragment)
+            block.fragment += payload
+            block.largest = max(block.largest, len(payload))
+        if flags & END_HEADERS:
+            return self._whole_block(block, data, pos, stop)
+        if block.raw is None:
+            block.raw = bytearray()
+        if len(block.raw) + stop - pos > WHOLE_LIMIT:
+            raise Violation(block.start, f"header block of at most {WHOLE_LIMIT} octets", "more")
+        block.raw += memoryview(data)[pos:stop]
+        self._block = block
+        return b""
+
+    def _whole_block(self, block: Block, data: bytes, pos: int, stop: int) -> bytes | None:
+        assert self._blocks is not None
+        try:
+            instead = self._blocks(block)
+        except HpackError as error:
+            raise Violation(block.start, "header block in HPACK", str(error)) from None
+        self._block = None
+        return instead if instead is not None or block.raw is None else bytes(block.raw) + data[pos:stop]
+
+    def _needed(self, kind: int, stream: int, pos: int, stop: int) -> int:
+        if stop - pos > WHOLE_LIMIT:
+            raise Violation(
+                self.offset + pos, f"frame of at most {WHOLE_LIMIT} octets", describe(kind, stream, stop - pos - HEAD)
+            )
+        return stop - pos
+
+    def _keep(self, data: bytes, pos: int, need: int) -> None:
+        self.offset += pos
+        if pos < len(data):
+            self._rest += memoryview(data)[pos:]
+            self._need = need

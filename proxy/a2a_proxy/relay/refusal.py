@@ -1,0 +1,224 @@
+"""What a client hears where there is no upstream, in the protocol that it speaks: octets in, octets out.
+
+Says that the proxy answers, not the agent, and which upstream is down. Loaded only when it is needed.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+
+import msgspec
+from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
+from hpack.exceptions import HPACKError
+
+from a2a_proxy.relay.splice import Refusal
+from a2a_proxy.wire.detect import PREFACE
+
+MOST_HEAD = 64 * 1024
+"""Longest head, or header block, that is waited for."""
+
+_REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} ")
+_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
+
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _CONTINUATION = 0, 1, 3, 4, 6, 7, 9
+_ACK = _END_STREAM = 0x1
+_END_HEADERS, _PADDED, _PRIORITY = 0x4, 0x8, 0x20
+_PROTOCOL_ERROR, _COMPRESSION_ERROR, _ENHANCE_YOUR_CALM = 0x1, 0x9, 0xB
+_UNAVAILABLE = b"14"
+
+
+def refusal_for(begin: bytes, upstream: str, why: str) -> Refusal | None:
+    """Who answers a client that begins like this; None while that cannot be told."""
+    if begin.startswith(PREFACE):
+        return Http2Refusal(upstream, why)
+    if PREFACE.startswith(begin):
+        return None
+    if _REQUEST_LINE.match(begin):
+        return Http1Refusal(upstream, why)
+    return None if _TOKEN.fullmatch(begin) else Silence()
+
+
+def sentence(upstream: str, why: str) -> str:
+    """What happened, for people."""
+    return f"a2a-proxy cannot reach the upstream agent {upstream}: {why}"
+
+
+def problem(upstream: str, why: str) -> bytes:
+    """The same as a problem document (RFC 9457)."""
+    return msgspec.json.encode(
+        {"type": "about:blank", "title": "Bad Gateway", "status": 502, "detail": sentence(upstream, why)}
+    )
+
+
+class Silence:
+    """For protocols that are not known: nothing is said."""
+
+    done = True
+
+    def feed(self, data: bytes) -> bytes:  # noqa: ARG002 (the interface)
+        """Nothing."""
+        return b""
+
+
+class Http1Refusal:
+    """502 to the first request, and no second one."""
+
+    def __init__(self, upstream: str, why: str) -> None:
+        self.done = False
+        self._body = problem(upstream, why)
+        self._head = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """The response, once the request's head is complete: some clients do not listen before."""
+        self._head += data
+        if self.done or (b"\r\n\r\n" not in self._head and b"\n\n" not in self._head and len(self._head) < MOST_HEAD):
+            return b""
+        self.done = True
+        head = (
+            b"HTTP/1.1 502 Bad Gateway\r\n"
+            b"Server: a2a-proxy\r\n"
+            b"Content-Type: application/problem+json\r\n"
+            b"Content-Length: %d\r\n"
+            b"Connection: close\r\n\r\n" % len(self._body)
+        )
+        return head if self._head.startswith(b"HEAD ") else head + self._body
+
+
+class Http2Refusal:
+    """UNAVAILABLE to gRPC calls, 502 to other requests, then GOAWAY: the client's next call dials anew.
+
+    The minimum of RFC 9113 that a client needs to hear an answer: our SETTINGS at once (gRPC C-core and grpc-js send no
+    HEADERS before), ACK of SETTINGS and PING.
+    """
+
+    def __init__(self, upstream: str, why: str) -> None:
+        self.done = False
+        self._problem = problem(upstream, why)
+        self._message = percent_encoded(sentence(upstream, why))
+        self._buffer = b""
+        self._started = False
+        self._decoder, self._encoder = Decoder(), Encoder()
+        self._block = b""
+        self._block_stream = 0
+        self._block_ends_stream = False
+        self._answered = 0
+
+    def feed(self, data: bytes) -> bytes:
+        """Our frames in answer to theirs."""
+        if self.done:
+            return b""
+        out = []
+        self._buffer += data
+        if not self._started:
+            if len(self._buffer) < len(PREFACE):
+                return b""
+            self._started = True
+            self._buffer = self._buffer[len(PREFACE) :]
+            out.append(frame(_SETTINGS, 0, 0, b""))
+        out += self._answers()
+        if self._answered and not self.done:
+            out.append(self._goodbye(0))
+        return b"".join(out)
+
+    def _answers(self) -> Iterator[bytes]:
+        while (part := self._next()) is not None:
+            yield self._on_frame(*part)
+            if self.done:
+                return
+
+    def _next(self) -> tuple[int, int, int, bytes] | None:
+        if len(self._buffer) < 9:
+            return None
+        high, low, kind, flags, stream = struct.unpack_from(">BHBBI", self._buffer)
+        end = 9 + (high << 16 | low)
+        if len(self._buffer) < end:
+            return None
+        payload, self._buffer = self._buffer[9:end], self._buffer[end:]
+        return kind, flags, stream & 0x7FFFFFFF, payload
+
+    def _on_frame(self, kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+        if kind == _SETTINGS and not flags & _ACK:
+            return frame(_SETTINGS, _ACK, 0, b"")
+        if kind == _PING and not flags & _ACK:
+            return frame(_PING, _ACK, 0, payload)
+        if kind == _HEADERS:
+            return self._on_headers(flags, stream, payload)
+        if kind == _CONTINUATION and stream == self._block_stream:
+            return self._on_block(flags, payload)
+        return b""
+
+    def _on_headers(self, flags: int, stream: int, payload: bytes) -> bytes:
+        start, pad = 0, 0
+        if flags & _PADDED:
+            start, pad = 1, payload[0] if payload else 0
+        if flags & _PRIORITY:
+            start += 5
+        if start + pad > len(payload):
+            return self._goodbye(_PROTOCOL_ERROR)
+        self._block, self._block_stream = b"", stream
+        self._block_ends_stream = bool(flags & _END_STREAM)
+        return self._on_block(flags, payload[start : len(payload) - pad])
+
+    def _on_block(self, flags: int, fragment: bytes) -> bytes:
+        self._block += fragment
+        if len(self._block) > MOST_HEAD:
+            return self._goodbye(_ENHANCE_YOUR_CALM)
+        if not flags & _END_HEADERS:
+            return b""
+        try:
+            headers = {bytes(item[0]): bytes(item[1]) for item in self._decoder.decode(self._block, raw=True)}
+        except HPACKError:
+            return self._goodbye(_COMPRESSION_ERROR)
+        if b":method" not in headers:
+            return b""  # trailers of a request that has its answer
+        self._answered = max(self._answered, self._block_stream)
+        return self._response(headers)
+
+    def _response(self, headers: dict[bytes, bytes]) -> bytes:
+        stream = self._block_stream
+        if headers.get(b"content-type", b"").startswith(b"application/grpc"):
+            fields = [
+                (b":status", b"200"),
+                (b"content-type", b"application/grpc"),
+                (b"grpc-status", _UNAVAILABLE),
+                (b"grpc-message", self._message),
+            ]
+            out = self._headers(stream, fields, end=True)
+        else:
+            out = self._json(stream, end=headers[b":method"] == b"HEAD")
+        # RFC 9113 8.1: a server that needs no more of the request says NO_ERROR.
+        return out if self._block_ends_stream else out + frame(_RST_STREAM, 0, stream, bytes(4))
+
+    def _json(self, stream: int, *, end: bool) -> bytes:
+        fields = [
+            (b":status", b"502"),
+            (b"server", b"a2a-proxy"),
+            (b"content-type", b"application/problem+json"),
+            (b"content-length", b"%d" % len(self._problem)),
+        ]
+        out = self._headers(stream, fields, end=end)
+        return out if end else out + frame(_DATA, _END_STREAM, stream, self._problem)
+
+    def _headers(self, stream: int, fields: list[tuple[bytes, bytes]], *, end: bool) -> bytes:
+        # Literals that are never indexed need no table, whatever size the client's SETTINGS allow.
+        block = self._encoder.encode([NeverIndexedHeaderTuple(*field) for field in fields])
+        return frame(_HEADERS, _END_HEADERS | (_END_STREAM if end else 0), stream, block)
+
+    def _goodbye(self, code: int) -> bytes:
+        self.done = True
+        return frame(_GOAWAY, 0, 0, struct.pack(">II", self._answered, code))
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """One HTTP/2 frame (RFC 9113 4.1)."""
+    size = len(payload)
+    return struct.pack(">BHBBI", size >> 16, size & 0xFFFF, kind, flags, stream) + payload
+
+
+def percent_encoded(text: str) -> bytes:
+    """As `grpc-message` wants it: all but printable ASCII, and the percent sign itself, as %XX of UTF-8."""
+    return b"".join(
+        bytes((octet,)) if 0x20 <= octet <= 0x7E and octet != 0x25 else b"%%%02X" % octet for octet in text.encode()
+    )

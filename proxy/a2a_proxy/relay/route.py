@@ -1,0 +1,127 @@
+"""Where the relay listens and where it sends, as values made from what the user wrote. Opens nothing."""
+
+from __future__ import annotations
+
+import msgspec
+
+HTTP_PORT, HTTPS_PORT = 80, 443
+LOOPBACK = ("127.0.0.1", "::1")
+
+
+class RouteError(Exception):
+    """The user's mistake, or a port that cannot be had: one line about it, one about what to do."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Listen(msgspec.Struct, frozen=True):
+    """One `--listen`."""
+
+    host: str
+    """Empty: loopback, 127.0.0.1 and ::1."""
+    port: int
+    """0: any free one."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts to bind, each with the same port."""
+        return (self.host,) if self.host else LOOPBACK
+
+    @classmethod
+    def parse(cls, text: str) -> Listen:
+        """`:9000`, `0.0.0.0:9000`, `[::1]:9000`, `host:9000`. Raises RouteError."""
+        host, port = _split(text)
+        if port is None:
+            hint = f"write --listen :{text}" if text.isdigit() else "write --listen :9000"
+            raise RouteError(f"cannot listen on {text!r}: no port", hint)
+        return cls(host, port)
+
+
+class Upstream(msgspec.Struct, frozen=True):
+    """One `--upstream` or `--upstream-grpc`."""
+
+    host: str
+    port: int
+    tls: bool
+    text: str
+    """As the user wrote it."""
+
+    @property
+    def address(self) -> str:
+        """`host:port`."""
+        return address(self.host, self.port)
+
+    @property
+    def authority(self) -> str:
+        """As a client of it writes `Host`: without the port where that goes without saying."""
+        usual = self.port == (HTTPS_PORT if self.tls else HTTP_PORT)
+        return address(self.host, self.port).removesuffix(f":{self.port}") if usual else self.address
+
+    @classmethod
+    def parse(cls, text: str) -> Upstream:
+        """`HOST`, `HOST:PORT`, `[v6]:PORT`, `http://HOST[:PORT][/]`, `https://...`. Raises RouteError.
+
+        Without a port it is 80, with https 443.
+        """
+        authority = _authority_of_url(text) if "://" in text else text
+        host, port = _split(authority)
+        if not host or port == 0:
+            raise RouteError(f"cannot send to {text!r}: no host or port", "write --upstream HOST:PORT")
+        tls = text[:8].lower() == "https://"
+        return cls(host, (HTTPS_PORT if tls else HTTP_PORT) if port is None else port, tls, text)
+
+
+class Route(msgspec.Struct, frozen=True):
+    """From where to where."""
+
+    listen: Listen
+    upstream: Upstream
+    grpc: Upstream | None = None
+    """Where connections go that begin with the HTTP/2 preface; None: to `upstream` as well."""
+
+
+def address(host: str, port: int) -> str:
+    """`host:port`, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _authority_of_url(text: str) -> str:
+    scheme, _, rest = text.partition("://")
+    authority, slash, path = rest.partition("/")
+    if "@" in authority:
+        raise RouteError("the upstream URL holds user information", "leave it out; clients send their own credentials")
+    if scheme.lower() not in ("http", "https"):
+        raise RouteError(f"cannot send to {scheme}:// URLs", "write --upstream http://HOST:PORT")
+    if path or "?" in authority or "#" in authority:
+        raise RouteError(
+            f"the upstream URL has a path: {slash}{path}" if path else "the upstream URL has a query or fragment",
+            f"the proxy relays octets and cannot add one; write --upstream "
+            f"{scheme}://{authority.split('?')[0].split('#')[0]}",
+        )
+    return authority
+
+
+def _split(text: str) -> tuple[str, int | None]:
+    """Host and port; the port is None where there is none."""
+    if "@" in text:
+        raise RouteError("the address holds user information", "leave it out; clients send their own credentials")
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")) or ":" not in host:
+            raise RouteError(f"cannot read the address {text!r}", "write [::1]:9000")
+        return host, _port(rest[1:], text) if rest else None
+    if text.count(":") > 1:
+        raise RouteError(f"cannot read the address {text!r}", f"put an IPv6 address in brackets: [{text}]:9000")
+    host, colon, port = text.partition(":")
+    if any(character.isspace() or character in "/?#" for character in host):
+        raise RouteError(f"cannot read the address {text!r}", "write HOST:PORT")
+    return host, _port(port, text) if colon else None
+
+
+def _port(digits: str, text: str) -> int:
+    if not (digits.isascii() and digits.isdigit()) or int(digits) > 65535:
+        raise RouteError(f"{digits!r} in {text!r} is not a port", "a port is a number from 0 to 65535")
+    return int(digits)

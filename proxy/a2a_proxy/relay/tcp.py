@@ -1,0 +1,68 @@
+"""What the relay does to a socket that asyncio has no call for. Knows no connection pairs."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import socket
+import struct
+import termios
+
+from a2a_proxy.relay.route import address
+
+HIGH_WATER = 256 * 1024
+"""Octets waiting for a slow reader before its sender is not read any more."""
+READ_SIZE = 65536
+"""For asyncio's own transports; its default of 256 KiB costs an mmap for each read (cpython #85451)."""
+MOST_LEFT = 4 * 1024 * 1024
+"""Octets taken from a broken socket at most."""
+
+
+def tune(transport: asyncio.Transport) -> None:
+    """No delay, a bounded write buffer, and the kernel's keep-alive, for there is no idle time-out of ours."""
+    transport.set_write_buffer_limits(high=HIGH_WATER)
+    if hasattr(transport, "max_size"):
+        transport.max_size = READ_SIZE
+    sock = transport.get_extra_info("socket")
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+def name_of(transport: asyncio.BaseTransport, which: str) -> str:
+    """`host:port` of `peername` or `sockname`; empty where the socket is gone."""
+    pair = transport.get_extra_info(which)
+    return address(pair[0], pair[1]) if pair else ""
+
+
+def unsent(transport: asyncio.Transport) -> int:
+    """Octets that the peer's kernel has not acknowledged yet."""
+    waiting = transport.get_write_buffer_size()
+    try:
+        answer = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
+    except (OSError, AttributeError):
+        return waiting
+    return waiting + int(struct.unpack("i", answer)[0])
+
+
+def reset(transport: asyncio.Transport) -> None:
+    """Close with RST. What is still in its send buffer is gone."""
+    try:
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    except (OSError, AttributeError):  # the peer was faster
+        pass
+    transport.abort()
+
+
+def rest_of(transport: asyncio.BaseTransport) -> bytes:
+    """What the peer sent before the connection broke and nobody has read: a failed write ends a transport at once,
+    though its answer may lie in the receive buffer. To be called in `connection_lost`."""
+    parts: list[bytes] = []
+    try:
+        with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as sock:
+            while len(parts) * READ_SIZE < MOST_LEFT and (part := sock.recv(READ_SIZE, socket.MSG_DONTWAIT)):
+                parts.append(part)
+    except (OSError, AttributeError):
+        pass
+    return b"".join(parts)

@@ -1,0 +1,126 @@
+"""TLS toward upstreams: what is offered, what is trusted, and what went wrong in words for people."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.relay.route import RouteError, Upstream
+
+HTTP2, HTTP1 = "h2", "http/1.1"
+
+_NAMES = {HTTP2: "HTTP/2", HTTP1: "HTTP/1.1"}
+_WRONG_HOST, _EXPIRED, _NOT_YET = (62, 64), 10, 9
+_UNTRUSTED = (18, 19, 20, 21)
+_INSECURE = "to talk to it unverified all the same: --upstream-insecure"
+
+
+class Trust(msgspec.Struct, frozen=True):
+    """Which certificates of upstreams are believed."""
+
+    ca: Path | None = None
+    """A file of CA certificates (PEM) to be trusted beside the system's."""
+    insecure: bool = False
+    """Any certificate will do."""
+
+
+class TlsError(Exception):
+    """No TLS connection; one line about it, one about what to do (may be empty)."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Tls:
+    """The contexts of one relay, each made once."""
+
+    def __init__(self, trust: Trust) -> None:
+        self._trust = trust
+        self._contexts: dict[str, ssl.SSLContext] = {}
+
+    def context(self, protocol: str) -> ssl.SSLContext:
+        """The context that offers exactly this protocol. Raises RouteError where the CA file cannot be read."""
+        context = self._contexts.get(protocol)
+        if context is None:
+            context = self._contexts[protocol] = self._make(protocol)
+        return context
+
+    def prepare(self) -> None:
+        """Make all contexts now. Raises RouteError where the CA file cannot be read."""
+        for protocol in _NAMES:
+            self.context(protocol)
+
+    def _make(self, protocol: str) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        if self._trust.ca is not None:
+            try:
+                context.load_verify_locations(self._trust.ca)
+            except (OSError, ssl.SSLError) as error:
+                why = (getattr(error, "strerror", None) or str(error)).lower()
+                raise RouteError(
+                    f"cannot read CA certificates from {self._trust.ca}: {why}",
+                    "give a PEM file",
+                ) from None
+        if self._trust.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        context.set_alpn_protocols([protocol])
+        return context
+
+
+class Handshake(asyncio.Protocol):
+    """Takes the connection until the protocol agreed on is known; then the real one takes over."""
+
+    def __init__(self, factory: Callable[[], asyncio.Protocol], protocol: str) -> None:
+        self._factory = factory
+        self._protocol = protocol
+        self.mismatch: TlsError | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The handshake is done."""
+        agreed = transport.get_extra_info("ssl_object").selected_alpn_protocol()
+        if agreed == self._protocol or (agreed is None and self._protocol == HTTP1):
+            protocol = self._factory()
+            transport.set_protocol(protocol)
+            protocol.connection_made(transport)
+        else:
+            self.mismatch = mismatch(self._protocol)
+            transport.abort()  # type: ignore[attr-defined]
+
+
+def mismatch(protocol: str) -> TlsError:
+    """The upstream does not speak over TLS what the client speaks."""
+    hint = "if the agent has another port for gRPC, name it with --upstream-grpc" if protocol == HTTP2 else ""
+    return TlsError(f"over TLS it does not speak {_NAMES[protocol]} (ALPN {protocol}), as the client does", hint)
+
+
+def explained(error: ssl.SSLError, upstream: Upstream, protocol: str) -> TlsError:
+    """A failed handshake."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _certificate(error, upstream)
+    reason = (error.reason or str(error)).replace("_", " ").lower()
+    if "no application protocol" in reason:
+        return mismatch(protocol)
+    if "wrong version number" in reason or "record layer failure" in reason or "http request" in reason:
+        return TlsError("it does not speak TLS there", f"if it speaks plain HTTP: --upstream http://{upstream.address}")
+    return TlsError(f"the TLS handshake failed: {reason}")
+
+
+def _certificate(error: ssl.SSLCertVerificationError, upstream: Upstream) -> TlsError:
+    code = error.verify_code
+    if code in _WRONG_HOST:
+        return TlsError(
+            f"its certificate is not for {upstream.host}", f"write the host that the certificate names; {_INSECURE}"
+        )
+    if code in (_EXPIRED, _NOT_YET):
+        return TlsError(f"its certificate {'has expired' if code == _EXPIRED else 'is not valid yet'}", _INSECURE)
+    if code in _UNTRUSTED:
+        kind = "is self-signed" if code == _UNTRUSTED[0] else "comes from a CA that is not trusted here"
+        return TlsError(f"its certificate {kind}", f"to trust a CA: --upstream-ca FILE; {_INSECURE}")
+    return TlsError(f"its certificate is not valid: {error.verify_message.lower()}", _INSECURE)

@@ -1,0 +1,98 @@
+"""A whole message body, put together from its pieces. Knows nothing of what is in it."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+LIMIT = 64 << 20
+"""The largest body (or event) that is kept whole, octets."""
+
+KEEP = 64 << 10
+"""What is kept of a larger one, octets."""
+
+
+class _State(msgspec.Struct):
+    limit: int
+    keep: int
+    data: bytes
+    size: int
+    truncated: bool
+    began: int
+    at: int
+    start: int
+    end: int
+
+
+class BodyCollector:
+    """Collects one body. Over `limit` octets only the first `keep` stay, with the true size and the hash.
+
+    A hash cannot be saved: after `restore` of a body that was already truncated, `sha256` stays empty.
+    """
+
+    __slots__ = ("_hash", "_parts", "at", "began", "end", "keep", "limit", "size", "start", "truncated")
+
+    def __init__(self, limit: int = LIMIT, keep: int = KEEP) -> None:
+        self.limit = limit
+        self.keep = keep
+        self.size = 0
+        """True size, octets."""
+        self.truncated = False
+        self.began = 0
+        """When the first piece arrived, ns; 0 before it."""
+        self.at = 0
+        """When the last piece arrived, ns."""
+        self.start = 0
+        self.end = 0
+        self._parts: list[bytes] = []
+        self._hash: hashlib._Hash | None = None
+
+    def add(self, data: bytes, at: int, start: int, end: int) -> None:
+        """Take the next piece, which came at `at` (ns) in the octets `start` to `end` of its direction."""
+        if not self.began:
+            self.began, self.start = at, start
+        self.at, self.end = at, end
+        self.size += len(data)
+        if not self.truncated:
+            self._parts.append(data)
+            if self.size > self.limit:
+                self._truncate()
+        elif self._hash is not None:
+            self._hash.update(data)
+
+    @property
+    def data(self) -> bytes:
+        """The body, or its first `keep` octets where it is truncated."""
+        if len(self._parts) > 1:
+            self._parts = [b"".join(self._parts)]
+        return self._parts[0] if self._parts else b""
+
+    @property
+    def sha256(self) -> bytes:
+        """Of the whole body, 32 octets; empty where it is not truncated, or not known."""
+        return self._hash.digest() if self._hash is not None else b""
+
+    def save(self) -> dict[str, object]:
+        """Plain values for `restore`."""
+        state: dict[str, object] = {"data": self.data}
+        for name in ("limit", "keep", "size", "truncated", "began", "at", "start", "end"):
+            state[name] = getattr(self, name)
+        return state
+
+    @classmethod
+    def restore(cls, state: dict[str, object]) -> BodyCollector:
+        """The collector that `save` was called on. Raises msgspec.ValidationError on other values."""
+        saved = msgspec.convert(state, _State)
+        collector = cls(saved.limit, saved.keep)
+        collector.size, collector.truncated = saved.size, saved.truncated
+        collector.began, collector.at = saved.began, saved.at
+        collector.start, collector.end = saved.start, saved.end
+        collector._parts = [saved.data] if saved.data else []
+        return collector
+
+    def _truncate(self) -> None:
+        self.truncated = True
+        whole = self.data
+        self._hash = hashlib.sha256(whole)
+        self._parts = [whole[: self.keep]]

@@ -1,0 +1,192 @@
+"""The decoder of one connection, whatever it turns out to speak: finds out, then hands everything to the right decoder.
+
+Octets of the agent that come before the client is recognised (a gRPC server sends SETTINGS at once) are held in order.
+What is not HTTP is opaque: its octets are counted, one `Control` says what it looked like, and that is all.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Control, WireEvent
+from a2a_proxy.wire.detect import Kind, detect
+from a2a_proxy.wire.http1 import Http1Decoder
+from a2a_proxy.wire.http2 import Http2Decoder
+
+HOLD_LIMIT = 64 << 10
+"""Octets that are held while it is not known what the connection speaks."""
+
+_OPAQUE = ("opaque_to_agent", "opaque_to_client")
+
+
+class Decoder(Protocol):
+    """What the decoders of whole connections have in common; `ConnectionDecoder` has it too."""
+
+    def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
+        """Octets of one direction, in the order of the wire. Never raises."""
+
+    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """FIN of the sender of this direction."""
+
+    def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """RST of the sender of this direction."""
+
+    def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """Octets of this direction are missing here."""
+
+    def save(self) -> dict[str, object]:
+        """Plain values that `restore` takes."""
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Wire events too common to report one by one."""
+
+
+class _OpaqueDecoder:
+    """Counts octets."""
+
+    def __init__(self) -> None:
+        self.counters: dict[str, int] = {}
+
+    def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
+        del at, out  # counting needs neither
+        name = _OPAQUE[direction]
+        self.counters[name] = self.counters.get(name, 0) + len(data)
+
+    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """Means nothing here."""
+
+    reset = lost = eof
+
+    def save(self) -> dict[str, object]:
+        return {"counters": dict(self.counters)}
+
+    @classmethod
+    def restore(cls, state: dict[str, object]) -> _OpaqueDecoder:
+        decoder = cls()
+        decoder.counters = msgspec.convert(state["counters"], dict[str, int])
+        return decoder
+
+
+class _State(msgspec.Struct):
+    kind: str
+    held: list[tuple[str, int, bytes, int]]
+    first: bytes
+    size: int
+    decoder: dict[str, object] | None
+
+
+_DECODERS: dict[str, type[Http1Decoder] | type[Http2Decoder] | type[_OpaqueDecoder]] = {
+    Kind.HTTP1: Http1Decoder,
+    Kind.H2C: Http2Decoder,
+    Kind.TLS: _OpaqueDecoder,
+    Kind.OPAQUE: _OpaqueDecoder,
+}
+
+
+class ConnectionDecoder:
+    """Both directions of one connection. Never raises on what peers send."""
+
+    def __init__(self) -> None:
+        self.kind = ""
+        """`h2c`, `http/1.1`, `tls` or `opaque`; empty while it is not known."""
+        self._held: list[tuple[str, int, bytes, int]] = []
+        """(what, direction, octets, time) of everything so far, in order, while the kind is not known."""
+        self._first = bytearray()
+        """What the client sent so far, while the kind is not known."""
+        self._size = 0
+        self._decoder: Decoder | None = None
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Wire events too common to report one by one."""
+        return self._decoder.counters if self._decoder is not None else {}
+
+    def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
+        """Read octets that arrived at `at` (ns) in one direction; events are appended to `out`."""
+        if self._decoder is not None:
+            self._decoder.feed(direction, data, at, out)
+            return
+        self._held.append(("feed", int(direction), data, at))
+        self._size += len(data)
+        if direction is Direction.TO_AGENT:
+            self._first += data
+            if (kind := detect(self._first)) is not None:
+                self._settle(kind, direction, at, out)
+                return
+        if self._size > HOLD_LIMIT:
+            self._settle(Kind.OPAQUE, direction, at, out)
+
+    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """The sender of this direction sent FIN."""
+        if self._decoder is not None:
+            self._decoder.eof(direction, at, out)
+        else:
+            self._hold_end("eof", direction, at, out)
+
+    def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """The sender of this direction sent RST."""
+        if self._decoder is not None:
+            self._decoder.reset(direction, at, out)
+        else:
+            self._hold_end("reset", direction, at, out)
+
+    def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """Octets of this direction are missing here."""
+        if self._decoder is None:
+            self._settle(Kind.OPAQUE, direction, at, out, looks="lost")
+        else:
+            self._decoder.lost(direction, at, out)
+
+    def save(self) -> dict[str, object]:
+        """Plain values for `restore`."""
+        return {
+            "kind": str(self.kind),
+            "held": [list(item) for item in self._held],
+            "first": bytes(self._first),
+            "size": self._size,
+            "decoder": self._decoder.save() if self._decoder is not None else None,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, object]) -> ConnectionDecoder:
+        """The decoder that `save` was called on. Raises msgspec.ValidationError on other values."""
+        saved = msgspec.convert(state, _State)
+        decoder = cls()
+        decoder.kind = saved.kind
+        decoder._held = saved.held
+        decoder._first += saved.first
+        decoder._size = saved.size
+        if saved.decoder is not None:
+            decoder._decoder = _DECODERS[saved.kind].restore(saved.decoder)
+        return decoder
+
+    def _hold_end(self, what: str, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """An end before the kind is known: of the client it settles the matter, if it said anything at all."""
+        self._held.append((what, int(direction), b"", at))
+        if direction is Direction.TO_AGENT and self._size:
+            self._settle(Kind.OPAQUE, direction, at, out)
+
+    def _settle(self, kind: Kind, direction: Direction, at: int, out: list[WireEvent], looks: str = "") -> None:
+        """The kind is known: what was held goes to its decoder, in order."""
+        self.kind = kind.value
+        decoder = self._decoder = _DECODERS[kind]()
+        if kind is Kind.TLS or kind is Kind.OPAQUE:
+            out.append(Control(direction, at, 0, 0, "opaque", {"looks_like": looks or self._looks(kind)}))
+        for what, way, data, when in self._held:
+            if what == "feed":
+                decoder.feed(Direction(way), data, when, out)
+            elif what == "eof":
+                decoder.eof(Direction(way), when, out)
+            else:
+                decoder.reset(Direction(way), when, out)
+        self._held = []
+        self._first = bytearray()
+
+    def _looks(self, kind: Kind) -> str:
+        if kind is Kind.TLS:
+            return "tls"
+        return "unknown" if self._first else "server first"

@@ -1,0 +1,260 @@
+"""Content codings (gzip, deflate, zstd, br) taken off the copy of a body, as it arrives, bounded.
+
+Serves HTTP bodies (RFC 9110 8.4) and single gRPC messages. The peers' octets are never touched.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from a2a_proxy.wire.body import KEEP, LIMIT, BodyCollector
+
+RATIO = 200
+"""How many octets each octet of a body may become, after the slack."""
+SLACK = 16 << 20
+"""Octets that any body may become, whatever the ratio."""
+FEED_LIMIT = 64 << 20
+"""Octets that one piece may become."""
+REPLAY_LIMIT = 4 << 20
+"""Encoded octets kept to bring a saved decoder back to where it was."""
+
+_SLICE = 64 << 10
+_GZIP = 31
+_RAW_DEFLATE = -15
+_ZSTD_WINDOW = 27
+
+
+class ContentError(ValueError):
+    """Octets that are not what the content coding says, or become too many."""
+
+
+class _Stage(Protocol):
+    """One coding. `feed` gives at most `room + 1` octets; one more than the room means there were too many."""
+
+    within: bool
+    """In the middle of the encoded stream."""
+
+    def feed(self, data: bytes, room: int) -> bytes: ...
+
+
+class _Gzip:
+    """RFC 1952: one member after the other; what follows them and is no member is ignored."""
+
+    def __init__(self) -> None:
+        self.within = False
+        self._started = False
+        self._member = zlib.decompressobj(_GZIP)
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        out = b""
+        while data and len(out) <= room:
+            if not self.within:
+                if self._started and data[:1] != b"\x1f":
+                    break
+                self._member = zlib.decompressobj(_GZIP)
+                self._started = self.within = True
+            out += _inflate(self._member, data, room + 1 - len(out))
+            self.within = not self._member.eof
+            data = self._member.unused_data
+        return out
+
+
+class _Deflate:
+    """RFC 9110 8.4.1.2 asks for the zlib format; some senders leave its header out, so the first two octets decide."""
+
+    def __init__(self) -> None:
+        self.within = False
+        self._head = b""
+        self._stream: Any = None
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        if self._stream is None:
+            data = self._head + data
+            self.within = bool(data)
+            if len(data) < 2:
+                self._head = data
+                return b""
+            wrapped = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+            self._stream = zlib.decompressobj() if wrapped else zlib.decompressobj(_RAW_DEFLATE)
+        if self._stream.eof:
+            return b""
+        out = _inflate(self._stream, data, room + 1)
+        self.within = not self._stream.eof
+        return out
+
+
+class _Zstd:
+    """RFC 8878: one frame after the other."""
+
+    def __init__(self) -> None:
+        self.within = False
+        self._zstd = _zstd()
+        self._frame: Any = None
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        out = b""
+        while data and len(out) <= room:
+            if not self.within:
+                options = {self._zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW}
+                self._frame = self._zstd.ZstdDecompressor(options=options)
+                self.within = True
+            try:
+                out += self._frame.decompress(data, room + 1 - len(out))
+            except self._zstd.ZstdError as error:
+                raise ContentError(str(error)) from None
+            self.within = not self._frame.eof
+            data = self._frame.unused_data if self._frame.eof else b""
+        return out
+
+
+class _Brotli:
+    """RFC 7932, where a module for it is installed that can bound its output."""
+
+    def __init__(self) -> None:
+        self.within = False
+        self._brotli = importlib.import_module("brotli")
+        self._stream = self._brotli.Decompressor()
+        if not hasattr(self._stream, "can_accept_more_data"):
+            raise ImportError("brotli without bounded output")
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        try:
+            out = bytes(self._stream.process(data, output_buffer_limit=room + 1))
+            while len(out) <= room and not self._stream.can_accept_more_data():
+                out += self._stream.process(b"", output_buffer_limit=room + 1 - len(out))
+        except self._brotli.error as error:
+            raise ContentError(str(error)) from None
+        self.within = not self._stream.is_finished()
+        return out
+
+
+_STAGES: dict[bytes, Callable[[], _Stage]] = {
+    b"gzip": _Gzip,
+    b"x-gzip": _Gzip,
+    b"deflate": _Deflate,
+    b"zstd": _Zstd,
+    b"br": _Brotli,
+}
+
+
+class ContentDecoder:
+    """Takes the content codings off one body. Never raises: where it cannot go on, `problem` says why.
+
+    A coding that is unknown here leaves the octets as they are, with `problem` set from the start. After a problem that
+    comes later (broken octets, a decompression bomb, a restart that came too late) nothing more is given.
+    """
+
+    def __init__(self, encodings: bytes = b"") -> None:
+        self.encodings = encodings
+        """The value of the field (`gzip`, `deflate, gzip`), in the order in which the sender applied them."""
+        self.problem = ""
+        """Why the body cannot be read; empty while all is well."""
+        names = [name.strip().lower() for name in encodings.split(b",")]
+        self._stages: list[_Stage] = []
+        self._counts: list[list[int]] = []
+        self._seen = bytearray()
+        self._replayable = True
+        self._encoded = False
+        try:
+            self._stages = [_STAGES[name]() for name in reversed(names) if name not in (b"", b"identity")]
+        except (KeyError, ImportError):
+            self.problem = f"no decoder for content coding {encodings.decode('latin-1')}"
+            self._encoded = True
+        self._counts = [[0, 0] for _ in self._stages]
+
+    def feed(self, data: bytes) -> bytes:
+        """The next octets of the body, decoded as far as they go."""
+        if self._encoded or (not self._stages and not self.problem):
+            return data
+        if self.problem:
+            return b""
+        self._remember(data)
+        return self._decode(data)
+
+    def finish(self) -> None:
+        """The body is over; `problem` is set where its coding is not."""
+        if not self.problem and any(stage.within for stage in self._stages):
+            self.problem = "encoded content ends early"
+
+    def save(self) -> dict[str, object]:
+        """Plain values: a decompressor cannot be saved, so these hold the encoded octets, up to `REPLAY_LIMIT`."""
+        return {
+            "encodings": self.encodings,
+            "problem": self.problem,
+            "seen": bytes(self._seen) if self._replayable else None,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> ContentDecoder:
+        """The decoder that `save` described; with a `problem` where too many octets had passed for that."""
+        decoder = cls(state["encodings"])
+        if decoder._encoded:
+            return decoder
+        if state["seen"] is None:
+            decoder._replayable = False
+            decoder.problem = state["problem"] or "cannot resume encoded content"
+        else:
+            decoder.feed(state["seen"])
+            decoder.problem = decoder.problem or state["problem"]
+        return decoder
+
+    def _remember(self, data: bytes) -> None:
+        if self._replayable:
+            self._seen += data
+            if len(self._seen) > REPLAY_LIMIT:
+                self._replayable = False
+                self._seen = bytearray()
+
+    def _decode(self, data: bytes) -> bytes:
+        out = bytearray()
+        try:
+            for start in range(0, len(data), _SLICE):
+                out += self._through(data[start : start + _SLICE])
+                if self.problem:
+                    break
+        except ContentError as error:
+            self.problem = str(error)
+        return bytes(out)
+
+    def _through(self, data: bytes) -> bytes:
+        """One slice through all stages; of what is too much, only what there is room for."""
+        for stage, count in zip(self._stages, self._counts, strict=True):
+            count[0] += len(data)
+            room = min(SLACK + RATIO * count[0] - count[1], FEED_LIMIT)
+            data = stage.feed(data, room)
+            if len(data) > room:
+                self.problem = f"{count[0]} encoded octets become more than {count[1] + room}"
+                data = data[:room]
+            count[1] += len(data)
+        return data
+
+
+def decompress_message(encoding: bytes, data: bytes, limit: int = LIMIT, keep: int = KEEP) -> tuple[BodyCollector, str]:
+    """Decode one compressed message: what came out, and the problem in words (empty where there is none).
+
+    Over `limit` octets the first `keep` stay, with the true size and the hash.
+    """
+    decoder = ContentDecoder(encoding)
+    plain = BodyCollector(limit, keep)
+    for start in range(0, len(data), _SLICE):
+        plain.add(decoder.feed(data[start : start + _SLICE]), 0, 0, 0)
+    decoder.finish()
+    return plain, decoder.problem
+
+
+def _inflate(stream: Any, data: bytes, limit: int) -> bytes:
+    try:
+        return bytes(stream.decompress(data, limit))
+    except zlib.error as error:
+        raise ContentError(str(error)) from None
+
+
+def _zstd() -> Any:
+    """The standard library's module, or its backport before Python 3.14."""
+    try:
+        return importlib.import_module("compression.zstd")
+    except ImportError:
+        return importlib.import_module("backports.zstd")

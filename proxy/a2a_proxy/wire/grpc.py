@@ -1,0 +1,182 @@
+"""The length-prefixed messages of gRPC in one direction of one stream (protocol sheet 2.9). Knows no protobuf."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Body, Undecodable
+from a2a_proxy.wire.body import KEEP, LIMIT, BodyCollector
+from a2a_proxy.wire.content import decompress_message
+
+_PREFIX = 5
+_prefix = Struct(">BI").unpack_from
+
+
+class GrpcMessage(msgspec.Struct, frozen=True, gc=False):
+    """One message."""
+
+    began: int
+    """When its first octet arrived, ns."""
+    at: int
+    """When its last octet arrived, ns."""
+    start: int
+    """Span on the wire: from its prefix (with the head of the DATA frame where it is the first thing in it)."""
+    end: int
+    """To its last octet."""
+    data: bytes
+    """The message, decompressed; its first octets where `truncated`."""
+    compressed: bool = False
+    """The compressed flag was set."""
+    encoding: str = ""
+    """The message encoding where `compressed`: `gzip`."""
+    size: int = 0
+    """True size of the decompressed message, octets; of the compressed one where that was too large to be kept."""
+    truncated: bool = False
+    sha256: bytes = b""
+    """Of the octets that `size` counts; only where `truncated`, and empty where a restart came between."""
+
+
+class GrpcReassembler:
+    """Messages of one direction of one stream. Never raises; after an `Undecodable` it says nothing more."""
+
+    __slots__ = (
+        "_began",
+        "_body",
+        "_compressed",
+        "_direction",
+        "_head",
+        "_keep",
+        "_left",
+        "_limit",
+        "_start",
+        "_stream",
+        "encoding",
+        "opaque",
+    )
+
+    def __init__(self, encoding: bytes = b"identity", limit: int = LIMIT, keep: int = KEEP) -> None:
+        self.encoding = encoding
+        """The value of `grpc-encoding`."""
+        self.opaque = False
+        self._limit = limit
+        self._keep = keep
+        self._head = b""
+        """What has come of a prefix."""
+        self._body: BodyCollector | None = None
+        """What has come of a message whose prefix is complete."""
+        self._left = 0
+        self._compressed = False
+        self._began = self._start = 0
+        self._stream = 0
+        self._direction = Direction.TO_AGENT
+
+    def feed(self, piece: Body, out: list[GrpcMessage | Undecodable]) -> None:
+        """Take the next octets of the stream; complete messages are appended to `out`."""
+        if self.opaque:
+            return
+        data, at, limit = piece.data, piece.at, self._limit
+        shift = piece.end - len(data)
+        pos, end = 0, len(data)
+        while pos < end:
+            if self._body is None and not self._head and end - pos >= _PREFIX:
+                flag, size = _prefix(data, pos)
+                stop = pos + _PREFIX + size
+                if not flag and stop <= end and size <= limit:
+                    start = shift + pos if pos else piece.start
+                    out.append(GrpcMessage(at, at, start, shift + stop, data[pos + _PREFIX : stop], False, "", size))
+                    pos = stop
+                    continue
+            pos = self._step(piece, shift, pos, out)
+
+    def finish(self, at: int, out: list[GrpcMessage | Undecodable]) -> None:
+        """The stream's direction is over; an incomplete message is told."""
+        if self.opaque:
+            return
+        if self._body is not None:
+            expected = f"message of {self._body.size + self._left} octets"
+            self._give_up(at, expected, f"end after {self._body.size} octets", out)
+        elif self._head:
+            self._give_up(at, f"message prefix of {_PREFIX} octets", f"end after {len(self._head)} octets", out)
+
+    def save(self) -> dict[str, object]:
+        """Plain values for `restore`."""
+        return {
+            "encoding": self.encoding,
+            "limits": [self._limit, self._keep],
+            "opaque": self.opaque,
+            "head": self._head,
+            "body": None if self._body is None else self._body.save(),
+            "left": self._left,
+            "compressed": self._compressed,
+            "span": [self._began, self._start],
+            "where": [self._stream, int(self._direction)],
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> GrpcReassembler:
+        """The reassembler that `save` described."""
+        parts = cls(state["encoding"], *state["limits"])
+        parts.opaque = state["opaque"]
+        parts._head = state["head"]
+        parts._body = None if state["body"] is None else BodyCollector.restore(state["body"])
+        parts._left = state["left"]
+        parts._compressed = state["compressed"]
+        parts._began, parts._start = state["span"]
+        parts._stream, parts._direction = state["where"][0], Direction(state["where"][1])
+        return parts
+
+    def _step(self, piece: Body, shift: int, pos: int, out: list[GrpcMessage | Undecodable]) -> int:
+        """Take what the piece holds of one prefix, or of one message. Gives the position to go on at."""
+        if self._body is None:
+            if not self._head:
+                self._began, self._start = piece.at, shift + pos if pos else piece.start
+                self._stream, self._direction = piece.stream, piece.direction
+            stop = min(pos + _PREFIX - len(self._head), len(piece.data))
+            self._head += piece.data[pos:stop]
+            if len(self._head) == _PREFIX:
+                self._open(piece.at, out)
+        else:
+            stop = min(pos + self._left, len(piece.data))
+            self._body.add(piece.data[pos:stop], piece.at, shift + pos, shift + stop)
+            self._left -= stop - pos
+        if self._body is not None and not self._left:
+            self._complete(self._body, piece.at, shift + stop, out)
+        return len(piece.data) if self.opaque else stop
+
+    def _open(self, at: int, out: list[GrpcMessage | Undecodable]) -> None:
+        flag, self._left = _prefix(self._head)
+        if flag > 1:
+            self._give_up(at, "compressed flag 0 or 1", str(flag), out)
+            return
+        self._compressed = bool(flag)
+        self._head = b""
+        self._body = BodyCollector(self._limit, self._keep)
+
+    def _complete(self, body: BodyCollector, at: int, end: int, out: list[GrpcMessage | Undecodable]) -> None:
+        self._body = None
+        plain, problem = self._decompress(body) if self._compressed else (body, "")
+        counted = body if body.truncated else plain
+        truncated = counted.truncated or bool(problem)
+        data = plain.data[: self._keep] if truncated else plain.data
+        encoding = self.encoding.decode("latin-1") if self._compressed else ""
+        span = (self._began, at, self._start, end)
+        out.append(GrpcMessage(*span, data, self._compressed, encoding, counted.size, truncated, counted.sha256))
+        if problem:
+            self._give_up(at, f"message in {encoding}", problem, out)
+
+    def _decompress(self, body: BodyCollector) -> tuple[BodyCollector, str]:
+        """The message, and why it cannot be read. Of one too large to be kept, only the beginning is looked at."""
+        if self.encoding in (b"", b"identity"):
+            return body, "compressed flag without grpc-encoding"
+        plain, problem = decompress_message(self.encoding, body.data, self._limit, self._keep)
+        return plain, "" if body.truncated else problem
+
+    def _give_up(self, at: int, expected: str, got: str, out: list[GrpcMessage | Undecodable]) -> None:
+        self.opaque = True
+        self._head = b""
+        self._body = None
+        out.append(Undecodable(self._direction, at, self._start, expected, got, self._stream))

@@ -1,0 +1,221 @@
+"""HPACK (RFC 7541) for one direction of an observed connection: header blocks in, fields as octets out.
+
+The tables are those of the `hpack` package; the loop is ours, because a recorder needs speed and octets, never text:
+gRPC C-core peers send `-bin` values raw. An observer is as lenient as it can be: an encoder that goes on using a table
+larger than the peer has since asked for is followed, and only what cannot be followed is an error.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from hpack.huffman_table import HUFFMAN_COMPLETE, HUFFMAN_EMIT_SYMBOL, HUFFMAN_FAIL, HUFFMAN_TABLE
+from hpack.table import HeaderTable
+
+Field = tuple[bytes, bytes]
+
+DEFAULT_TABLE_SIZE = 4096
+"""Octets; what both sides start with (RFC 9113 6.5.2)."""
+TABLE_SIZE_LIMIT = 16 << 20
+"""Octets of dynamic table that we are ready to hold, whatever the peers agree on."""
+LIST_SIZE_LIMIT = 16 << 20
+"""Octets of one decoded header list, 32 added for each field (RFC 7541 4.1)."""
+
+_STATIC: tuple[Field, ...] = ((b"", b""), *HeaderTable.STATIC_TABLE)
+_FIRST_DYNAMIC = len(_STATIC)
+_OVERHEAD = 32
+_LITERAL_EXPANSION = 64
+_INTEGER_OCTETS = 5
+
+
+class HpackError(ValueError):
+    """A header block that cannot be followed. The direction cannot be decoded after it."""
+
+
+class HpackDecoder:
+    """The decoding context of one direction."""
+
+    __slots__ = ("_dynamic", "_limit", "_maximum", "_size", "changes")
+
+    def __init__(self) -> None:
+        self._dynamic: deque[Field] = deque()
+        self._size = 0
+        self._maximum = DEFAULT_TABLE_SIZE
+        self._limit = DEFAULT_TABLE_SIZE
+        self.changes = 0
+        """Grows with every change of the dynamic table: while it stands still, equal blocks mean equal fields."""
+
+    def allow(self, size: int) -> None:
+        """The receiver of this direction announced SETTINGS_HEADER_TABLE_SIZE.
+
+        Raises the limit and never lowers it: blocks sent before the sender knew of the change must still be readable.
+        """
+        self._limit = max(self._limit, min(size, TABLE_SIZE_LIMIT))
+
+    def decode(self, block: bytes) -> list[Field]:
+        """Decode one complete header block.
+
+        Raises `HpackError`; the context is then out of step and must not be used again.
+        """
+        try:
+            fields = self._fields(block)
+        except IndexError:
+            raise HpackError("index or octets beyond the end") from None
+        # A list can only be too large where the block is long enough to repeat large entries often.
+        if len(block) * (self._limit + _LITERAL_EXPANSION) > LIST_SIZE_LIMIT:
+            _check_list_size(fields)
+        return fields
+
+    def _fields(self, block: bytes) -> list[Field]:
+        dynamic = self._dynamic
+        fields: list[Field] = []
+        append = fields.append
+        pos, end = 0, len(block)
+        while pos < end:
+            first = block[pos]
+            pos += 1
+            if first & 0x80:  # 6.1 indexed field
+                index = first & 0x7F
+                if index == 0x7F:
+                    index, pos = _integer(block, pos, 0x7F)
+                if index < _FIRST_DYNAMIC:
+                    if not index:
+                        raise HpackError("index 0")
+                    append(_STATIC[index])
+                else:
+                    append(dynamic[index - _FIRST_DYNAMIC])
+                continue
+            if first & 0x60 == 0x20:  # 6.3 size update
+                if fields:
+                    raise HpackError("table size update after a field")
+                pos = self._resize(block, pos, first & 0x1F)
+                continue
+            prefix = 0x3F if first & 0x40 else 0x0F  # 6.2 literal
+            index = first & prefix
+            if index:
+                if index == prefix:
+                    index, pos = _integer(block, pos, prefix)
+                name = _STATIC[index][0] if index < _FIRST_DYNAMIC else dynamic[index - _FIRST_DYNAMIC][0]
+            else:
+                name, pos = _string(block, pos)
+            length = block[pos]
+            if length < 0x7F and pos + length < end:  # short and not Huffman: most of them
+                value = block[pos + 1 : pos + 1 + length]
+                pos += 1 + length
+            else:
+                value, pos = _string(block, pos)
+            field = (name, value)
+            append(field)
+            if first & 0x40:
+                self._insert(field)
+        return fields
+
+    def _insert(self, field: Field) -> None:
+        size = _OVERHEAD + len(field[0]) + len(field[1])
+        self.changes += 1
+        if size > self._maximum:  # 4.4: an entry larger than the table empties it
+            self._dynamic.clear()
+            self._size = 0
+            return
+        self._dynamic.appendleft(field)
+        self._size += size
+        if self._size > self._maximum:
+            self._evict()
+
+    def _evict(self) -> None:
+        dynamic = self._dynamic
+        while self._size > self._maximum:
+            name, value = dynamic.pop()
+            self._size -= _OVERHEAD + len(name) + len(value)
+
+    def _resize(self, block: bytes, pos: int, size: int) -> int:
+        if size == 0x1F:
+            size, pos = _integer(block, pos, 0x1F)
+        if size > self._limit:
+            raise HpackError(f"table size update to {size}, allowed {self._limit}")
+        self._maximum = size
+        self.changes += 1
+        self._evict()
+        return pos
+
+    def save(self) -> dict[str, object]:
+        """The context as plain values."""
+        return {
+            "entries": [[name, value] for name, value in self._dynamic],
+            "maximum": self._maximum,
+            "limit": self._limit,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> HpackDecoder:
+        """The context that `save` described."""
+        decoder = cls()
+        decoder._dynamic.extend((name, value) for name, value in state["entries"])
+        decoder._size = sum(_OVERHEAD + len(name) + len(value) for name, value in decoder._dynamic)
+        decoder._maximum = state["maximum"]
+        decoder._limit = state["limit"]
+        return decoder
+
+
+def _check_list_size(fields: list[Field]) -> None:
+    size = sum(_OVERHEAD + len(name) + len(value) for name, value in fields)
+    if size > LIST_SIZE_LIMIT:
+        raise HpackError(f"header list of {size} octets, limit {LIST_SIZE_LIMIT}")
+
+
+def _integer(block: bytes, pos: int, number: int) -> tuple[int, int]:
+    """RFC 7541 5.1, after a prefix that is all ones; `number` is that prefix."""
+    shift = 0
+    for where in range(pos, pos + _INTEGER_OCTETS):
+        octet = block[where]
+        number += (octet & 0x7F) << shift
+        if octet < 0x80:
+            return number, where + 1
+        shift += 7
+    raise HpackError("integer of too many octets")
+
+
+def _string(block: bytes, pos: int) -> tuple[bytes, int]:
+    """RFC 7541 5.2."""
+    first = block[pos]
+    pos += 1
+    length = first & 0x7F
+    if length == 0x7F:
+        length, pos = _integer(block, pos, 0x7F)
+    end = pos + length
+    if end > len(block):
+        raise HpackError(f"string of {length} octets, {len(block) - pos} left")
+    return (_huffman(block[pos:end]) if first & 0x80 else block[pos:end]), end
+
+
+_steps: dict[int, tuple[int, int, bytes]] = {}
+"""The Huffman automaton by whole octets, `state << 8 | octet` to `(state << 8, flags, output)`. A step is made from the
+library's steps by half octets when it is first met: at most 65,536 (about 10 MB) where somebody tries all."""
+
+
+def _huffman(data: bytes) -> bytes:
+    """RFC 7541 5.2, Appendix B."""
+    state, flags = 0, HUFFMAN_COMPLETE
+    out = []
+    steps = _steps
+    for octet in data:
+        state, flags, symbols = steps.get(state | octet) or _step(state, octet)
+        out.append(symbols)
+    if not flags & HUFFMAN_COMPLETE:
+        raise HpackError("Huffman string with wrong padding")
+    return b"".join(out)
+
+
+def _step(state: int, octet: int) -> tuple[int, int, bytes]:
+    """Two steps of the library's automaton, remembered. Raises `HpackError` where there is none."""
+    symbols = b""
+    node, flags = state >> 8, 0
+    for half in (octet >> 4, octet & 0x0F):
+        node, flags, symbol = HUFFMAN_TABLE[node << 4 | half]
+        if flags & HUFFMAN_FAIL:
+            raise HpackError("no Huffman string")
+        if flags & HUFFMAN_EMIT_SYMBOL:
+            symbols += bytes((symbol,))
+    _steps[state | octet] = node << 8, flags, symbols
+    return node << 8, flags, symbols

@@ -1,0 +1,370 @@
+"""One HTTP/1.1 connection, read in passing: pairs requests with responses and says what each octet was.
+
+Heads are read in `http1_head`, bodies counted in `http1_body`; here is what both directions must know of each other:
+which request a response answers, when a connection stops being HTTP, and who broke off what.
+
+At most one `Cut` comes per stream. A client that sends FIN while an answer is due counts as gone (HTTP clients leave
+like that, protocol sheet 1.6); where it only half-closed, the rest of the answer and its `End` still follow the `Cut`.
+An `Undecodable` names the stream that was being read, 0 between messages; of its direction nothing more is said.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
+from a2a_proxy.wire.http1_body import BodyError, BodyReader, Phase, request_framing, response_framing, sample
+from a2a_proxy.wire.http1_head import (
+    HEAD_LIMIT,
+    SNIFF,
+    HeadError,
+    Leniencies,
+    ParsedHead,
+    find_head_end,
+    parse_request,
+    parse_response,
+    plausible,
+)
+
+PIPELINE_LIMIT = 1 << 16
+"""How many unanswered requests are remembered; no client pipelines more than a handful."""
+
+_TO_AGENT = Direction.TO_AGENT
+_TO_CLIENT = Direction.TO_CLIENT
+_EXPECTED = ("an HTTP/1.1 request head", "an HTTP/1.1 response head")
+_ENDLESS = f"no end within {HEAD_LIMIT} octets"
+_OPAQUE = ("opaque_to_agent", "opaque_to_client")
+
+
+class _Side:
+    """What is known of one direction."""
+
+    __slots__ = ("began", "body", "direction", "ended", "head", "offset", "opaque", "opaque_from", "start")
+
+    def __init__(self, direction: Direction) -> None:
+        self.direction = direction
+        self.offset = 0
+        """Of the next octet."""
+        self.head = bytearray()
+        """A head that is not whole yet."""
+        self.start = 0
+        self.began = 0
+        self.body: BodyReader | None = None
+        self.opaque = False
+        self.opaque_from = 0
+        self.ended = False
+
+    def silence(self, offset: int) -> None:
+        """Nothing of this direction is read from `offset` on."""
+        if not self.opaque:
+            self.opaque = True
+            self.opaque_from = offset
+        self.body = None
+        self.head = bytearray()
+
+
+class _SideState(msgspec.Struct, array_like=True):
+    offset: int
+    head: bytes
+    start: int
+    began: int
+    body: tuple[int, int, int, int, int, bytes, int] | None
+    opaque: bool
+    opaque_from: int
+    ended: bool
+
+
+class _State(msgspec.Struct):
+    sides: list[_SideState]
+    pending: list[tuple[int, bytes]]
+    next: int
+    cut: int
+    tunnel: bool
+    lenient: list[str]
+
+
+class Http1Decoder:
+    """Both directions of one HTTP/1.1 connection. Never raises on what peers send."""
+
+    def __init__(self) -> None:
+        self._sides = (_Side(_TO_AGENT), _Side(_TO_CLIENT))
+        self._pending: deque[tuple[int, bytes]] = deque()
+        """(stream, method) of requests whose final response head has not come, oldest first."""
+        self._next = 1
+        self._cut = 0
+        """Streams up to this one that were open at a break got their `Cut`."""
+        self._tunnel = False
+        self._lenient = Leniencies()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """`opaque_to_agent`, `opaque_to_client`: octets that were not read; absent where there are none."""
+        unread = {_OPAQUE[s.direction]: s.offset - s.opaque_from for s in self._sides if s.opaque}
+        return {name: octets for name, octets in unread.items() if octets}
+
+    def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
+        """Read octets that arrived at `at` (ns) in one direction; events are appended to `out`."""
+        side = self._sides[direction]
+        base = side.offset
+        size = len(data)
+        side.offset = base + size
+        pos = 0
+        while pos < size and not side.opaque:
+            body = side.body
+            if body is None:
+                pos = self._head(side, data, pos, base, at, out)
+                continue
+            try:
+                pos = body.feed(data, pos, base, at, out)
+            except BodyError as error:
+                self._give_up(side, at, error.offset, error.expected, error.got, body.stream, out)
+                return
+            if not body.phase:
+                self._message_complete(side, base + pos)
+
+    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """The sender of this direction sent FIN."""
+        side = self._sides[direction]
+        if side.opaque or side.ended:
+            return
+        side.ended = True
+        body = side.body
+        if body is not None and body.phase is Phase.UNTIL_EOF:
+            side.body = None
+            out.append(End(body.stream, direction, at, side.offset, by_eof=True))
+        self._break_off(side, at, "eof", out)
+
+    def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """The sender of this direction sent RST, which ends both directions."""
+        side = self._sides[direction]
+        if side.opaque:
+            return
+        side.ended = True
+        self._break_off(side, at, "reset", out)
+
+    def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """Octets are missing here. Without them requests and responses cannot be paired: both directions go opaque."""
+        self._break_off(self._sides[direction], at, "lost", out)
+        for side in self._sides:
+            side.silence(side.offset)
+        self._pending.clear()
+
+    def save(self) -> dict[str, object]:
+        """Plain values for `restore`."""
+        return {
+            "sides": [
+                [
+                    *(s.offset, bytes(s.head), s.start, s.began, s.body.save() if s.body else None),
+                    *(s.opaque, s.opaque_from, s.ended),
+                ]
+                for s in self._sides
+            ],
+            "pending": [list(item) for item in self._pending],
+            "next": self._next,
+            "cut": self._cut,
+            "tunnel": self._tunnel,
+            "lenient": self._lenient.save(),
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, object]) -> Http1Decoder:
+        """The decoder that `save` was called on. Raises msgspec.ValidationError on other values."""
+        saved = msgspec.convert(state, _State)
+        decoder = cls()
+        decoder._pending = deque(saved.pending)
+        decoder._next = saved.next
+        decoder._cut = saved.cut
+        decoder._tunnel = saved.tunnel
+        decoder._lenient = Leniencies(saved.lenient)
+        for side, values in zip(decoder._sides, saved.sides, strict=True):
+            side.offset, side.start, side.began = values.offset, values.start, values.began
+            side.head += values.head
+            side.body = BodyReader.restore(values.body, decoder._lenient) if values.body else None
+            side.opaque, side.opaque_from, side.ended = values.opaque, values.opaque_from, values.ended
+        return decoder
+
+    # Heads
+
+    def _head(self, side: _Side, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
+        """Collect a head from `data[pos:]`; the position after what was taken."""
+        head = side.head
+        held = len(head)
+        if not held:
+            pos = _skip_empty_lines(data, pos)
+            if pos == len(data):
+                return pos
+            side.start, side.began = base + pos, at
+            end = find_head_end(data, pos)
+            if end >= 0:
+                self._head_complete(side, data[pos:end], at, out)
+                return end
+        head += data[pos : pos + HEAD_LIMIT]
+        end = find_head_end(head, max(0, held - 2))
+        if end >= 0:
+            whole = bytes(head[:end])
+            head.clear()
+            self._head_complete(side, whole, at, out)
+            return pos + end - held
+        if len(head) >= HEAD_LIMIT:
+            self._bad_head(side, at, _ENDLESS, out)
+        elif _implausible(side, head):
+            self._bad_head(side, at, sample(head), out)
+        return len(data)
+
+    def _head_complete(self, side: _Side, head: bytes, at: int, out: list[WireEvent]) -> None:
+        if len(head) > HEAD_LIMIT:
+            self._bad_head(side, at, _ENDLESS, out)
+        elif _implausible(side, head):
+            self._bad_head(side, at, sample(head), out)
+        else:
+            self._read_head(side, head, at, out)
+
+    def _read_head(self, side: _Side, head: bytes, at: int, out: list[WireEvent]) -> None:
+        end = side.start + len(head)
+        try:
+            if side.direction is _TO_AGENT:
+                parsed = parse_request(head)
+            else:
+                parsed = parse_response(head)
+        except HeadError as error:
+            self._bad_head(side, at, str(error), out)
+            return
+        if side.direction is _TO_AGENT:
+            self._request(side, parsed, end, at, out)
+        else:
+            self._response(side, parsed, end, at, out)
+        if parsed.leniency and not isinstance(out[-1], Undecodable):
+            self._lenient.report(parsed.leniency, parsed.complaint, side.direction, at, side.start, end, out)
+
+    def _request(self, side: _Side, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]) -> None:
+        if len(self._pending) >= PIPELINE_LIMIT:
+            self._give_up(side, at, side.start, f"at most {PIPELINE_LIMIT} unanswered requests", "more", 0, out)
+            return
+        stream = self._open_stream(parsed.method)
+        out.append(_head_event(side, parsed, HeadRole.REQUEST, stream, end, at))
+        try:
+            phase, length = request_framing(parsed)
+        except HeadError as error:
+            self._give_up(side, at, side.start, "one way to delimit the body", str(error), stream, out)
+            return
+        self._begin_body(side, stream, phase, length, end, at, out)
+
+    def _response(self, side: _Side, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]) -> None:
+        pending = self._pending
+        if not pending:
+            self._open_stream(b"")  # a response that nobody asked for, such as a 408 on an idle connection
+        stream, method = pending[0]
+        if parsed.status < 200 and parsed.status != 101:
+            out.append(_head_event(side, parsed, HeadRole.INFORMATIONAL, stream, end, at))
+            return
+        pending.popleft()
+        out.append(_head_event(side, parsed, HeadRole.RESPONSE, stream, end, at))
+        try:
+            phase, length = response_framing(parsed, method)
+        except HeadError as error:
+            self._give_up(side, at, side.start, "one way to delimit the body", str(error), stream, out)
+            return
+        self._begin_body(side, stream, phase, length, end, at, out)
+        if parsed.status == 101:
+            self._upgrade(side, stream, parsed.upgrade.decode("latin-1"), end, at, out)
+        elif method == b"CONNECT" and parsed.status < 300:
+            self._upgrade(side, stream, "connect", end, at, out)
+
+    def _open_stream(self, method: bytes) -> int:
+        stream = self._next
+        self._next = stream + 1
+        if not self._sides[_TO_CLIENT].opaque:
+            self._pending.append((stream, method))
+        return stream
+
+    # Messages
+
+    def _begin_body(
+        self, side: _Side, stream: int, phase: Phase, length: int, end: int, at: int, out: list[WireEvent]
+    ) -> None:
+        if phase is Phase.DONE:
+            out.append(End(stream, side.direction, at, end))
+            self._message_complete(side, end)
+        else:
+            side.body = BodyReader(stream, side.direction, phase, length, end, self._lenient)
+
+    def _message_complete(self, side: _Side, end: int) -> None:
+        side.body = None
+        if self._tunnel:
+            side.silence(end)
+
+    def _upgrade(self, side: _Side, stream: int, protocol: str, end: int, at: int, out: list[WireEvent]) -> None:
+        """The connection stops being HTTP: at once for the agent, after the request's body for the client."""
+        detail: dict[str, object] = {"protocol": protocol, "stream": stream}
+        out.append(Control(side.direction, at, side.start, end, "upgrade", detail))
+        self._tunnel = True
+        for each in self._sides:
+            if each.body is None:
+                each.silence(end if each is side else each.start if each.head else each.offset)
+
+    # Ends
+
+    def _break_off(self, side: _Side, at: int, how: str, out: list[WireEvent]) -> None:
+        """One `Cut` for each stream that is open now and has none."""
+        for stream in sorted(self._open_streams(side, how)):
+            if stream > self._cut:
+                self._cut = stream
+                out.append(Cut(stream, side.direction, at, side.offset, how))
+
+    def _open_streams(self, side: _Side, how: str) -> set[int]:
+        streams = {stream for stream, _ in self._pending}
+        for each in self._sides:
+            # An agent that answered early and ends its side does not end the client's upload.
+            if each.body is not None and (each is side or how != "eof" or side.direction is _TO_AGENT):
+                streams.add(each.body.stream)
+        if side.head and (side.direction is _TO_AGENT or not streams):
+            streams.add(self._next)
+            self._next += 1
+        return streams
+
+    def _bad_head(self, side: _Side, at: int, got: str, out: list[WireEvent]) -> None:
+        stream = self._pending[0][0] if side.direction is _TO_CLIENT and self._pending else 0
+        self._give_up(side, at, side.start, _EXPECTED[side.direction], got, stream, out)
+
+    def _give_up(
+        self, side: _Side, at: int, offset: int, expected: str, got: str, stream: int, out: list[WireEvent]
+    ) -> None:
+        out.append(Undecodable(side.direction, at, offset, expected, got, stream))
+        side.silence(offset)
+        if side.direction is _TO_CLIENT:
+            self._pending.clear()
+
+
+def _skip_empty_lines(data: bytes, pos: int) -> int:
+    """Peers may send empty lines between messages (RFC 9112, 2.2)."""
+    while data[pos : pos + 1] in (b"\r", b"\n"):
+        pos += 1
+    return pos
+
+
+def _implausible(side: _Side, head: bytes | bytearray) -> bool:
+    return len(head) >= SNIFF and not plausible(side.direction, head)
+
+
+def _head_event(side: _Side, parsed: ParsedHead, role: HeadRole, stream: int, end: int, at: int) -> Head:
+    target = parsed.target
+    return Head(
+        stream=stream,
+        direction=side.direction,
+        at=at,
+        began=side.began,
+        start=side.start,
+        end=end,
+        role=role,
+        headers=parsed.headers,
+        method=parsed.method,
+        target=target,
+        authority=parsed.host,
+        scheme=b"" if target[:1] == b"/" else target.partition(b"://")[0] if b"://" in target else b"",
+        status=parsed.status,
+        reason=parsed.reason,
+        version=parsed.version,
+    )

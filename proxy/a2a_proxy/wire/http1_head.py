@@ -1,0 +1,240 @@
+"""HTTP/1.1 heads: where one ends, and what is in it.
+
+Our own scanner finds the end; httptools, which never sees anything else, parses what stands before it. What follows a
+head (bodies, pairing of requests and responses) belongs to `http1_body` and `http1`.
+"""
+
+from __future__ import annotations
+
+import re
+
+import httptools
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Control, Headers, WireEvent
+
+HEAD_LIMIT = 1 << 20
+"""The longest head (or trailer section) that is read, octets. nginx stops at 32 KiB, Node at 16 KiB, Go at 1 MiB."""
+
+SNIFF = 8
+"""Octets that are enough to see that a head is none."""
+
+METHOD_LIMIT = 24
+"""The longest method that is believed, octets."""
+
+_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) +([^\x00-\x20\x7f]+) +HTTP/(1\.[01])[ \t]*\r?(?=\n)")
+_FRAMING = frozenset({b"content-length", b"transfer-encoding", b"host", b"upgrade"})
+
+
+class HeadError(Exception):
+    """A head that cannot be read. The text says what is wrong with it and quotes nothing: a head holds credentials."""
+
+
+class ParsedHead(msgspec.Struct):
+    """One head, with the fields that decide about its body picked out."""
+
+    headers: Headers
+    version: str
+    lengths: list[bytes]
+    """Values of the Content-Length fields, in order."""
+    codings: list[bytes]
+    """Transfer codings, lower case, in order, over all fields."""
+    host: bytes = b""
+    upgrade: bytes = b""
+    method: bytes = b""
+    target: bytes = b""
+    status: int = 0
+    reason: bytes = b""
+    leniency: str = ""
+    """`bare_lf`, `obs_fold`, `request_line` or `field`, where a strict parser would have refused the head."""
+    complaint: str = ""
+    """What the strict parser said."""
+
+
+class Leniencies:
+    """Reports each kind of leniency once per direction."""
+
+    def __init__(self, seen: tuple[str, ...] | list[str] = ()) -> None:
+        self._seen = set(seen)
+
+    def report(
+        self,
+        what: str,
+        reason: str,
+        direction: Direction,
+        at: int,
+        start: int,
+        end: int,
+        out: list[WireEvent],
+    ) -> None:
+        """Say that octets `start` to `end` were read although a strict parser refuses them."""
+        key = f"{int(direction)}{what}"
+        if key not in self._seen:
+            self._seen.add(key)
+            out.append(Control(direction, at, start, end, "leniency", {"what": what, "reason": reason}))
+
+    def save(self) -> list[str]:
+        """What was reported so far."""
+        return sorted(self._seen)
+
+
+def find_head_end(buffer: bytes | bytearray, start: int = 0) -> int:
+    """The offset after the first empty line at or after `start`, -1 where there is none yet.
+
+    Lines may end in CRLF or, as many peers tolerate, in a bare LF (RFC 9112, 2.2).
+    """
+    crlf = buffer.find(b"\n\r\n", start)
+    bare = buffer.find(b"\n\n", start) if crlf < 0 else buffer.find(b"\n\n", start, crlf + 1)
+    if bare >= 0:
+        return bare + 2
+    return crlf + 3 if crlf >= 0 else -1
+
+
+def plausible(direction: Direction, prefix: bytes | bytearray) -> bool:
+    """Whether `prefix`, at least `SNIFF` octets or a whole head, may begin a request (or a response)."""
+    if direction is Direction.TO_CLIENT:
+        return prefix[:5] == b"HTTP/"
+    method = bytes(prefix[: METHOD_LIMIT + 1]).partition(b" ")[0]
+    return len(method) <= METHOD_LIMIT and _METHOD.match(method) is not None
+
+
+class _Collector:
+    """What httptools calls back."""
+
+    __slots__ = ("complete", "fields", "on_header", "reason", "target")
+
+    def __init__(self) -> None:
+        self.fields: list[tuple[bytes, bytes]] = []
+        self.target = b""
+        self.reason = b""
+        self.complete = False
+        append = self.fields.append
+
+        def on_header(name: bytes, value: bytes) -> None:
+            append((name, value.strip(b" \t")))
+
+        self.on_header = on_header
+
+    def on_url(self, url: bytes) -> None:
+        """May come in pieces."""
+        self.target += url
+
+    def on_status(self, reason: bytes) -> None:
+        """May come in pieces."""
+        self.reason += reason
+
+    def on_headers_complete(self) -> None:
+        """The empty line was seen."""
+        self.complete = True
+
+
+_Parser = httptools.HttpRequestParser | httptools.HttpResponseParser
+
+
+def _run(parser: _Parser, seen: _Collector, head: bytes, lenient: bool) -> str:
+    """Feed one head; the parser's complaint, or an empty text where there is none."""
+    if lenient:
+        parser.set_dangerous_leniencies(
+            lenient_headers=True,
+            lenient_chunked_length=True,
+            lenient_keep_alive=True,
+            lenient_transfer_encoding=True,
+            lenient_optional_lf_after_cr=True,
+            lenient_optional_cr_before_lf=True,
+        )
+    try:
+        parser.feed_data(head)
+    except httptools.HttpParserUpgrade:
+        pass  # said of every CONNECT and Upgrade request; the answer decides, not the request
+    except httptools.HttpParserError as error:
+        return str(error) or type(error).__name__
+    return "" if seen.complete else "the head is not complete where its empty line is"
+
+
+def _leniency(head: bytes) -> str:
+    """Name what a strict parser dislikes in a head."""
+    if head.count(b"\n") != head.count(b"\r\n"):
+        return "bare_lf"
+    if b"\n " in head or b"\n\t" in head:
+        return "obs_fold"
+    return "field"
+
+
+def _sorted(seen: _Collector, parsed: ParsedHead) -> ParsedHead:
+    """Pick out the fields that decide about the body."""
+    parsed.headers = tuple(seen.fields)
+    for name, value in seen.fields:
+        key = name.lower()
+        if key not in _FRAMING:
+            key = key.rstrip()  # `Content-Length : 3` passes with leniency only
+        if key == b"content-length":
+            parsed.lengths.append(value)
+        elif key == b"transfer-encoding":
+            parsed.codings += [coding.strip(b" \t") for coding in value.lower().split(b",")]
+        elif key == b"host":
+            parsed.host = parsed.host or value
+        elif key == b"upgrade":
+            parsed.upgrade = value
+    return parsed
+
+
+def parse_request(head: bytes) -> ParsedHead:
+    """Read a request head, its empty line included. Raises `HeadError`."""
+    seen = _Collector()
+    parser = httptools.HttpRequestParser(seen)
+    complaint = _run(parser, seen, head, lenient=False)
+    if complaint:
+        return _lenient_request(head, complaint)
+    version = parser.get_http_version()
+    if version not in ("1.1", "1.0"):
+        raise HeadError(f"version {version}")
+    return _sorted(seen, ParsedHead((), version, [], [], method=parser.get_method(), target=seen.target))
+
+
+def _lenient_request(head: bytes, complaint: str) -> ParsedHead:
+    """Read a request head that the strict parser refused.
+
+    The request line is read here: httptools knows a closed list of methods and only ASCII targets, peers know more.
+    """
+    line = _REQUEST_LINE.match(head)
+    if line is None:
+        raise HeadError(complaint)
+    seen = _Collector()
+    parser = httptools.HttpRequestParser(seen)
+    tail = head[line.end() :]
+    ending = b"\r" if head[line.end() - 1 : line.end()] == b"\r" else b""
+    neutral = b"GET / HTTP/1.1" + ending + tail
+    strict = _run(httptools.HttpRequestParser(probe := _Collector()), probe, neutral, lenient=False)
+    if problem := _run(parser, seen, neutral, lenient=True):
+        raise HeadError(problem)
+    what = _leniency(head) if strict else "request_line"
+    method, target, version = line.groups()
+    parsed = ParsedHead((), version.decode(), [], [], method=method, target=target, leniency=what, complaint=complaint)
+    return _sorted(seen, parsed)
+
+
+def parse_response(head: bytes) -> ParsedHead:
+    """Read a response head, its empty line included. Raises `HeadError`."""
+    seen = _Collector()
+    parser = httptools.HttpResponseParser(seen)
+    complaint = _run(parser, seen, head, lenient=False)
+    what = ""
+    if complaint:
+        seen = _Collector()
+        parser = httptools.HttpResponseParser(seen)
+        if problem := _run(parser, seen, head, lenient=True):
+            raise HeadError(problem)
+        what = _leniency(head)
+    version = parser.get_http_version()
+    if version not in ("1.1", "1.0"):
+        raise HeadError(f"version {version}")
+    status = parser.get_status_code()
+    parsed = ParsedHead((), version, [], [], status=status, reason=seen.reason, leniency=what, complaint=complaint)
+    return _sorted(seen, parsed)
+
+
+def parse_trailers(block: bytes) -> ParsedHead:
+    """Read a trailer section, its empty line included; only headers and leniency mean anything. Raises `HeadError`."""
+    return parse_response(b"HTTP/1.1 200 OK\r\n" + block)

@@ -1,0 +1,473 @@
+"""HTTP/2 (RFC 9113) in passing: both directions of one connection with prior knowledge, octets in, wire events out.
+
+An observer, not a peer: it sends nothing, enforces no flow control and no frame size, and tolerates what real peers
+tolerate. DATA is passed on as it arrives, so nothing of it is held; every other frame waits, bounded, until complete.
+What cannot be followed makes its direction opaque with one `Undecodable`; the other direction goes on.
+
+In a `Body` the octets are the last ones of its span; trailing padding follows as a `Body` without octets.
+An `End` starts at the offset just past the frame that ended the direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
+from a2a_proxy.wire.detect import PREFACE
+from a2a_proxy.wire.http2_frame import RawFrame, Violation, describe
+from a2a_proxy.wire.http2_side import Fields, Flow, HeaderBlock, Side
+
+FRAME_LIMIT = 1 << 20
+"""Octets of a frame other than DATA, and of a compressed header block."""
+DEBUG_LIMIT = 4096
+"""Characters of a GOAWAY's debug data that are kept."""
+
+STREAM_LIMIT = 1 << 18
+"""Streams open at the same time on one connection."""
+
+_HEAD = 9
+_DATA, _HEADERS, _PRIORITY, _RST_STREAM, _SETTINGS, _PUSH_PROMISE, _PING, _GOAWAY, _WINDOW_UPDATE, _CONTINUATION = (
+    range(10)
+)
+_END_STREAM = _ACK = 0x1
+_END_HEADERS = 0x4
+_PADDED = 0x8
+_PRIORITISED = 0x20
+_HEADER_TABLE_SIZE = 1
+_STREAM_MASK = 0x7FFFFFFF
+
+_PASSED = (_DATA, _PRIORITY)
+
+# What a stream is, in bits: a header block seen (1 toward the agent, 2 toward the client), ended (4, 8), cut (16).
+_CLOSED = 4 | 8
+_CUT = 16
+
+_frame_head = Struct(">IBI").unpack_from
+_uint32 = Struct(">I").unpack_from
+_setting = Struct(">HI").iter_unpack
+
+
+class Http2Decoder:
+    """Decodes both directions of one connection. Never raises, whatever the octets."""
+
+    def __init__(self) -> None:
+        self.counters: dict[str, int] = {}
+        """Frames too common to be events: `data_frames`, `ping`, `window_update`, `settings_ack`, `priority`,
+        `unknown_frames`, `rst_no_error`, and `late_frames` for those of streams that were closed before."""
+        self._sides = (Side(Direction.TO_AGENT), Side(Direction.TO_CLIENT))
+        self._streams: dict[int, int] = {}
+        self._highest = 0
+
+    def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
+        """Decode octets of one direction that arrived at `at` (ns); events are appended to `out`."""
+        side = self._sides[direction]
+        if side.opaque:
+            side.offset += len(data)
+            return
+        began = at
+        if side.rest:
+            side.rest += data
+            if len(side.rest) < side.need:
+                return
+            data, began = bytes(side.rest), side.began
+            side.rest.clear()
+        end = side.offset + len(data)
+        try:
+            self._read(side, data, at, began, out)
+        except Violation as wrong:
+            side.offset = end
+            out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
+            self._silence(side)
+
+    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """The sender of this direction sends no more (FIN). Every stream that is open in either direction is cut once.
+
+        The other direction is decoded on: a client may half-close its connection and still read.
+        """
+        side = self._sides[direction]
+        if not side.opaque and (wrong := _incomplete(side)):
+            out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
+        self._cut_all(side, at, "eof", out)
+        self._silence(side)
+
+    def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """The sender of this direction broke the connection (RST): every open stream is cut and forgotten."""
+        self._cut_all(self._sides[direction], at, "reset", out)
+        self._close()
+
+    def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """Octets of this direction are missing: open streams are cut, and the whole connection is opaque from here."""
+        self._cut_all(self._sides[direction], at, "lost", out)
+        self._close()
+
+    def save(self) -> dict[str, object]:
+        """Everything as plain values. Holds header fields, so credentials: not for the recording."""
+        return {
+            "sides": [side.save() for side in self._sides],
+            "streams": [[stream, bits] for stream, bits in self._streams.items()],
+            "highest": self._highest,
+            "counters": dict(self.counters),
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Http2Decoder:
+        """The decoder that `save` described."""
+        decoder = cls()
+        to_agent, to_client = state["sides"]
+        decoder._sides = (Side.restore(Direction.TO_AGENT, to_agent), Side.restore(Direction.TO_CLIENT, to_client))
+        decoder._streams = dict(state["streams"])
+        decoder._highest = state["highest"]
+        decoder.counters = dict(state["counters"])
+        return decoder
+
+    # Frames
+
+    def _read(self, side: Side, buf: bytes, at: int, began: int, out: list[WireEvent]) -> None:
+        """Read the frames of `buf`, whose first octet arrived at `began`; keep what is incomplete."""
+        direction, ended, base, total = side.direction, side.ended_bit, side.offset, len(buf)
+        streams, append = self._streams, out.append
+        pos, need, whole = 0, _HEAD, 0
+        if side.preface:
+            if total < len(PREFACE):
+                _keep(side, buf, 0, len(PREFACE), began)
+                return
+            pos = self._preface(side, buf, at, out)
+        try:
+            if side.flow is not None:
+                pos = self._pass(side, side.flow, buf, pos, at, out)
+            while total - pos >= _HEAD:
+                word, flags, stream = _frame_head(buf, pos)
+                kind, length = word & 0xFF, word >> 8
+                stream &= _STREAM_MASK
+                stop = pos + _HEAD + length
+                if not kind and stop <= total and not flags & _PADDED and side.block is None:
+                    whole += 1
+                    if streams.get(stream, _CLOSED) & ended:
+                        self._late(stream, length, base + pos)
+                    else:
+                        if length:
+                            append(Body(stream, direction, at, base + pos, base + stop, buf[pos + _HEAD : stop]))
+                        if flags & _END_STREAM:
+                            self._end(side, stream, at, base + stop, out)
+                    pos = stop
+                    continue
+                _check(side, kind, stream, length, base + pos)
+                if kind in _PASSED or kind > _CONTINUATION:
+                    if not kind and flags & _PADDED and length and total - pos == _HEAD:
+                        need = _HEAD + 1
+                        break
+                    pos = self._start_flow(side, buf, pos, at, out)
+                elif stop > total:
+                    need = stop - pos
+                    break
+                elif kind == _WINDOW_UPDATE:
+                    self._count("window_update")
+                    pos = stop
+                else:
+                    began = at if pos else began
+                    payload = buf[pos + _HEAD : stop]
+                    frame = RawFrame(kind, flags, stream, payload, base + pos, base + stop, at, began)
+                    _HANDLERS[kind](self, side, frame, out)
+                    pos = stop
+        finally:
+            if whole:
+                self._count("data_frames", whole)
+        _keep(side, buf, pos, need, at if pos else began)
+
+    def _preface(self, side: Side, buf: bytes, at: int, out: list[WireEvent]) -> int:
+        got = buf[: len(PREFACE)]
+        if got != PREFACE:
+            raise Violation(side.offset, "HTTP/2 connection preface", repr(got))
+        side.preface = False
+        out.append(Control(side.direction, at, side.offset, side.offset + len(PREFACE), "preface", {}))
+        return len(PREFACE)
+
+    # DATA and what is skipped
+
+    def _start_flow(self, side: Side, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
+        """A DATA frame that is padded or not all there, or a frame of unknown type."""
+        word, flags, stream = _frame_head(buf, pos)
+        stream &= _STREAM_MASK
+        start, length, padding = side.offset + pos, word >> 8, 0
+        pos += _HEAD
+        if kind := word & 0xFF:
+            self._count("priority" if kind == _PRIORITY else "unknown_frames")
+            return self._pass(side, Flow(stream, length, 0, False, False, start), buf, pos, at, out)
+        self._count("data_frames")
+        if flags & _PADDED:
+            padding = buf[pos] if length else 0
+            length -= padding + 1
+            pos += 1
+            if length < 0:
+                raise Violation(
+                    start, "DATA that holds its padding", f"{length + padding + 1} octets, padding {padding}"
+                )
+        if late := bool(self._streams.get(stream, _CLOSED) & side.ended_bit):
+            self._late(stream, word >> 8, start)
+        ends = bool(flags & _END_STREAM) and not late
+        return self._pass(side, Flow(stream, length, padding, ends, length > 0, start), buf, pos, at, out)
+
+    def _pass(self, side: Side, flow: Flow, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
+        """Pass on what `buf` holds of a flow; the octets first, then the padding. Gives the position after it."""
+        emits = flow.emits and not self._streams.get(flow.stream, _CLOSED) & side.ended_bit
+        taken = min(flow.data, len(buf) - pos)
+        stop = pos + taken
+        flow.data -= taken
+        if taken and emits:
+            out.append(Body(flow.stream, side.direction, at, flow.start, side.offset + stop, buf[pos:stop]))
+            flow.start = side.offset + stop
+        padding = min(flow.padding, len(buf) - stop)
+        flow.padding -= padding
+        pos, stop = stop, stop + padding
+        if padding and emits:
+            out.append(Body(flow.stream, side.direction, at, flow.start, side.offset + stop, b""))
+            flow.start = side.offset + stop
+        side.flow = flow if flow.data or flow.padding else None
+        if side.flow is None and flow.ends and not self._streams.get(flow.stream, _CLOSED) & side.ended_bit:
+            self._end(side, flow.stream, at, side.offset + stop, out)
+        return stop
+
+    # Header blocks
+
+    def _on_headers(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+        frame.need_stream()
+        _, fragment = frame.content(bool(frame.flags & _PADDED), 5 if frame.flags & _PRIORITISED else 0)
+        ends = bool(frame.flags & _END_STREAM)
+        self._grow(side, HeaderBlock(frame.stream, 0, ends, frame.start, frame.began, fragment), frame, out)
+
+    def _on_push_promise(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+        frame.need_stream()
+        first, fragment = frame.content(bool(frame.flags & _PADDED), 4)
+        promised = _uint32(frame.payload, first)[0] & _STREAM_MASK
+        self._grow(side, HeaderBlock(frame.stream, promised, False, frame.start, frame.began, fragment), frame, out)
+
+    def _on_continuation(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+        block = side.block
+        if block is None:
+            raise frame.wrong("HEADERS before CONTINUATION")
+        if isinstance(block.fragment, bytes):
+            block.fragment = bytearray(block.fragment)
+        block.fragment += frame.payload
+        if len(block.fragment) > FRAME_LIMIT:
+            raise Violation(
+                block.start, f"header block of at most {FRAME_LIMIT} octets", f"{len(block.fragment)} octets"
+            )
+        self._grow(side, block, frame, out)
+
+    def _grow(self, side: Side, block: HeaderBlock, frame: RawFrame, out: list[WireEvent]) -> None:
+        """A frame added to a header block: done at END_HEADERS."""
+        if not frame.flags & _END_HEADERS:
+            side.block = block
+            return
+        side.block = None
+        fields = side.fields(block)
+        if len(self._streams) >= STREAM_LIMIT:
+            raise Violation(block.start, f"at most {STREAM_LIMIT} open streams", "one more")
+        if block.promised:
+            self._promise(side, block, fields, frame, out)
+        else:
+            self._head(side, block, fields, frame, out)
+
+    def _head(self, side: Side, block: HeaderBlock, fields: Fields, frame: RawFrame, out: list[WireEvent]) -> None:
+        stream = block.stream
+        bits = self._open(stream)
+        if bits & side.ended_bit:
+            self._count("late_frames")
+            return
+        role = _role(side, bits, fields.status)
+        if role is not HeadRole.INFORMATIONAL:
+            self._streams[stream] = bits | side.head_bit
+        out.append(
+            Head(
+                stream,
+                side.direction,
+                frame.at,
+                block.began,
+                block.start,
+                frame.end,
+                role,
+                fields.headers,
+                fields.method,
+                fields.target,
+                fields.authority,
+                fields.scheme,
+                fields.status,
+                b"",
+                "2",
+            )
+        )
+        if block.ends:
+            self._end(side, stream, frame.at, frame.end, out)
+
+    def _promise(self, side: Side, block: HeaderBlock, fields: Fields, frame: RawFrame, out: list[WireEvent]) -> None:
+        self._streams.setdefault(block.promised, self._sides[Direction.TO_AGENT].ended_bit)
+        detail: dict[str, object] = {
+            "stream": block.stream,
+            "promised": block.promised,
+            "method": fields.method.decode("latin-1"),
+            "target": fields.target.decode("latin-1"),
+            "authority": fields.authority.decode("latin-1"),
+        }
+        out.append(Control(side.direction, frame.at, block.start, frame.end, "push_promise", detail))
+
+    # Streams
+
+    def _open(self, stream: int) -> int:
+        """The bits of a stream, opened where its number is new; one that was closed is known by its number only."""
+        bits = self._streams.get(stream)
+        if bits is not None:
+            return bits
+        if stream <= self._highest or not stream & 1:
+            return _CLOSED
+        self._highest = stream
+        bits = sum(side.ended_bit for side in self._sides if side.opaque)
+        self._streams[stream] = bits
+        return bits
+
+    def _end(self, side: Side, stream: int, at: int, start: int, out: list[WireEvent]) -> None:
+        out.append(End(stream, side.direction, at, start))
+        self._half_close(stream, side.ended_bit)
+
+    def _half_close(self, stream: int, ended_bit: int) -> None:
+        bits = self._streams[stream] | ended_bit
+        if bits & _CLOSED == _CLOSED:
+            del self._streams[stream]
+        else:
+            self._streams[stream] = bits
+
+    def _on_rst_stream(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+        frame.need_stream()
+        frame.need_size(4)
+        code = _uint32(frame.payload)[0]
+        bits = self._streams.pop(frame.stream, _CLOSED)
+        if bits & _CLOSED == _CLOSED:
+            self._count("late_frames")
+        elif not code and bits & self._sides[Direction.TO_CLIENT].ended_bit:
+            # RFC 9113 8.1: after a complete answer a server may ask the client to stop sending. Nothing was cut.
+            self._count("rst_no_error")
+        elif not bits & _CUT:
+            out.append(Cut(frame.stream, side.direction, frame.at, frame.start, "rst_stream", code))
+
+    def _cut_all(self, side: Side, at: int, how: str, out: list[WireEvent]) -> None:
+        start = side.offset + len(side.rest)
+        for stream, bits in self._streams.items():
+            if not bits & _CUT:
+                out.append(Cut(stream, side.direction, at, start, how))
+                self._streams[stream] = bits | _CUT
+
+    def _silence(self, side: Side) -> None:
+        side.silence()
+        for stream in list(self._streams):
+            self._half_close(stream, side.ended_bit)
+
+    def _close(self) -> None:
+        self._streams.clear()
+        for side in self._sides:
+            side.silence()
+
+    # The connection
+
+    def _on_settings(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+        if frame.stream or len(frame.payload) % 6:
+            raise frame.wrong("SETTINGS on stream 0 of 6 octets each")
+        if frame.flags & _ACK:
+            self._count("settings_ack")
+            return
+        detail: dict[str, object] = {}
+        for name, value in _setting(frame.payload):
+            detail[str(name)] = value
+            if name == _HEADER_TABLE_SIZE:
+                self._sides[1 - side.direction].hpack.allow(value)
+        out.append(Control(side.direction, frame.at, frame.start, frame.end, "settings", detail))
+
+    def _on_ping(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+        frame.need_size(8)
+        self._count("ping")
+        if not side.pinged:
+            side.pinged = True
+            detail: dict[str, object] = {"ack": bool(frame.flags & _ACK), "data": frame.payload.hex()}
+            out.append(Control(side.direction, frame.at, frame.start, frame.end, "ping", detail))
+
+    def _on_goaway(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+        if len(frame.payload) < 8:
+            raise frame.wrong("GOAWAY of 8 octets or more")
+        last = _uint32(frame.payload)[0] & _STREAM_MASK
+        code = _uint32(frame.payload, 4)[0]
+        debug = frame.payload[8 : 8 + DEBUG_LIMIT].decode("utf-8", "backslashreplace")
+        detail: dict[str, object] = {"last_stream": last, "code": code, "debug": debug}
+        out.append(Control(side.direction, frame.at, frame.start, frame.end, "goaway", detail))
+        if side.direction is Direction.TO_CLIENT:
+            self._refuse_after(last, code, frame, out)
+
+    def _refuse_after(self, last: int, code: int, frame: RawFrame, out: list[WireEvent]) -> None:
+        """RFC 9113 6.8: streams of the client above the last one were not and will not be acted on."""
+        refused = [stream for stream in self._streams if stream > last and stream & 1]
+        out.extend(
+            Cut(stream, Direction.TO_CLIENT, frame.at, frame.start, "goaway", code)
+            for stream in refused
+            if not self._streams.pop(stream) & _CUT
+        )
+
+    def _late(self, stream: int, length: int, offset: int) -> None:
+        """DATA of a stream that is closed: in flight while the other side ended it. On stream 0 it is nonsense."""
+        if not stream:
+            raise Violation(offset, "DATA on a stream", describe(_DATA, stream, length))
+        self._count("late_frames")
+
+    def _count(self, name: str, number: int = 1) -> None:
+        self.counters[name] = self.counters.get(name, 0) + number
+
+
+_Handler = Callable[[Http2Decoder, Side, RawFrame, "list[WireEvent]"], None]
+_HANDLERS: dict[int, _Handler] = {
+    _HEADERS: Http2Decoder._on_headers,
+    _RST_STREAM: Http2Decoder._on_rst_stream,
+    _SETTINGS: Http2Decoder._on_settings,
+    _PUSH_PROMISE: Http2Decoder._on_push_promise,
+    _PING: Http2Decoder._on_ping,
+    _GOAWAY: Http2Decoder._on_goaway,
+    _CONTINUATION: Http2Decoder._on_continuation,
+}
+
+
+def _check(side: Side, kind: int, stream: int, length: int, offset: int) -> None:
+    """What can be said of a frame by its head. Raises `Violation`."""
+    expected = ""
+    if side.block is not None and (kind != _CONTINUATION or stream != side.block.stream):
+        expected = f"CONTINUATION of stream {side.block.stream}"
+    elif kind == _WINDOW_UPDATE and length != 4:
+        expected = "WINDOW_UPDATE of 4 octets"
+    elif length > FRAME_LIMIT and kind not in _PASSED and kind <= _CONTINUATION:
+        expected = f"frame of at most {FRAME_LIMIT} octets"
+    if expected:
+        raise Violation(offset, expected, describe(kind, stream, length))
+
+
+def _keep(side: Side, buf: bytes, pos: int, need: int, began: int) -> None:
+    side.offset += pos
+    if pos < len(buf):
+        side.rest += memoryview(buf)[pos:]
+        side.need = need
+        side.began = began
+
+
+def _role(side: Side, bits: int, status: int) -> HeadRole:
+    if bits & side.head_bit:
+        return HeadRole.TRAILERS
+    if side.direction is Direction.TO_AGENT:
+        return HeadRole.REQUEST
+    return HeadRole.INFORMATIONAL if 100 <= status < 200 else HeadRole.RESPONSE
+
+
+def _incomplete(side: Side) -> Violation | None:
+    """What the end of the octets has cut in two, where no stream's Cut says it."""
+    got = f"end after {len(side.rest)} octets"
+    if side.rest:
+        what = "HTTP/2 connection preface" if side.preface else "frame"
+        return Violation(side.offset, f"{what} of {side.need} octets or more", got)
+    if side.block is not None:
+        return Violation(side.offset, f"CONTINUATION of stream {side.block.stream}", got)
+    return None

@@ -1,0 +1,61 @@
+"""One HTTP/2 frame as a value, and the checks its content must pass. `http2` says what frames mean."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Violation(Exception):
+    """Octets after which their direction cannot be followed."""
+
+    def __init__(self, offset: int, expected: str, got: str) -> None:
+        super().__init__(offset, expected, got)
+        self.offset = offset
+        self.expected = expected
+        self.got = got
+
+
+def describe(kind: int, stream: int, length: int) -> str:
+    """A frame's head in words."""
+    return f"frame of type {kind} on stream {stream} with {length} octets"
+
+
+class RawFrame(msgspec.Struct, frozen=True, gc=False):
+    """One complete frame other than DATA."""
+
+    kind: int
+    flags: int
+    stream: int
+    payload: bytes
+    start: int
+    end: int
+    at: int
+    """When its last octet arrived, ns."""
+    began: int
+    """When its first octet arrived, ns."""
+
+    def wrong(self, expected: str) -> Violation:
+        """The complaint about this frame."""
+        return Violation(self.start, expected, describe(self.kind, self.stream, len(self.payload)))
+
+    def need_stream(self) -> None:
+        """Raises `Violation` where the frame is on stream 0."""
+        if not self.stream:
+            raise self.wrong("a frame on a stream")
+
+    def need_size(self, size: int) -> None:
+        """Raises `Violation` where the payload has another size than `size` octets."""
+        if len(self.payload) != size:
+            raise self.wrong(f"{size} octets")
+
+    def content(self, padded: bool, fixed: int) -> tuple[int, bytes]:
+        """Where the content begins in the payload, and what follows its `fixed` first octets, padding removed.
+
+        Raises `Violation` where they do not fit.
+        """
+        first, last = 0, len(self.payload)
+        if padded and last:
+            first, last = 1, last - self.payload[0]
+        if first + fixed > last or (padded and not first):
+            raise self.wrong("a frame that holds its fields and padding")
+        return first, self.payload[first + fixed : last]

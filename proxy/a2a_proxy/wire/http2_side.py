@@ -1,0 +1,178 @@
+"""What is remembered of one direction of an HTTP/2 connection: incomplete frame, header block, HPACK context.
+
+Values and their saving only; `http2` acts on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
+from a2a_proxy.wire.http2_frame import Violation
+
+_MEMO_SIZE = 64
+
+
+class Flow(msgspec.Struct):
+    """A payload that is passed on (or skipped) as it arrives."""
+
+    stream: int
+    data: int
+    """Octets of data still to come."""
+    padding: int
+    """Octets of padding still to come after them."""
+    ends: bool
+    emits: bool
+    """False for padding-only DATA and for frames of unknown types."""
+    start: int
+    """Where the next piece starts; the first piece includes the frame's head."""
+
+
+class HeaderBlock(msgspec.Struct):
+    """A header block whose END_HEADERS has not come."""
+
+    stream: int
+    promised: int
+    """The stream that a PUSH_PROMISE reserves, 0 for HEADERS."""
+    ends: bool
+    start: int
+    began: int
+    fragment: bytes | bytearray
+
+
+class Fields(msgspec.Struct, frozen=True, gc=False):
+    """A decoded header block, pseudo-fields lifted out."""
+
+    headers: Headers
+    method: bytes = b""
+    target: bytes = b""
+    authority: bytes = b""
+    scheme: bytes = b""
+    status: int = 0
+
+
+_PSEUDO = {b":method": "method", b":path": "target", b":authority": "authority", b":scheme": "scheme"}
+
+
+def lift(fields: list[Field]) -> Fields:
+    """Split pseudo-fields from the rest. What is unknown, repeated or unreadable stays, for a rule to see."""
+    rest: list[Field] = []
+    lifted: dict[str, Any] = {}
+    for field in fields:
+        name, value = field
+        if name[:1] != b":":
+            rest.append(field)
+        elif name in _PSEUDO and _PSEUDO[name] not in lifted:
+            lifted[_PSEUDO[name]] = value
+        elif name == b":status" and "status" not in lifted and len(value) == 3 and value.isdigit():
+            lifted["status"] = int(value)
+        else:
+            rest.append(field)
+    return Fields(tuple(rest), **lifted)
+
+
+class Side:
+    """The state of one direction."""
+
+    __slots__ = (
+        "_memo",
+        "_memo_changes",
+        "began",
+        "block",
+        "direction",
+        "ended_bit",
+        "flow",
+        "head_bit",
+        "hpack",
+        "need",
+        "offset",
+        "opaque",
+        "pinged",
+        "preface",
+        "rest",
+    )
+
+    def __init__(self, direction: Direction) -> None:
+        self.direction = direction
+        self.head_bit = 1 << direction
+        self.ended_bit = 4 << direction
+        self.opaque = False
+        self.preface = direction is Direction.TO_AGENT
+        """The client's connection preface has still to come."""
+        self.pinged = False
+        self.offset = 0
+        """Offset of the first octet of `rest`, or of the next octet to come."""
+        self.rest = bytearray()
+        """An incomplete frame (or its head, or the preface), never DATA."""
+        self.need = 0
+        """Octets that `rest` must have before looking at it again makes sense."""
+        self.began = 0
+        """When the first octet of `rest` arrived."""
+        self.flow: Flow | None = None
+        self.block: HeaderBlock | None = None
+        self.hpack = HpackDecoder()
+        self._memo: dict[bytes, Fields] = {}
+        self._memo_changes = 0
+
+    def fields(self, block: HeaderBlock) -> Fields:
+        """Decode a complete header block. Raises `Violation`.
+
+        Calls of one client repeat their blocks, octet for octet: remembered while the dynamic table stands still.
+        """
+        octets = bytes(block.fragment)
+        memo, hpack = self._memo, self.hpack
+        if self._memo_changes == hpack.changes and (known := memo.get(octets)) is not None:
+            return known
+        before = hpack.changes
+        try:
+            fields = lift(hpack.decode(octets))
+        except HpackError as error:
+            raise Violation(block.start, "header block in HPACK", str(error)) from None
+        if self._memo_changes != hpack.changes or len(memo) >= _MEMO_SIZE:
+            memo.clear()
+            self._memo_changes = hpack.changes
+        if before == hpack.changes:
+            memo[octets] = fields
+        return fields
+
+    def silence(self) -> None:
+        """Nothing of this direction is decoded from here."""
+        self.opaque = True
+        self.rest.clear()
+        self.need = 0
+        self.flow = None
+        self.block = None
+
+    def save(self) -> dict[str, object]:
+        """The direction as plain values."""
+        block = self.block
+        return {
+            "opaque": self.opaque,
+            "preface": self.preface,
+            "pinged": self.pinged,
+            "offset": self.offset,
+            "rest": bytes(self.rest),
+            "need": self.need,
+            "began": self.began,
+            "flow": None if self.flow is None else list(msgspec.structs.astuple(self.flow)),
+            "block": None if block is None else [*msgspec.structs.astuple(block)[:-1], bytes(block.fragment)],
+            "hpack": self.hpack.save(),
+        }
+
+    @classmethod
+    def restore(cls, direction: Direction, state: dict[str, Any]) -> Side:
+        """The direction that `save` described."""
+        side = cls(direction)
+        for name in ("opaque", "preface", "pinged", "offset", "need", "began"):
+            setattr(side, name, state[name])
+        side.rest.extend(state["rest"])
+        side.flow = None if state["flow"] is None else Flow(*state["flow"])
+        if state["block"] is not None:
+            stream, promised, ends, start, began, fragment = state["block"]
+            side.block = HeaderBlock(stream, promised, ends, start, began, bytearray(fragment))
+        side.hpack = HpackDecoder.restore(state["hpack"])
+        return side

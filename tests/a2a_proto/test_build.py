@@ -1,0 +1,39 @@
+"""The checked-in descriptor sets are what the `.proto` files say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proto import LINES
+
+build = pytest.importorskip("a2a_proto.build", reason="needs grpcio-tools")
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_descriptor_set_is_current(line: Any) -> None:
+    """Compiling again gives the same bytes."""
+    checked_in = (build.HERE / LINES[line].descriptor_set).read_bytes()
+    assert build.compiled(line) == checked_in, "the .proto files changed: run `python -m a2a_proto.build`"
+
+
+def test_main_repairs(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command writes every set anew and says which it changed."""
+    for proto in build.HERE.glob("*/*.proto"):
+        copy = tmp_path / proto.relative_to(build.HERE)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(proto.read_bytes())
+    monkeypatch.setattr(build, "HERE", tmp_path)
+    build.main()
+    assert capsys.readouterr().out.count(", changed") == len(LINES)
+    build.main()
+    assert ", changed" not in capsys.readouterr().out
+    assert (tmp_path / "v1/a2a.binpb").exists()
+
+
+def test_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `.proto` file that does not compile is an error, not an empty set."""
+    monkeypatch.setattr(build, "HERE", tmp_path)
+    with pytest.raises(ValueError, match="protoc refuses"):
+        build.compiled("1.0")

@@ -1,0 +1,165 @@
+"""A2A conversations as octets on the wire, without end: gRPC streams, JSON-RPC streams over SSE, unary calls.
+
+Each source yields what one peer sent at once, as (direction, octets), and how many A2A messages that completed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Iterator
+
+import msgspec
+from english import English
+from hpack import Encoder
+
+from a2a_proto import from_dict
+from a2a_proxy.model.chunk import Direction
+
+Step = tuple[Direction, bytes, int]
+
+UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
+EVENTS = 50
+"""Events of one stream: a task, status updates with a message each, two artifact chunks, the final status."""
+GRPC_TEXT, JSON_TEXT = 160, 40
+"""Octets of text in a status update; with ids and names an event is some 300 octets in both bindings."""
+_TASK, _CONTEXT, _MESSAGE = (digit * 36 for digit in "123")
+_DATA, _HEADERS, _SETTINGS, _ACK = 0, 1, 4, 1
+_END_STREAM, _END_HEADERS = 1, 4
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_REQUEST_FIELDS = [
+    (":method", "POST"),
+    (":scheme", "http"),
+    (":path", "/lf.a2a.v1.A2AService/SendStreamingMessage"),
+    (":authority", "127.0.0.1:9000"),
+    ("content-type", "application/grpc"),
+    ("te", "trailers"),
+    ("user-agent", "grpc-python-asyncio/1.85.1 grpc-c/52.0.0 (linux; chttp2)"),
+    ("a2a-version", "1.0"),
+]
+
+
+def _update(text: str) -> dict[str, object]:
+    message = {"messageId": _MESSAGE, "role": "ROLE_AGENT", "parts": [{"text": text}]}
+    status = {"state": "TASK_STATE_WORKING", "message": message}
+    return {"statusUpdate": {"taskId": _TASK, "contextId": _CONTEXT, "status": status}}
+
+
+def _chunk(text: str) -> dict[str, object]:
+    artifact = {"artifactId": "report", "parts": [{"text": text}]}
+    return {"artifactUpdate": {"taskId": _TASK, "contextId": _CONTEXT, "artifact": artifact, "append": True}}
+
+
+def _state(state: str) -> dict[str, object]:
+    return {"statusUpdate": {"taskId": _TASK, "contextId": _CONTEXT, "status": {"state": f"TASK_STATE_{state}"}}}
+
+
+_FIRST = {"task": {"id": _TASK, "contextId": _CONTEXT, "status": {"state": "TASK_STATE_SUBMITTED"}}}
+_ASK = {"message": {"messageId": _MESSAGE, "role": "ROLE_USER", "parts": [{"text": "?" * GRPC_TEXT}]}}
+
+
+def _json(value: object) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def _grpc(name: str, value: dict[str, object]) -> bytes:
+    octets = from_dict("1.0", name, value).SerializeToString()
+    return struct.pack(">BI", 0, len(octets)) + octets
+
+
+def _script(text: int) -> list[dict[str, object]]:
+    """The events of one stream, text and ids still to be filled in."""
+    chunks = {EVENTS // 3, EVENTS // 2}
+    middle = [_chunk("?" * text) if n in chunks else _update("?" * text) for n in range(1, EVENTS - 1)]
+    return [_FIRST, *middle, _state("COMPLETED")]
+
+
+class Filler:
+    """Puts fresh text and ids into a template, whose length stays: the lengths within it stay right too."""
+
+    def __init__(self, english: English) -> None:
+        self._english = english
+
+    def begin(self) -> None:
+        """Another task."""
+        self._task, self._context = self._english.uuid(), self._english.uuid()
+
+    def fill(self, template: bytes, text: int) -> bytes:
+        """One message."""
+        filled = template.replace(_TASK.encode(), self._task).replace(_CONTEXT.encode(), self._context)
+        if b"?" * text in filled:
+            filled = filled.replace(b"?" * text, self._english.sentence(text))
+        return filled.replace(_MESSAGE.encode(), self._english.uuid())
+
+
+def grpc_connection(english: English, streams: int) -> Iterator[Step]:
+    """One HTTP/2 connection with so many streams side by side, a new one for each that ends."""
+    yield UP, _PREFACE + _frame(_SETTINGS, 0, 0), 0
+    yield DOWN, _frame(_SETTINGS, 0, 0) + _frame(_SETTINGS, _ACK, 0), 0
+    client, server, numbers = Encoder(), Encoder(), itertools.count(1, 2)
+    events = [_grpc("StreamResponse", event) for event in _script(GRPC_TEXT)]
+    ask = _grpc("SendMessageRequest", _ASK)
+
+    def calls() -> Iterator[Step]:
+        filler = Filler(english)
+        while True:
+            number = next(numbers)
+            filler.begin()
+            head = _frame(_HEADERS, _END_HEADERS, number, client.encode(_REQUEST_FIELDS))
+            yield UP, head + _frame(_DATA, _END_STREAM, number, filler.fill(ask, GRPC_TEXT)), 1
+            fields = [(":status", "200"), ("content-type", "application/grpc")]
+            head = _frame(_HEADERS, _END_HEADERS, number, server.encode(fields))
+            for event in events:
+                yield DOWN, head + _frame(_DATA, 0, number, filler.fill(event, GRPC_TEXT)), 1
+                head = b""
+            trailers = server.encode([("grpc-status", "0")])
+            yield DOWN, _frame(_HEADERS, _END_HEADERS | _END_STREAM, number, trailers), 0
+
+    yield from _in_turn([calls() for _ in range(streams)])
+
+
+def sse_connection(english: English) -> Iterator[Step]:
+    """One HTTP/1.1 connection with one JSON-RPC stream after another."""
+    filler = Filler(english)
+    numbers = itertools.count(1)
+    template = b'{"jsonrpc":"2.0","id":%d,"result":%b}'
+    events = [_json(event) for event in _script(JSON_TEXT)]
+    ask = _json(_ASK)
+    while True:
+        number = next(numbers)
+        filler.begin()
+        body = b'{"jsonrpc":"2.0","id":%d,"method":"SendStreamingMessage","params":%b}'
+        yield UP, _post(body % (number, filler.fill(ask, GRPC_TEXT))), 1
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        for event in events:
+            data = b"data: %b\r\n\r\n" % (template % (number, filler.fill(event, JSON_TEXT)))
+            yield DOWN, head + b"%x\r\n%b\r\n" % (len(data), data), 1
+            head = b""
+        yield DOWN, b"0\r\n\r\n", 0
+
+
+def unary_connection(english: English) -> Iterator[Step]:
+    """One HTTP/1.1 connection with one JSON-RPC call after another."""
+    filler = Filler(english)
+    ask, answer = _json(_ASK), _json({"task": _update("?" * GRPC_TEXT)["statusUpdate"]}).replace(b'"taskId"', b'"id"')
+    for number in itertools.count(1):
+        filler.begin()
+        call = b'{"jsonrpc":"2.0","id":%d,"method":"SendMessage","params":%b}'
+        yield UP, _post(call % (number, filler.fill(ask, GRPC_TEXT))), 1
+        body = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (number, filler.fill(answer, GRPC_TEXT))
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        yield DOWN, head + body, 1
+
+
+def _post(body: bytes) -> bytes:
+    head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n"
+    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return struct.pack(">IBI", len(payload) << 8 | kind, flags, stream) + payload
+
+
+def _in_turn(sources: list[Iterator[Step]]) -> Iterator[Step]:
+    for source in itertools.cycle(sources):
+        yield next(source)

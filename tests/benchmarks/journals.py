@@ -1,0 +1,133 @@
+"""A journal as the relay would have left it, full of A2A traffic."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from conversations import Step, grpc_connection, sse_connection, unary_connection
+from english import English
+
+from a2a_proxy.capture.journal import pack, segment_header, segment_path
+from a2a_proxy.capture.places import SessionFile, write_session
+from a2a_proxy.capture.segments import Limits
+from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
+
+STARTED = 1_790_000_000_000_000_000
+STEP_NS = 20_000
+LIFE = 20_000
+"""Messages after which a connection is closed and another opened."""
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A journal made."""
+
+    folder: Path
+    messages: int
+    """A2A messages in it; its frames are more, for the ends of exchanges and the settings of connections are frames."""
+    octets: int
+    """That the peers sent."""
+
+
+def make(folder: Path, messages: int, together: int = 1) -> Made:
+    """A journal with at least so many A2A messages, in segments as the relay rotates them.
+
+    `together` messages of one direction, at most, arrive in one read, as they do from a peer that sends in a hurry.
+    """
+    folder.mkdir(mode=0o700)
+    writer = _Segments(folder)
+    english, numbers = English(), itertools.count(1)
+    lives = [_life(kind, english, numbers, together) for kind in range(18)]
+    count = octets = 0
+    at = STARTED
+    for life in itertools.cycle(lives):
+        kind, direction, connection, data, done = next(life)
+        at += STEP_NS
+        writer.put(kind, direction, connection, at, data)
+        count += done
+        octets += len(data) if kind is ChunkKind.DATA else 0
+        if count >= messages and done:
+            break
+    writer.put(ChunkKind.END, Direction.TO_AGENT, 0, at + STEP_NS, b"")
+    writer.close()
+    return Made(folder, count, octets)
+
+
+def session(made: Made, folder: Path, recording: Path) -> None:
+    """A journal folder with the same segments (links: a recorder deletes them), for one recorder to finish."""
+    folder.mkdir(mode=0o700)
+    for segment in made.folder.glob("*.a2aj"):
+        os.link(segment, folder / segment.name)
+    facts = SessionFile(str(recording), os.getpid(), STARTED, f"benchmark {folder.name}", ("a2a-proxy",))
+    write_session(folder, facts)
+
+
+Record = tuple[ChunkKind, Direction, int, bytes, int]
+
+
+def _life(kind: int, english: English, numbers: Iterator[int], together: int) -> Iterator[Record]:
+    """Connections one after another: of 18 kinds eight are gRPC, eight SSE, two unary."""
+    while True:
+        number = next(numbers)
+        facts = ConnectionFacts(f"127.0.0.1:{40000 + number % 20000}", "127.0.0.1:9000", "127.0.0.1:8000")
+        yield ChunkKind.OPEN, Direction.TO_AGENT, number, msgspec.json.encode(facts), 0
+        yield ChunkKind.DIALED, Direction.TO_AGENT, number, msgspec.json.encode(DialFacts("127.0.0.1:8000")), 0
+        done = 0
+        for direction, data, messages in _together(_source(kind, english), together):
+            yield ChunkKind.DATA, direction, number, data, messages
+            done += messages
+            if done >= LIFE:
+                break
+        yield ChunkKind.EOF, Direction.TO_AGENT, number, b"", 0
+        yield ChunkKind.CLOSED, Direction.TO_AGENT, number, b"", 0
+
+
+def _together(steps: Iterator[Step], most: int) -> Iterator[Step]:
+    """The same octets in fewer reads."""
+    if most == 1:
+        yield from steps
+        return
+    way, parts, count = Direction.TO_AGENT, [b""], 0
+    for direction, data, messages in steps:
+        if direction != way or count >= most:
+            yield way, b"".join(parts), count
+            way, parts, count = direction, [], 0
+        parts.append(data)
+        count += messages
+
+
+def _source(kind: int, english: English) -> Iterator[Step]:
+    if kind < 8:
+        return grpc_connection(english, streams=4)
+    return sse_connection(english) if kind < 16 else unary_connection(english)
+
+
+class _Segments:
+    """Segment files of the relay's size."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._limit = Limits().segment_bytes
+        self._number = self._size = 0
+        self._pieces: list[bytes] = []
+        self._next()
+
+    def put(self, kind: int, direction: int, connection: int, at: int, data: bytes) -> None:
+        """One record."""
+        pieces = pack(kind, direction, connection, at, data)
+        self._pieces += pieces
+        self._size += sum(map(len, pieces))
+        if self._size >= self._limit:
+            self.close()
+            self._next()
+
+    def _next(self) -> None:
+        self._pieces = [segment_header(self._number + 1, self._size)]
+        self._number, self._size = self._number + 1, len(self._pieces[0])
+
+    def close(self) -> None:
+        """Write the segment."""
+        segment_path(self._folder, self._number).write_bytes(b"".join(self._pieces))

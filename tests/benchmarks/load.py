@@ -1,0 +1,111 @@
+"""Load generators: what they are asked, and the one number each gives back."""
+
+from __future__ import annotations
+
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from os import environ
+from pathlib import Path
+
+from origins import GRPC_METHOD, REQUEST, grpc_message
+from setup import environment, program
+
+HERE = Path(__file__).resolve().parent
+CONNECTIONS, STREAMS = 8, 16
+_UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
+
+
+def wrk(folder: Path, port: int, seconds: int) -> float:
+    """HTTP/1.1 requests per second over 8 connections kept alive."""
+    script = folder / "post.lua"
+    script.write_text(
+        f"wrk.method = 'POST'\nwrk.body = '{REQUEST.decode()}'\nwrk.headers['Content-Type'] = 'application/json'\n"
+    )
+    command = [str(program("wrk")), "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", str(script)]
+    said = _run([*command, f"http://127.0.0.1:{port}/"])
+    if "Non-2xx" in said or "Socket errors" in said:
+        raise RuntimeError(f"wrk saw errors: {said}")
+    return _number(r"Requests/sec:\s+([\d.]+)(k|M)?", said)
+
+
+def h2load(folder: Path, port: int, seconds: int) -> float:
+    """HTTP/2 requests per second, gRPC-shaped, over 8 connections with 16 streams each."""
+    body = folder / "request.grpc"
+    body.write_bytes(grpc_message("GetTaskRequest", {"id": "8f1c7d52-6a0e-4a55-9b1d-3f0e5f6f7a10"}))
+    command = [str(program("h2load")), "-t1", f"-c{CONNECTIONS}", f"-m{STREAMS}", f"-D{seconds}", "-d", str(body)]
+    command += ["-H", "content-type: application/grpc", "-H", "te: trailers", "-H", "a2a-version: 1.0"]
+    said = _run([*command, f"http://127.0.0.1:{port}/{GRPC_METHOD}"])
+    done = re.search(r"requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored", said)
+    codes = re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", said)
+    # What is under way when the time is up is counted as failed.
+    if not done or not codes or int(done[3]) > CONNECTIONS * STREAMS or any(int(codes[n]) for n in (2, 3, 4)):
+        raise RuntimeError(f"h2load saw errors: {said}")
+    return _number(r"finished in [^,]*, ([\d.]+)(k|M)? req/s", said)
+
+
+def ping(port: int, seconds: float, size: int = 400) -> list[float]:
+    """Round trips of `size` octets each way (about) on one connection, one after another, in us, sorted."""
+    head = b"POST / HTTP/1.1\r\nHost: agent\r\nContent-Type: application/json\r\nContent-Length: %d\r\nX-Fill: "
+    head %= len(REQUEST)
+    request = head + b"-" * (size - len(head) - 4 - len(REQUEST)) + b"\r\n\r\n" + REQUEST
+    took: list[int] = []
+    clock = time.perf_counter_ns
+    with socket.create_connection(("127.0.0.1", port), 10) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.sendall(request)
+        expected = len(_whole_answer(sock))
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            for _ in range(50):
+                began = clock()
+                sock.sendall(request)
+                got = len(sock.recv(65536))
+                while 0 < got < expected:
+                    got += len(sock.recv(65536))
+                took.append(clock() - began)
+    half = took[len(took) // 5 :]  # the first fifth warms up
+    return sorted(ns / 1000 for ns in half)
+
+
+def _whole_answer(sock: socket.socket) -> bytes:
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        answer += sock.recv(65536)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    found = re.search(rb"(?i)content-length: (\d+)", head)
+    if b" 200 " not in head[:13] or found is None:
+        raise RuntimeError(f"an unexpected answer: {head!r}")
+    while len(body) < int(found[1]):
+        body += sock.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+def percentiles(sorted_values: list[float]) -> tuple[float, float]:
+    """p50 and p99."""
+    return statistics.median(sorted_values), sorted_values[int(len(sorted_values) * 0.99)]
+
+
+def grpc_stream(port: int, seconds: float) -> float:
+    """Messages per second of one gRPC server stream as Python's client (grpc.aio) reads it."""
+    command = [sys.executable, str(HERE / "grpc_stream.py"), "client", str(port), str(seconds)]
+    return float(_run(command))
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment(dict(environ)), timeout=60
+    )
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} failed: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def _number(pattern: str, said: str) -> float:
+    found = re.search(pattern, said)
+    if found is None:
+        raise RuntimeError(f"no number in: {said}")
+    return float(found[1]) * _UNITS[found[2] or ""]

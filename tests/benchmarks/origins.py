@@ -1,0 +1,78 @@
+"""What answers behind the proxies: much faster than any of them, and small."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from processes import free_port, running
+from setup import program
+
+from a2a_proto import from_dict
+
+REQUEST = (
+    b'{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"8f1c7d52-6a0e-4a55-9b1d-3f0e5f6f7a10",'
+    b'"historyLength":0}}'
+)
+ANSWER = (
+    '{"jsonrpc":"2.0","id":7,"result":{"id":"8f1c7d52-6a0e-4a55-9b1d-3f0e5f6f7a10","contextId":'
+    '"0d2b7c1e-93a4-4a0c-8f53-9f6b0c7d1e22","status":{"state":"TASK_STATE_WORKING","timestamp":"2026-11-21T07:00:00Z"}}}'
+)
+GRPC_METHOD = "lf.a2a.v1.A2AService/GetTask"
+
+NGINX = """daemon off; worker_processes 1; pid {folder}/{name}.pid; error_log {folder}/{name}.log;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off; keepalive_requests 1000000000; server_tokens off;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+{servers}
+}}
+"""
+
+
+def nginx(folder: Path, name: str, servers: str) -> list[str]:
+    """The command of an nginx with one worker and these servers."""
+    path = folder / f"{name}.conf"
+    path.write_text(NGINX.format(folder=folder, name=name, servers=servers))
+    return [str(program("nginx")), "-p", str(folder), "-e", str(folder / f"{name}.log"), "-c", str(path)]
+
+
+@contextlib.contextmanager
+def http1(folder: Path) -> Iterator[int]:
+    """Nginx with one canned JSON-RPC answer; its port."""
+    port = free_port()
+    location = f"location / {{ default_type application/json; return 200 '{ANSWER}'; }}"
+    servers = f"  server {{ listen 127.0.0.1:{port}; {location} }}"
+    with running(nginx(folder, "origin", servers), port, folder / "origin.err"):
+        yield port
+
+
+@contextlib.contextmanager
+def http2(folder: Path) -> Iterator[int]:
+    """Nghttpd with one canned gRPC answer and trailers; its port."""
+    port = free_port()
+    place = folder / "htdocs" / GRPC_METHOD
+    place.parent.mkdir(parents=True)
+    place.write_bytes(grpc_message("Task", task()))
+    command = [str(program("nghttpd")), "--no-tls", "-a", "127.0.0.1", "-d", str(folder / "htdocs")]
+    command += ["-m", "1000", "--no-content-length", "--trailer", "grpc-status: 0", str(port)]
+    with running(command, port, folder / "nghttpd.err"):
+        yield port
+
+
+def task() -> dict[str, object]:
+    """The task that both origins tell of."""
+    return {
+        "id": "8f1c7d52-6a0e-4a55-9b1d-3f0e5f6f7a10",
+        "contextId": "0d2b7c1e-93a4-4a0c-8f53-9f6b0c7d1e22",
+        "status": {"state": "TASK_STATE_WORKING"},
+    }
+
+
+def grpc_message(name: str, value: dict[str, object]) -> bytes:
+    """A message of protocol 1.0 with its gRPC prefix."""
+    octets = from_dict("1.0", name, value).SerializeToString()
+    return struct.pack(">BI", 0, len(octets)) + octets

@@ -1,0 +1,167 @@
+"""The contestants: how each is started in front of an origin, with its defaults and one worker.
+
+A contestant runs only while it is measured: nobody else's backlog takes processor time from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from origins import nginx
+from processes import end, free_port, running, start, wait_listening, wait_said
+from setup import program
+
+Contestant = Callable[[Path, int], contextlib.AbstractContextManager[int]]
+"""(folder, port of the origin) -> the port to send to, while the block runs."""
+
+FOREIGN = "127.1"
+"""The loopback address, written so that it does not look like one: then the authority is rewritten."""
+
+HAPROXY = """global
+  nbthread 1
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+listen benchmark
+  bind 127.0.0.1:{port}{proto}
+  server origin 127.0.0.1:{origin}{proto}
+"""
+
+
+@contextlib.contextmanager
+def direct(_folder: Path, origin: int) -> Iterator[int]:
+    """No proxy at all."""
+    yield origin
+
+
+@contextlib.contextmanager
+def a2a_proxy(folder: Path, origin: int, upstream: str = "127.0.0.1") -> Iterator[int]:
+    """The project itself, recording, with no option but where to listen, where to send and where to record."""
+    with tempfile.TemporaryDirectory(dir=folder) as state:
+        port, log = free_port(), Path(state) / "stderr"
+        process = start(proxy_command(port, f"{upstream}:{origin}", state), log, A2A_PROXY_STATE=state)
+        wait_listening(process, port, log)
+        wait_said(process, "stop with Ctrl-C", log)
+        try:
+            yield port
+        finally:
+            end(process, signal.SIGTERM, signal.SIGTERM)  # twice: leave the rest, it is not looked at
+
+
+def proxy_command(port: int, upstream: str, state: str) -> list[str]:
+    """The command line of this project."""
+    command = [str(Path(sys.executable).with_name("a2a-proxy")), "--listen", f"127.0.0.1:{port}"]
+    return [*command, "--upstream", upstream, "--record", f"{state}/benchmark.a2a.db"]
+
+
+@contextlib.contextmanager
+def a2a_proxy_rewriting(folder: Path, origin: int) -> Iterator[int]:
+    """The project before an upstream that does not look like loopback: the authority of each request is rewritten."""
+    with a2a_proxy(folder, origin, FOREIGN) as port:
+        yield port
+
+
+@contextlib.contextmanager
+def mitmproxy(folder: Path, origin: int) -> Iterator[int]:
+    """Mitmdump as a reverse proxy."""
+    port = free_port()
+    command = [str(program("mitmdump")), "--mode", f"reverse:http://127.0.0.1:{origin}", "--set"]
+    command += [f"confdir={folder}/mitmproxy", "--listen-host", "127.0.0.1", "-p", str(port)]
+    with running(command, port, folder / "mitmproxy.err"):
+        yield port
+
+
+@contextlib.contextmanager
+def nginx_http1(folder: Path, origin: int) -> Iterator[int]:
+    """Nginx `proxy_pass`, connections to the origin kept."""
+    port = free_port()
+    to = 'proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";'
+    with running(_nginx(folder, port, "", origin, to), port, folder / "nginx.err"):
+        yield port
+
+
+@contextlib.contextmanager
+def nginx_http2(folder: Path, origin: int) -> Iterator[int]:
+    """Nginx `grpc_pass`, connections to the origin kept."""
+    port = free_port()
+    with running(_nginx(folder, port, " http2", origin, "grpc_pass grpc://origin;"), port, folder / "nginx.err"):
+        yield port
+
+
+def _nginx(folder: Path, port: int, kind: str, origin: int, to: str) -> list[str]:
+    keep = "keepalive 256; keepalive_requests 1000000000;"
+    upstream = f"  upstream origin {{ server 127.0.0.1:{origin}; {keep} }}\n"
+    server = f"  server {{ listen 127.0.0.1:{port}{kind}; location / {{ {to} }} }}"
+    return nginx(folder, "nginx", upstream + server)
+
+
+@contextlib.contextmanager
+def haproxy_http1(folder: Path, origin: int) -> Iterator[int]:
+    """HAProxy in HTTP mode."""
+    with _haproxy(folder, origin, "") as port:
+        yield port
+
+
+@contextlib.contextmanager
+def haproxy_http2(folder: Path, origin: int) -> Iterator[int]:
+    """HAProxy in HTTP mode, HTTP/2 on both sides."""
+    with _haproxy(folder, origin, " proto h2") as port:
+        yield port
+
+
+@contextlib.contextmanager
+def _haproxy(folder: Path, origin: int, proto: str) -> Iterator[int]:
+    port, path = free_port(), folder / "haproxy.conf"
+    path.write_text(HAPROXY.format(port=port, origin=origin, proto=proto))
+    with running([str(program("haproxy")), "-db", "-f", str(path)], port, folder / "haproxy.err"):
+        yield port
+
+
+@contextlib.contextmanager
+def nghttpx(folder: Path, origin: int) -> Iterator[int]:
+    """nghttpx, HTTP/2 on both sides."""
+    port = free_port()
+    command = [str(program("nghttpx")), "--conf=/dev/null", f"--frontend=127.0.0.1,{port};no-tls", "--workers=1"]
+    command += [f"--backend=127.0.0.1,{origin};;proto=h2"]
+    with running(command, port, folder / "nghttpx.err"):
+        yield port
+
+
+def rewrites_authority(folder: Path) -> bool:
+    """Whether this build of the project sends the upstream's own name to an upstream that is not loopback."""
+    seen: list[str] = []
+
+    class Origin(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers["Host"])
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Origin) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with (
+                a2a_proxy_rewriting(folder, server.server_port) as port,
+                socket.create_connection(("127.0.0.1", port), 5) as sock,
+            ):
+                sock.settimeout(5)
+                sock.sendall(b"GET / HTTP/1.1\r\nHost: client.example\r\nConnection: close\r\n\r\n")
+                sock.recv(1)
+        finally:
+            server.shutdown()
+            thread.join()
+    return seen == [f"{FOREIGN}:{server.server_port}"]

@@ -1,0 +1,246 @@
+"""The benchmark: what is measured, in which order, against which targets. `tests/benchmarks/run` calls it.
+
+Contestants of a scenario take turns, round by round, each started for its turn and ended after it: what disturbs the
+machine disturbs all of them. Numbers of different runs are not compared, ratios within one run are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cost
+import journals
+import lag
+import load
+import origins
+import proxies
+from processes import free_port, running
+from proxies import Contestant
+from report import Row, Target, encode, loop_ms, row, table
+
+OURS, REWRITING, DIRECT, MITMPROXY, NGINX = (
+    "a2a-proxy, recording",
+    "a2a-proxy, rewriting",
+    "direct",
+    "mitmproxy",
+    "nginx",
+)
+HTTP1: dict[str, Contestant] = {
+    DIRECT: proxies.direct,
+    OURS: proxies.a2a_proxy,
+    MITMPROXY: proxies.mitmproxy,
+    NGINX: proxies.nginx_http1,
+    "HAProxy": proxies.haproxy_http1,
+}
+HTTP2: dict[str, Contestant] = {
+    DIRECT: proxies.direct,
+    OURS: proxies.a2a_proxy,
+    REWRITING: proxies.a2a_proxy_rewriting,
+    NGINX: proxies.nginx_http2,
+    "HAProxy": proxies.haproxy_http2,
+    "nghttpx": proxies.nghttpx,
+}
+STREAM = {name: contestant for name, contestant in HTTP2.items() if name != REWRITING}
+BURST = 8
+"""Messages in one read of the relay in a burst. Measured: 16 under h2load, 2 from Python's gRPC server."""
+NOT_REWRITING = "this build does not rewrite the authority"
+
+
+class Suite:
+    """One run: rows and targets, as they come."""
+
+    def __init__(self, folder: Path, *, rounds: int, seconds: int) -> None:
+        self.folder = folder
+        self._rounds = rounds
+        self._seconds = seconds
+        self.rows: list[Row] = []
+        self.targets: list[Target] = []
+        self.details: dict[str, Any] = {}
+
+    def http1(self) -> None:
+        """Requests per second over HTTP/1.1."""
+        with origins.http1(self.folder) as origin:
+            best = self._rates("HTTP/1.1, 8 connections", HTTP1, origin, load.wrk)
+        self._target("HTTP/1.1 throughput, times mitmproxy's", 25, best[OURS] / best[MITMPROXY])
+
+    def http2(self) -> None:
+        """Requests per second over HTTP/2."""
+        contestants = dict(HTTP2)
+        rewrites = proxies.rewrites_authority(self.folder)
+        if not rewrites:
+            del contestants[REWRITING]
+        with origins.http2(self.folder) as origin:
+            best = self._rates("HTTP/2, 8 connections x 16 streams", contestants, origin, load.h2load)
+        self._target("HTTP/2 throughput, times nginx grpc_pass", 2, best[OURS] / best[NGINX])
+        ratio = best[REWRITING] / best[NGINX] if rewrites else None
+        why = "" if rewrites else NOT_REWRITING
+        self._target("HTTP/2 throughput with authority rewriting, times nginx grpc_pass", 0.8, ratio, why=why)
+
+    def latency(self) -> None:
+        """Round trips, one after another."""
+        p50: dict[str, list[float]] = {name: [] for name in HTTP1}
+        p99: dict[str, list[float]] = {name: [] for name in HTTP1}
+        with origins.http1(self.folder) as origin:
+            for name, port in self._turns(HTTP1, origin):
+                half, most = load.percentiles(load.ping(port, self._seconds / 2))
+                p50[name].append(half)
+                p99[name].append(most)
+        for word, values in (("p50", p50), ("p99", p99)):
+            for name in HTTP1:
+                title = f"Round trip of 400 octets, one connection, {word}"
+                self.rows.append(row(title, name, "us", values[name], less_is_better=True))
+        added = min(p50[OURS]) - min(p50[DIRECT])
+        self._target("latency added at one connection, p50", 60, added, at_most=True, unit=" us")
+
+    def stream(self) -> None:
+        """Messages per second of one gRPC server stream in Python."""
+        port = free_port()
+        command = [sys.executable, str(load.HERE / "grpc_stream.py"), "server", str(port)]
+        with running(command, port, self.folder / "stream.err"):
+            self._rates(
+                "gRPC server stream, grpc.aio on both ends",
+                STREAM,
+                port,
+                lambda _, to, s: load.grpc_stream(to, s),
+                "messages/s",
+            )
+
+    def recorder(self, messages: int, paced: int) -> None:
+        """Rate, memory and size of the recorder."""
+        with cost.state_in(self.folder):
+            singly = journals.make(self.folder / "singly", 100_000)
+            small = journals.make(self.folder / "small", 100_000, BURST)
+            large = journals.make(self.folder / "large", messages, BURST)
+            few = journals.make(self.folder / "paced", paced)
+            start = cost.burst(journals.make(self.folder / "start", 1), self.folder).cpu_seconds
+            costs: dict[str, list[cost.Cost]] = {"100,000, one per read": [], f"100,000, {BURST} per read": []}
+            for _ in range(self._rounds):
+                for name, made in zip(costs, (singly, small), strict=True):
+                    costs[name].append(cost.burst(made, self.folder, start))
+            big = cost.burst(large, self.folder, start)
+            costs[f"{messages:,}, {BURST} per read"] = [big]
+            trickle = cost.trickle(few, self.folder)
+        for name, of in costs.items():
+            self.rows.append(row("Recorder, one core", name, "A2A frames/s", [one.per_second for one in of]))
+        self.details["recorder"] = {name: [cost.report(one) for one in of] for name, of in costs.items()}
+        self.details["recorder"]["one commit per frame"] = [cost.report(trickle)]
+        bursts = [*costs[f"100,000, {BURST} per read"], big]
+        rate = max(one.per_second for one in bursts)
+        peak = min(one.peak_mib for one in bursts)
+        self._target("A2A frames recorded per second of one core", 50_000, rate)
+        name = f"octets on disk per frame, burst of {messages:,}"
+        self._target(name, 150, big.bytes_per_frame, at_most=True)
+        self._target("octets on disk per frame, one commit each", 200, trickle.bytes_per_frame, at_most=True)
+        name = f"peak memory at {messages:,} frames ({big.peak_mib:.0f} MiB), times that at 100,000"
+        self._target(name, 1.25, big.peak_mib / peak, at_most=True)
+
+    def lag(self, rate: float, seconds: float) -> None:
+        """How far the recording is behind at a fixed rate."""
+        with origins.http1(self.folder) as origin:
+            seen = lag.measure(self.folder, origin, rate, seconds)
+        self.details["lag"] = {name: getattr(seen, name) for name in seen.__struct_fields__}
+        title = f"Recording behind the traffic, {rate:,.0f} requests/s for {seconds:g} s"
+        for name, value in (
+            ("requests/s answered", seen.rate),
+            ("worst lag, s", seen.worst),
+            ("lag at the end, s", seen.last),
+        ):
+            self.rows.append(row(title, name, "see left", [value]))
+        self.rows.append(row(title, "drain after stop, s", "see left", [seen.drain]))
+        self.rows.append(row(title, "exchanges recorded / requests", "see left", [seen.recorded / seen.requests]))
+
+    def _rates(
+        self,
+        title: str,
+        contestants: dict[str, Contestant],
+        origin: int,
+        measure: Callable[[Path, int, int], float],
+        unit: str = "requests/s",
+    ) -> dict[str, float]:
+        values: dict[str, list[float]] = {name: [] for name in contestants}
+        for name, port in self._turns(contestants, origin):
+            values[name].append(measure(self.folder, port, self._seconds))
+        rows = [row(title, name, unit, values[name]) for name in contestants]
+        self.rows += rows
+        return {one.contestant: one.best for one in rows}
+
+    def _turns(self, contestants: dict[str, Contestant], origin: int) -> Any:
+        for _ in range(self._rounds):
+            for name, contestant in contestants.items():
+                with contestant(self.folder, origin) as port:
+                    yield name, port
+
+    def _target(self, name: str, wanted: float, got: float | None, **facts: Any) -> None:
+        self.targets.append(Target(name, wanted, got, **facts))
+
+
+def parse() -> argparse.Namespace:
+    """What was typed."""
+    parser = argparse.ArgumentParser(prog="tests/benchmarks/run", description="compare a2a-proxy with other proxies")
+    scenarios = ("http1", "http2", "latency", "stream", "recorder", "lag")
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(scenarios)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="one short round: a look, not a measurement")
+    parser.add_argument("--full", action="store_true", help="the recorder with 1,000,000 frames")
+    parser.add_argument("--rounds", type=int, help="rounds per contestant (3; with --quick 1)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
+    parser.add_argument("--profile", action="store_true", help="only show where the recorder's time goes")
+    typed = parser.parse_args()
+    unknown = set(typed.scenarios) - set(scenarios)
+    if unknown:
+        parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
+    typed.scenarios = typed.scenarios or list(scenarios)
+    return typed
+
+
+def main() -> None:
+    """Run what was asked for and print it."""
+    typed = parse()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="a2a-benchmark-") as name:
+        folder = Path(name)
+        if typed.profile:
+            with cost.state_in(folder):
+                print(cost.profile(journals.make(folder / "journal", 50_000, BURST), folder))
+            return
+        rounds = typed.rounds or (1 if typed.quick else 3)
+        suite = Suite(folder, rounds=rounds, seconds=1 if typed.quick else 3)
+        steps: dict[str, Callable[[], None]] = {
+            "http1": suite.http1,
+            "http2": suite.http2,
+            "latency": suite.latency,
+            "stream": suite.stream,
+            "recorder": lambda: suite.recorder(*_sizes(typed)),
+            "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),
+        }
+        loops: list[float] = []
+        for scenario in typed.scenarios:
+            loops.append(loop_ms())
+            print(
+                f"{time.monotonic() - began:5.0f} s  {scenario}  (loop {loops[-1]:.1f} ms)", file=sys.stderr, flush=True
+            )
+            with tempfile.TemporaryDirectory(dir=folder) as place:
+                suite.folder = Path(place)
+                steps[scenario]()
+    loops.append(loop_ms())
+    suite.details["loop_ms"] = loops
+    note = f"{time.monotonic() - began:.0f} s in all; a fixed Python loop took {min(loops):.1f} to {max(loops):.1f} ms"
+    print(table(suite.rows, suite.targets, [note]))
+    if typed.json:
+        typed.json.write_bytes(encode(suite.rows, suite.targets, suite.details))
+
+
+def _sizes(typed: argparse.Namespace) -> tuple[int, int]:
+    """Messages of the large burst, and of the run with one commit each."""
+    if typed.full:
+        return 1_000_000, 50_000
+    return (200_000, 5_000) if typed.quick else (300_000, 20_000)
+
+
+if __name__ == "__main__":
+    main()

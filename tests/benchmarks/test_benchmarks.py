@@ -1,0 +1,70 @@
+"""The parts of the benchmark that could lie: what it feeds to the recorder, and what it makes of the numbers."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from a2a_proxy.capture.tail import JournalReader
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.redaction import Redactor
+
+_MESSAGES = {FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT}
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> object:
+    """Load one of the benchmark's modules: they import each other by plain names."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    before = set(sys.modules)
+
+    def load(name: str) -> ModuleType:
+        return importlib.import_module(name)
+
+    yield load
+    for name in set(sys.modules) - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(Path(__file__).parent)):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("together", [1, 8])
+def test_every_message_of_a_made_journal_is_an_a2a_frame(module, tmp_path, together):
+    """The recorder is measured with conversations that it understands to the last frame, of some 300 octets each."""
+    made = module("journals").make(tmp_path / "journal", 3_000, together)
+    observer, reader = Observer(Redactor(b"k" * 32)), JournalReader(made.folder)
+    out: list[Observation] = []
+    while chunks := reader.read():
+        for chunk in chunks:
+            observer.feed(chunk, out)
+    frames = [one for one in out if type(one) is Frame]
+    assert len(frames) == len(out)
+    assert {frame.kind for frame in frames} <= _MESSAGES | {FrameKind.END, FrameKind.CUT, FrameKind.CONTROL}
+    messages = [frame for frame in frames if frame.kind in _MESSAGES]
+    assert len(messages) == made.messages
+    assert all(frame.event for frame in messages)
+    assert 280 < sum(frame.size for frame in messages) / len(messages) < 330
+    assert len({frame.message_id for frame in messages if frame.message_id}) > len(messages) * 0.9
+
+
+def test_a_target_that_was_not_measured_is_neither_met_nor_missed(module):
+    """A scenario that this build cannot run says so instead of passing."""
+    report = module("report")
+    missing = report.Target("x", 2.0, None, why="not in this build")
+    assert missing.met is None
+    assert "not in this build" in report.table([], [missing], [])
+    assert report.Target("x", 2.0, 1.9).met is False
+    assert report.Target("x", 2.0, 1.9, at_most=True).met is True
+
+
+def test_a_row_keeps_all_rounds_and_picks_the_best(module):
+    """The best of the rounds, least for times, and how far the rounds are apart."""
+    row = module("report").row
+    assert row("s", "c", "us", [3.0, 2.0], less_is_better=True).best == 2.0
+    assert row("s", "c", "requests/s", [3.0, 2.0]).best == 3.0
+    assert row("s", "c", "requests/s", [3.0, 2.0]).spread == 1.5

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from a2a_proxy.capture.journal import segment_numbers
+from a2a_proxy.capture.segments import LONGEST_PAUSE, SHORTEST_PAUSE, Limits, Segments
+from support_journal import Disk
+
+
+def test_a_segment_that_cannot_end_is_not_tried_for_ever(tmp_path: Path) -> None:
+    """On a full disk an idle segment is due, but tried after longer and longer pauses only; with room again it ends."""
+    disk, now = Disk(), 100.0
+    segments = Segments(tmp_path, Limits(segment_seconds=60, keep_free=0), write=disk, now=lambda: now)
+    assert segments.patience is None
+    assert segments.write([b"head", b"data", b"tail"]) == 3
+    assert segments.patience == 60
+    disk.room = 0
+    pauses = []
+    now += 60
+    for _ in range(7):
+        assert segments.patience == 0
+        segments.rest()
+        assert segments.patience is not None
+        pauses.append(segments.patience)
+        now += segments.patience
+    assert pauses[:2] == [SHORTEST_PAUSE, 2 * SHORTEST_PAUSE]
+    assert pauses[-2:] == [LONGEST_PAUSE, LONGEST_PAUSE]
+    assert segment_numbers(tmp_path) == [1]
+    disk.room = None
+    segments.rest()
+    assert segment_numbers(tmp_path) == [1, 2]
+    assert segments.patience is None
+    segments.close()

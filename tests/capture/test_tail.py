@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from a2a_proxy.capture.append import Journal
+from a2a_proxy.capture.gap import Lost
+from a2a_proxy.capture.journal import SEGMENT, segment_numbers, segment_path
+from a2a_proxy.capture.segments import Limits
+from a2a_proxy.capture.tail import JournalReader
+from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from support_journal import Turns, read_all
+
+A = Direction.TO_AGENT
+
+
+def written(folder: Path, count: int = 40, size: int = 100, segment_bytes: int = 1000) -> list[Chunk]:
+    journal = Journal(folder, Turns(), Limits(segment_bytes=segment_bytes, keep_free=0))
+    chunks = [Chunk(1, ChunkKind.DATA, A, at, bytes((at % 251,)) * size) for at in range(count)]
+    for chunk in chunks:
+        journal.append(chunk.kind, chunk.direction, chunk.connection, chunk.at, chunk.data)
+        journal.flush()
+    journal.close(count)
+    return [*chunks, Chunk(0, ChunkKind.END, A, count)]
+
+
+@pytest.mark.parametrize("max_bytes", [1, 25, 124, 125, 300, 1 << 20])
+def test_any_read_size(tmp_path: Path, max_bytes: int) -> None:
+    """However little is read at once, also less than one record, all records come."""
+    assert written(tmp_path) == read_all(tmp_path, max_bytes)
+
+
+def test_a_position_is_enough_to_go_on(tmp_path: Path) -> None:
+    """A new reader at each position reads exactly the rest, and `behind` counts down to 0."""
+    chunks = written(tmp_path)
+    got: list[Chunk] = []
+    position, behind = (1, 0), 1 << 60
+    while True:
+        reader = JournalReader(tmp_path, position)
+        more = reader.read(300)
+        got += more
+        position = reader.position
+        assert reader.behind <= behind
+        behind = reader.behind
+        reader.close()
+        if not more:
+            break
+    assert got == chunks
+    assert behind == 0
+
+
+def test_following_a_live_writer(tmp_path: Path) -> None:
+    """A reader that runs while records are written, rotated and deleted sees each once, in order."""
+    journal = Journal(tmp_path, Turns(), Limits(segment_bytes=50_000, keep_free=0))
+    count = 20_000
+
+    def write() -> None:
+        for at in range(count):
+            journal.append(ChunkKind.DATA, A, 1, at, b"x" * (at % 97))
+            if at % 13 == 0:
+                journal.flush()
+        journal.close(count)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    reader = JournalReader(tmp_path)
+    expected = 0
+    while expected <= count:
+        for chunk in reader.read(8192):
+            assert chunk.at == expected
+            expected += 1
+        reader.delete_before(reader.position[0])
+    thread.join()
+    assert chunk.kind is ChunkKind.END
+    assert segment_numbers(tmp_path) == [reader.position[0]]
+    assert reader.behind == 0
+    reader.close()
+
+
+def damages(chunks: list[Chunk]) -> list[str]:
+    return [
+        msgspec.json.decode(chunk.data, type=Lost).damage
+        for chunk in chunks
+        if chunk.kind is ChunkKind.LOST and chunk.connection == 0
+    ]
+
+
+def test_damage_is_told_once_and_the_next_segment_is_read(tmp_path: Path) -> None:
+    """A wrong octet costs the rest of its segment; a LOST on connection 0 stands where it was."""
+    chunks = written(tmp_path)
+    path = segment_path(tmp_path, 2)
+    octets = bytearray(path.read_bytes())
+    octets[SEGMENT.size + 2 * 124 + 50] ^= 1
+    path.write_bytes(octets)
+    got = read_all(tmp_path)
+    (said,) = damages(got)
+    assert said == f"journal segment 2, offset {SEGMENT.size + 2 * 124}: a wrong checksum"
+    place = next(index for index, chunk in enumerate(got) if chunk.kind is ChunkKind.LOST)
+    assert got[:place] == chunks[:place]
+    rest = got[place + 1 :]
+    assert rest == chunks[-len(rest) :]
+    assert len(rest) > 10
+    assert got[place].at == chunks[place - 1].at
+
+
+def test_a_segment_that_was_cut_is_told(tmp_path: Path) -> None:
+    """Octets missing at the end of a segment are noticed by the next one's header, at whatever place it was cut."""
+    chunks = written(tmp_path)
+    path = segment_path(tmp_path, 2)
+    whole = path.read_bytes()
+    for cut in (len(whole) - 1, len(whole) - 124, len(whole) - 200, SEGMENT.size):
+        path.write_bytes(whole[:cut])
+        got = read_all(tmp_path)
+        assert len(damages(got)) == 1
+        assert "missing at its end" in damages(got)[0]
+        assert [chunk for chunk in got if chunk.kind is not ChunkKind.LOST] == [c for c in chunks if c in got]
+
+
+@pytest.mark.parametrize("octets", [b"", b"A2AJ", b"\0" * 24, b"\xff" * 5000])
+def test_a_file_that_is_no_segment(tmp_path: Path, octets: bytes) -> None:
+    """It is told and skipped."""
+    written(tmp_path)
+    segment_path(tmp_path, 2).write_bytes(octets)
+    got = read_all(tmp_path)
+    assert len(damages(got)) == 1
+    assert got[-1].kind is ChunkKind.END
+
+
+def test_a_missing_segment(tmp_path: Path) -> None:
+    """A segment that is gone is told and skipped."""
+    written(tmp_path)
+    segment_path(tmp_path, 1).unlink()
+    got = read_all(tmp_path)
+    assert damages(got) == ["journal segment 1, offset 0: the segment is missing"]
+    assert got[-1].kind is ChunkKind.END
+
+
+def test_a_torn_tail_of_the_last_segment_is_waited_for(tmp_path: Path) -> None:
+    """A killed relay leaves half a record: no damage, no record, and nothing more."""
+    chunks = written(tmp_path, count=5, segment_bytes=1 << 20)
+    path = segment_path(tmp_path, 1)
+    whole = path.read_bytes()
+    for cut in range(len(whole) - 24 - 124, len(whole)):
+        path.write_bytes(whole[:cut])
+        reader = JournalReader(tmp_path)
+        got = reader.read()
+        assert got == chunks[: len(got)]
+        assert reader.read() == []
+        path.write_bytes(whole)
+        assert got + reader.read() == chunks
+        reader.close()
+
+
+def test_nothing_is_there_yet(tmp_path: Path) -> None:
+    """A reader may come before the writer."""
+    reader = JournalReader(tmp_path / "later")
+    assert reader.read() == []
+    assert reader.behind == 0
+    chunks = written(tmp_path / "later", count=1)
+    assert reader.read() == chunks
+    reader.close()

@@ -1,0 +1,178 @@
+"""A user's mistake: one error line, one hint line, exit code 2, nothing created, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.recording.schema import SCHEMA_VERSION
+from a2a_proxy.recording.writer import Writer
+from support_cli import Ran, run
+from support_recording import facts
+
+PAIR = ("--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:1")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    folder = tmp_path / "place"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def busy() -> Iterator[int]:
+    """A port that somebody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def two_lines(done: Ran, program: str, error: str) -> None:
+    lines = done.err.splitlines()
+    assert (done.code, done.out, len(lines)) == (2, "", 2), done.err
+    assert lines[0].startswith(f"{program}: error: "), done.err
+    assert error in lines[0], done.err
+    assert lines[1].startswith(f"{program}: hint: ")
+    assert not lines[0].endswith(".")
+
+
+def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
+    """No recording, no journal; what was there is as it was."""
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    for name in ("journals", "recordings"):
+        assert not list((state / name).glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--listen", ":0"), "--upstream is missing"),
+        (("--upstream", "localhost:1"), "--listen is missing"),
+        ((*PAIR, "--listen", ":0"), "2 --listen but 1 --upstream"),
+        (
+            (*PAIR, "--upstream-grpc", "localhost:1", "--upstream-grpc", "localhost:2"),
+            "1 --listen but 2 --upstream-grpc",
+        ),
+        ((*PAIR, "--rewrite-card", "sometimes"), "'sometimes' is not one of"),
+        (
+            ("--listen", ":0", "--upstream", "https://localhost:1", "--upstream-ca", "/no/such/ca.pem"),
+            "cannot read CA certificates from /no/such/ca.pem: no such file",
+        ),
+        (("--listen", ":0", "--upstream", "ftp://localhost:1"), "ftp"),
+        (("--listen", ":99999", "--upstream", "localhost:1"), "99999"),
+        (("--listen", "nonsense", "--upstream", "localhost:1"), "nonsense"),
+        (("--listen", "203.0.113.7:0", "--upstream", "localhost:1"), "cannot listen on 203.0.113.7:0"),
+        (("--listen", ":0", "--upstream", "no-such-host.invalid:1"), "cannot resolve upstream no-such-host.invalid:1"),
+        (("--nonsense",), "no such option"),
+        (("nonsense",), "no such command"),
+        ((*PAIR, "--log-format", "xml"), "'xml' is not one of"),
+        (("demo", "--nonsense"), "no such option"),
+        (("--quiet",), "--listen is missing"),
+        (("--record", "foo.db", "--quiet", "demo"), "--record and --quiet before demo: no effect"),
+        ((*PAIR, "demo"), "--listen and --upstream before demo: no effect"),
+        (("-l", ":9", "-u", "localhost:1", "-l", ":9", "-u", "localhost:2"), "--listen :9 is given twice"),
+        (
+            ("-l", ":9", "-u", "localhost:1", "-l", "127.0.0.1:9", "-u", "localhost:2"),
+            "--listen :9 and --listen 127.0.0.1:9 are the same port",
+        ),
+    ],
+)
+def test_wrong_words(tmp_path: Path, place: Path, words: tuple[str, ...], error: str) -> None:
+    """Flags and addresses."""
+    two_lines(run(tmp_path / "state", "a2a-proxy", *words), "a2a-proxy", error)
+    nothing_made(tmp_path / "state", place, {})
+
+
+def test_busy_port(tmp_path: Path, place: Path, busy: int) -> None:
+    """Also the second of two listeners: the first one is closed again."""
+    for words in (
+        ("--listen", f"127.0.0.1:{busy}", "--upstream", "127.0.0.1:1"),
+        (*PAIR, "-l", f"127.0.0.1:{busy}", "-u", "127.0.0.1:1"),
+    ):
+        done = run(tmp_path / "state", "a2a-proxy", *words, "--record", place / "r.db")
+        two_lines(done, "a2a-proxy", f"port {busy} is in use")
+        nothing_made(tmp_path / "state", place, {})
+        assert not (tmp_path / "state").exists()
+
+
+def test_a_proxy_that_is_its_own_upstream(tmp_path: Path, place: Path) -> None:
+    """By itself, by a name, by its gRPC upstream, or through another listener; nothing is made."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+        first, second = one.getsockname()[1], two.getsockname()[1]
+    for words in (
+        ("-l", f":{first}", "-u", f"localhost:{first}"),
+        ("-l", f"127.0.0.1:{first}", "-u", "127.0.0.1:1", "--upstream-grpc", f"localhost:{first}"),
+        ("-l", f":{first}", "-u", f"127.0.0.1:{second}", "-l", f":{second}", "-u", f"127.0.0.1:{first}"),
+    ):
+        done = run(tmp_path / "state", "a2a-proxy", *words, "--record", place / "r.db")
+        two_lines(done, "a2a-proxy", "leads back to the proxy itself")
+        assert done.err.splitlines()[1].endswith("hint: --upstream names the agent's port, not the proxy's")
+        assert not (tmp_path / "state").exists()
+        assert not list(place.iterdir())
+
+
+def test_recordings_that_cannot_be_written(tmp_path: Path, place: Path) -> None:
+    """Foreign files, folders, places that are not there."""
+    (place / "text").write_text("my diary")
+    (place / "empty").touch()
+    with sqlite3.connect(place / "other.db") as db:
+        db.execute("CREATE TABLE t (x)")
+    cases = {
+        "text": "is not a recording",
+        "empty": "is empty",
+        "other.db": "is a database of another program",
+        "no/such/r.db": "does not exist",
+        "text/r.db": "is not a folder",
+        ".": "is not a file",
+    }
+    before = {path: path.read_bytes() for path in place.iterdir()}
+    for name, error in cases.items():
+        two_lines(run(tmp_path / "state", "a2a-proxy", *PAIR, "--record", place / name), "a2a-proxy", error)
+        nothing_made(tmp_path / "state", place, before)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_no_permission(tmp_path: Path, place: Path) -> None:
+    """A folder that is not ours."""
+    place.chmod(0o500)
+    two_lines(run(tmp_path / "state", "a2a-proxy", *PAIR, "--record", place / "r.db"), "a2a-proxy", "permission")
+    two_lines(run(place / "state", "a2a-proxy", *PAIR), "a2a-proxy", "permission denied")
+
+
+def test_a_recording_of_a_newer_version(tmp_path: Path, place: Path) -> None:
+    """It is not touched, by either program."""
+    writer = Writer(place / "r.db", facts())
+    writer.open()
+    writer.finish(facts().started)
+    with sqlite3.connect(place / "r.db") as db:
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    db.close()
+    before = {path: path.read_bytes() for path in place.iterdir()}
+    done = run(tmp_path / "state", "a2a-proxy", *PAIR, "--record", place / "r.db")
+    two_lines(done, "a2a-proxy", "was made by a newer a2a-proxy")
+    nothing_made(tmp_path / "state", place, before)
+    two_lines(run(tmp_path / "state", "a2a-inspect", "ls", place / "r.db"), "a2a-inspect", "newer")
+
+
+def test_a_state_directory_that_cannot_be(tmp_path: Path, place: Path) -> None:
+    """A file stands in its way."""
+    (place / "file").write_text("x")
+    for state in (place / "file", place / "file" / "below"):
+        two_lines(run(state, "a2a-proxy", *PAIR), "a2a-proxy", "the state directory cannot be used")
+        two_lines(run(state, "a2a-inspect", "ls"), "a2a-inspect", "the state directory cannot be used")
+        two_lines(run(state, "a2a-inspect", "recover"), "a2a-inspect", "the state directory cannot be used")
+    assert [path.name for path in place.iterdir()] == ["file"]
+
+
+def test_a_damaged_redaction_key(tmp_path: Path, place: Path) -> None:
+    """Without a key no secret can be labelled, so nothing is recorded."""
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "redaction.key").write_bytes(b"short")
+    done = run(tmp_path / "state", "a2a-proxy", *PAIR, "--record", place / "r.db")
+    two_lines(done, "a2a-proxy", "no key to label secrets with")
+    nothing_made(tmp_path / "state", place, {})

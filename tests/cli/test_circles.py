@@ -1,0 +1,54 @@
+"""Which upstreams lead back to the proxy."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.cli.circles import refuse_circles
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.relay.route import Listen, Route, Upstream
+
+
+def led(*pairs: tuple[str, str, str]) -> None:
+    """Check pairs of (bound addresses, upstream, upstream for gRPC or empty), all upstreams by address."""
+    routes = [
+        (Route(Listen("", 0), Upstream.parse(up), Upstream.parse(grpc) if grpc else None), bound.split())
+        for bound, up, grpc in pairs
+    ]
+    found = [upstream for route, _ in routes for upstream in (route.upstream, route.grpc) if upstream]
+    refuse_circles(routes, {upstream: [upstream.host] for upstream in found})
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("127.0.0.1:9000 [::1]:9000", "[::1]:9000", "")],
+        [("127.0.0.1:9000", "0.0.0.0:9000", "")],
+        [("127.0.0.1:9000", "[::ffff:127.0.0.1]:9000", "")],
+        [("0.0.0.0:9000", "127.0.0.2:9000", "")],
+        [("[::]:9000", "127.0.0.1:9000", "")],
+        [("127.0.0.1:9000", "127.0.0.1:8000", "127.0.0.1:9000")],
+        [("127.0.0.1:9000", "127.0.0.1:9001", ""), ("127.0.0.1:9001", "127.0.0.1:9000", "")],
+        [("127.0.0.1:9000", "127.0.0.1:9001", ""), ("127.0.0.1:9001", "127.0.0.1:1", "127.0.0.1:9000")],
+    ],
+)
+def test_circles(pairs: list[tuple[str, str, str]]) -> None:
+    """Of one listener or several, by whichever address means it."""
+    with pytest.raises(UserError, match="leads back to the proxy itself"):
+        led(*pairs)
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("127.0.0.1:9000", "127.0.0.1:8000", "")],
+        [("127.0.0.1:9000", "[::1]:9000", "")],
+        [("127.0.0.1:9000", "127.0.0.2:9000", "")],
+        [("0.0.0.0:9000", "203.0.113.7:9000", "")],
+        [("127.0.0.1:9000", "127.0.0.1:9001", ""), ("127.0.0.1:9001", "127.0.0.1:8000", "")],
+        [("127.0.0.1:9000", "127.0.0.1:1", "127.0.0.1:9001"), ("127.0.0.1:9001", "127.0.0.1:9000", "127.0.0.1:2")],
+    ],
+)
+def test_what_is_none(pairs: list[tuple[str, str, str]]) -> None:
+    """Other agents, another machine's same port, a chain, and two kinds of connection that do not meet."""
+    led(*pairs)

@@ -1,0 +1,66 @@
+"""Lines to a descriptor without waiting."""
+
+from __future__ import annotations
+
+import io
+import os
+
+from a2a_proxy.cli import printer as module
+from a2a_proxy.cli.printer import Printer
+
+
+def piped() -> tuple[int, io.TextIOWrapper]:
+    reader, writer = os.pipe()
+    return reader, os.fdopen(writer, "w", encoding="ascii")
+
+
+def test_lines_come_in_order() -> None:
+    """What the encoding cannot say is escaped."""
+    reader, out = piped()
+    say = Printer(out, str)
+    for number in range(100):
+        say(f"line {number} ä")
+    assert say.settle(10)
+    assert os.read(reader, 1 << 16).decode() == "".join(f"line {number} \\xe4\n" for number in range(100))
+
+
+def test_a_reader_that_stands_still_gets_the_number_of_lines_it_missed(monkeypatch: object) -> None:
+    """Saying never waits, memory is bounded, and later it hears how many lines there were."""
+    reader, out = piped()
+    say = Printer(out, lambda count: f"{count} missed")
+    for _ in range(module.MAX_LINES * 3):
+        say("x" * 100)
+    assert not say.settle(0.05)
+    os.set_blocking(reader, True)
+    said = b""
+    while not said.endswith(b" missed\n"):
+        said += os.read(reader, 1 << 16)
+    lines = said.decode().splitlines()
+    assert int(lines[-1].split()[0]) + len(lines) - 1 == module.MAX_LINES * 3
+
+
+def test_a_reader_that_has_gone_is_no_error() -> None:
+    """Nor is a program without stdout."""
+    reader, out = piped()
+    os.close(reader)
+    say = Printer(out, str)
+    say("x")
+    assert say.settle(10)
+    say("y")
+    assert say.settle(10)
+    nowhere = Printer(None, str)
+    nowhere("z")
+    assert nowhere.settle(10)
+
+
+def test_a_descriptor_that_does_not_block_is_waited_for() -> None:
+    """A terminal shared with a program that set O_NONBLOCK loses nothing."""
+    reader, out = piped()
+    os.set_blocking(out.fileno(), False)
+    say = Printer(out, str)
+    for _ in range(3000):
+        say("y" * 99)
+    said = b""
+    while len(said) < 300_000:
+        said += os.read(reader, 1 << 16)
+    assert say.settle(10)

@@ -1,0 +1,384 @@
+"""Transcripts of the running proxy: what a user sees, and what must never stop the traffic."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.cli.config import proxy_config
+from a2a_proxy.cli.run import ProxyRun
+from a2a_proxy.recording.reader import Recording
+from support_cli import SECONDS, Agent, Proxy, call, run, until
+from support_cli import agent as plain_agent
+
+Start = Callable[..., Proxy]
+
+
+def listening(one: Proxy) -> str:
+    return one.addresses()[0]
+
+
+def test_banner_lines_and_summary(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    """What it does, a line per exchange on stdout, and at Ctrl-C a summary; exit code 0, no journal left."""
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
+    address = listening(one)
+    call(address)
+    call(address, "GetTask")
+    until(lambda: one.out.count("\n") == 2)
+    assert one.stop() == 0
+    banner = one.err.splitlines()
+    assert re.fullmatch(rf"a2a-proxy \S+ listens on {address} and sends to {agent.upstream}", banner[0])
+    assert banner[1] == f"recording to {tmp_path / 'r.db'}; credentials are replaced by labels"
+    assert banner[2:4] == [f"look at it with: a2a-inspect {tmp_path / 'r.db'}", "stop with Ctrl-C"]
+    assert re.fullmatch(
+        r"recorded 2 exchanges \(1 ok, 1 error\), \d+ frames, 0 tasks; 0 findings; capture complete: yes", banner[-1]
+    )
+    first, second = one.out.splitlines()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}  ok       #1 SendMessage  jsonrpc 1\.0  \d+(\.\d)? [mu]s", first)
+    assert re.search(r"error    #2 GetTask  jsonrpc 1\.0  .*TASK_NOT_FOUND -32001", second)
+    assert not one.journals
+
+
+def test_no_control_character_reaches_the_terminal(proxy: Start, agent: Agent) -> None:
+    """The agent's error text has escape sequences; the line shows symbols."""
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
+    call(listening(one), "GetTask")
+    until(lambda: "GetTask" in one.out)
+    one.stop()
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", one.out + one.err)
+    assert "\u241b[31msuch\u2407 task" in one.out
+
+
+def test_json_lines(proxy: Start, agent: Agent) -> None:
+    """Every line parses, events and their fields have stable names, nothing goes to stderr."""
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--log-format", "json")
+    address = listening(one)
+    call(address)
+    until(lambda: '"exchange"' in one.out)
+    one.stop()
+    events = [json.loads(line) for line in one.out.splitlines()]
+    assert [event["event"] for event in events] == ["start", "exchange", "summary"]
+    start, exchange, summary = events
+    assert start["routes"] == [{"listen": [address], "upstream": agent.upstream, "upstream_grpc": None}]
+    assert set(start) == {"event", "version", "routes", "recording", "keep_secrets"}
+    assert (exchange["operation"], exchange["binding"], exchange["dialect"]) == ("SendMessage", "jsonrpc", "1.0")
+    assert (exchange["outcome"], exchange["live"], exchange["upstream"]) == ("ok", False, agent.upstream)
+    assert exchange["duration_ns"] > 0
+    assert summary == {
+        "event": "summary",
+        "connections": 1,
+        "exchanges": 1,
+        "ok": 1,
+        "error": 0,
+        "cut": 0,
+        "refused": 0,
+        "frames": summary["frames"],
+        "tasks": 0,
+        "findings": 0,
+        "error_findings": 0,
+        "complete": True,
+        "lost_bytes": 0,
+    }
+    assert one.err == ""
+
+
+def test_quiet_says_nothing_of_exchanges(proxy: Start, agent: Agent) -> None:
+    """The summary stays, and counts them."""
+    one = proxy("-q", "--listen", "127.0.0.1:0", "--upstream", agent.upstream)
+    call(listening(one))
+    one.stop()
+    assert one.out == ""
+    assert "recorded 1 exchange (1 ok)," in one.err
+
+
+def test_options_by_environment(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    """Flags win over `A2A_PROXY_*`."""
+    settings = {"A2A_PROXY_LISTEN": "127.0.0.1:0", "A2A_PROXY_UPSTREAM": agent.upstream, "A2A_PROXY_LOG_FORMAT": "json"}
+    one = proxy("--record", tmp_path / "flag.db", A2A_PROXY_RECORD=str(tmp_path / "environment.db"), **settings)
+    call(listening(one))
+    one.stop()
+    assert (tmp_path / "flag.db").exists()
+    assert not (tmp_path / "environment.db").exists()
+
+
+def test_the_environment_is_enough_to_start(proxy: Start, agent: Agent) -> None:
+    """Nothing is typed at all."""
+    one = proxy(A2A_PROXY_LISTEN="127.0.0.1:0", A2A_PROXY_UPSTREAM=agent.upstream)
+    call(listening(one))
+    assert one.stop() == 0
+    assert "recorded 1 exchange" in one.err
+
+
+def test_the_demo_records_where_the_environment_says(tmp_path: Path) -> None:
+    """As the proxy does."""
+    done = run(tmp_path / "state", "a2a-proxy", "demo", A2A_PROXY_RECORD=str(tmp_path / "r.db"))
+    assert done.code == 0, done.err
+    assert (tmp_path / "r.db").exists()
+
+
+def test_json_names_each_address(proxy: Start, agent: Agent) -> None:
+    """A listener on both loopback addresses is a list of two."""
+    one = proxy("--listen", ":0", "--upstream", agent.upstream, "--log-format", "json")
+    one.addresses()
+    listen = json.loads(one.out.splitlines()[0])["routes"][0]["listen"]
+    assert [address.rpartition(":")[0] for address in listen] == ["127.0.0.1", "[::1]"][: len(listen)]
+    assert isinstance(listen, list)
+    one.stop()
+
+
+def test_the_session_names_both_upstreams(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    """The recording says where HTTP/2 went."""
+    route = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--upstream-grpc", "localhost:1")
+    one = proxy(*route, "--record", tmp_path / "r.db")
+    address = listening(one)
+    one.stop()
+    with Recording(tmp_path / "r.db") as stored:
+        facts = stored.sessions()[0].facts
+    assert facts.listens == (address,)
+    assert facts.upstreams == (f"{agent.upstream} (HTTP/2 to localhost:1)",)
+
+
+def test_an_empty_recording_is_kept_only_where_it_was_asked_for(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    """No connection came: the one that nobody named is deleted, and the summary says that nothing was recorded."""
+    pair = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
+    for words, kept in (((), False), (("--record", tmp_path / "r.db"), True)):
+        one = proxy(*pair, *words)
+        listening(one)
+        assert one.stop() == 0
+        assert one.err.splitlines()[-1] == "nothing was recorded"
+        assert not list((one.state / "recordings").glob("*"))
+        assert (tmp_path / "r.db").exists() is kept
+
+
+def test_a_connection_without_an_exchange_is_kept(proxy: Start, agent: Agent) -> None:
+    """Somebody knocked: that is worth a recording."""
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
+    host, _, port = listening(one).rpartition(":")
+    with socket.create_connection((host, int(port))):
+        pass
+    assert one.stop() == 0
+    assert "recorded 0 exchanges, " in one.err
+    assert len(list((one.state / "recordings").glob("*.db"))) == 1
+
+
+def test_several_pairs(proxy: Start, agent: Agent) -> None:
+    """Each listener has its upstream, and lines say which."""
+    with plain_agent() as second:
+        pairs = [word for up in (agent, second) for word in ("--listen", "127.0.0.1:0", "--upstream", up.upstream)]
+        one = proxy(*pairs)
+        for address in until(lambda: len(one.addresses()) == 2 and one.addresses()):
+            call(address)
+        until(lambda: one.out.count("\n") == 2)
+        one.stop()
+        assert [re.findall(r"-> (\S+)", line)[0] for line in one.out.splitlines()] == [agent.upstream, second.upstream]
+
+
+def test_colours_only_for_a_terminal_that_wants_them(proxy: Start, agent: Agent) -> None:
+    """A pseudo terminal gets colours, unless NO_COLOR is set."""
+    import pty
+
+    for environ, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)):
+        ours, theirs = pty.openpty()
+        one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, stdout=theirs, **environ)
+        os.close(theirs)
+        call(listening(one))
+        line = os.read(ours, 4096)
+        assert (b"\x1b[32m" in line) is coloured
+        one.stop()
+        os.close(ours)
+
+
+def test_stdout_closed_early_stops_nothing(proxy: Start, agent: Agent) -> None:
+    """`a2a-proxy ... | head -1`: traffic, recording, summary and exit code stay as they are."""
+    reader, writer = os.pipe()
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, stdout=writer)
+    os.close(writer)
+    address = listening(one)
+    call(address)
+    os.read(reader, 1)
+    os.close(reader)
+    for _ in range(5):
+        call(address)
+    assert one.stop() == 0
+    assert "recorded 6 exchanges" in one.err
+    assert "Traceback" not in one.err
+
+
+def test_a_reader_that_stands_still_stops_nothing(proxy: Start, agent: Agent) -> None:
+    """Stdout is a full pipe that nobody reads: calls are answered and recorded, and Ctrl-C ends it."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, stdout=writer)
+    os.close(writer)
+    address = listening(one)
+    for _ in range(50):
+        call(address)
+    assert one.stop() == 0
+    assert "recorded 50 exchanges" in one.err
+    os.close(reader)
+
+
+def test_an_open_stream_is_waited_for_and_then_cut(proxy: Start, agent: Agent) -> None:
+    """At Ctrl-C open calls get a moment; the user is told; the summary comes."""
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
+    with call(listening(one), "SendStreamingMessage") as response:
+        response.readline()
+        assert one.stop() == 0
+    assert "stopping: 1 connection still open" in one.err
+    assert "recorded 1 exchange" in one.err
+    assert re.search(r"cut      #1 SendStreamingMessage", one.out)
+
+
+def test_a_long_stream_gets_a_line_while_it_runs(proxy: Start, agent: Agent) -> None:
+    """`live` after a second, `ok` at its end."""
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
+    with call(listening(one), "SendStreamingMessage") as response:
+        response.readline()
+        until(lambda: re.search(r"live     #1 SendStreamingMessage  .*submitted  1 event", one.out))
+        agent.go_on.set()
+        assert b"COMPLETED" in response.read()
+    until(lambda: re.search(r"ok       #1 SendStreamingMessage  .*submitted > completed  2 events", one.out))
+
+
+def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    """The recorder stands still (SIGSTOP): progress, then the user leaves; `recover` finishes the recording."""
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
+    address = listening(one)
+    call(address)
+    until(lambda: one.out)
+    recorder = recorder_of(one.process.pid)
+    os.kill(recorder, signal.SIGSTOP)
+    call(address)
+    one.interrupt()
+    until(lambda: "left to record" in one.err)
+    one.interrupt()
+    assert one.wait() == 0
+    assert one.err.splitlines()[-1] == "a2a-proxy: hint: finish with: a2a-inspect recover"
+    assert len(one.journals) == 1
+    again = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
+    listening(again)
+    assert again.err.startswith("a2a-proxy: warning: a session was not recorded to the end\n")
+    again.stop()
+    done = run(one.state, "a2a-inspect", "recover")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"recovered {tmp_path / 'r.db'}: 2 exchanges")
+    assert not one.journals
+    with Recording(tmp_path / "r.db") as stored:
+        assert [row.how for row in stored.sessions()] == ["clean"]
+        assert len(list(stored.exchanges())) == 2
+    assert run(one.state, "a2a-inspect", "recover").out == "nothing to recover\n"
+
+
+def recorder_of(relay: int) -> int:
+    """The child of the relay that runs now."""
+    children = Path(f"/proc/{relay}/task/{relay}/children")
+    if not children.exists():
+        pytest.skip("needs /proc")
+    found = [
+        int(word) for task in Path(f"/proc/{relay}/task").iterdir() for word in (task / "children").read_text().split()
+    ]
+    return found[0]
+
+
+def test_a_killed_relay_leaves_an_unclean_session(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    """SIGKILL of the proxy: its recorder finishes by itself and says until when it is complete."""
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
+    call(listening(one))
+    until(lambda: one.out)
+    one.process.kill()
+    one.wait()
+    until(lambda: not one.journals, SECONDS)
+    listed = run(one.state, "a2a-inspect", "show", tmp_path / "r.db")
+    assert "INCOMPLETE: the proxy was killed; complete until 20" in listed.out
+
+
+def test_help_is_fast_and_imports_little(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    """`--help` needs no asyncio, no SQLite, no gRPC; no argument is the same as `--help`."""
+    done = run(tmp_path / "state", "a2a-proxy", "--help", PYTHONPROFILEIMPORTTIME="1")
+    assert done.code == 0
+    for heavy in ("asyncio", "sqlite3", "grpc", "aiohttp", "google.protobuf"):
+        assert not re.search(rf"\| +{re.escape(heavy)}$", done.err, re.MULTILINE), heavy
+    assert run(tmp_path / "state", "a2a-proxy").out.splitlines()[0] == done.out.splitlines()[0]
+    assert not (tmp_path / "state").exists()
+    assert run(tmp_path / "state", "a2a-proxy", "--version").out.startswith("a2a-proxy ")
+
+
+def test_work_that_fails_leaves_a_whole_recording(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error comes out, after the journal was recorded to its end."""
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+    config = proxy_config(
+        listen=("127.0.0.1:0",),
+        upstream=(agent.upstream,),
+        upstream_grpc=(),
+        record=tmp_path / "r.db",
+        keep_secrets=False,
+        log_format="text",
+        quiet=True,
+    )
+
+    async def work(addresses: list[str]) -> None:
+        await asyncio.to_thread(call, addresses[0])
+        raise ValueError("the story is wrong")
+
+    async def failing() -> int:
+        return await ProxyRun(config, work).run()
+
+    with pytest.raises(ValueError, match="the story is wrong"):
+        asyncio.run(failing())
+    assert not list((tmp_path / "state" / "journals").iterdir())
+    with Recording(tmp_path / "r.db") as stored:
+        assert [row.how for row in stored.sessions()] == ["clean"]
+        assert stored.counts().exchanges == 1
+
+
+def test_two_proxies_may_write_one_recording(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    """Each has its session in it."""
+    words = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
+    first = proxy(*words)
+    address = listening(first)
+    (tmp_path / "second").mkdir()
+    second = Proxy(tmp_path / "second", *words)
+    try:
+        other = listening(second)
+        for _ in range(3):
+            call(address)
+            call(other)
+        assert (first.stop(), second.stop()) == (0, 0)
+    finally:
+        second.process.kill()
+    with Recording(tmp_path / "r.db") as stored:
+        assert [row.how for row in stored.sessions()] == ["clean", "clean"]
+        assert [len(list(stored.exchanges(number))) for number in (1, 2)] == [3, 3]
+
+
+def test_no_secret_is_left_anywhere(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    """Headers and errors: not on the console, not in the recording, not in the state directory at the end."""
+    canary = "canary-4f9a8b7c6d5e4f3a2b1c"
+    refused = run(tmp_path / "state", "a2a-proxy", "-l", ":0", "-u", f"http://user:{canary}@{agent.upstream}")
+    assert (refused.code, canary in refused.err) == (2, False)
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
+    address = listening(one)
+    call(address, "GetTask", Authorization=f"Bearer {canary}", Cookie=f"session={canary}")
+    call(address, "SendMessage", **{"X-API-Key": canary})
+    until(lambda: one.out.count("\n") == 2)
+    one.stop()
+    with Recording(tmp_path / "r.db") as stored:
+        assert canary not in repr([list(stored.exchanges()), list(stored.frames_after(0)), stored.sessions()])
+        assert "Authorization" in repr(list(stored.exchanges()))
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or canary.encode() not in path.read_bytes(), path

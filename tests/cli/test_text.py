@@ -1,0 +1,61 @@
+"""Times, sizes and ids for people."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_proxy.cli import text
+
+KIB = 1024
+
+
+@pytest.mark.parametrize(
+    ("octets", "written"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (KIB**2 - 52, "1023.9 KiB"),
+        (KIB**2 - 10, "1.0 MiB"),
+        (KIB**3 - 10, "1.0 GiB"),
+        (2 * KIB**4, "2048.0 GiB"),
+    ],
+)
+def test_a_size_is_rounded_before_its_unit_is_chosen(octets: int, written: str) -> None:
+    """No `1024.0 KiB`."""
+    assert text.size(octets) == written
+
+
+@given(st.integers(0, KIB**3))
+def test_no_size_below_a_tebibyte_has_a_thousand_and_twenty_four_of_a_unit(octets: int) -> None:
+    """Whatever the number."""
+    assert float(text.size(octets).split()[0]) < KIB
+
+
+@pytest.mark.parametrize(
+    ("ns", "written"),
+    [
+        (412_999, "412 us"),
+        (9_940_000, "9.9 ms"),
+        (9_999_999, "10 ms"),
+        (999_999_999, "999 ms"),
+        (1_000_000_000, "1.0 s"),
+        (59_949_000_000, "59.9 s"),
+        (59_990_000_000, "1 min 0 s"),
+        (200_400_000_000, "3 min 20 s"),
+    ],
+)
+def test_a_span_has_the_unit_that_fits(ns: int, written: str) -> None:
+    """No `60.0 s`, no `10.0 ms`."""
+    assert text.duration(ns) == written
+
+
+def test_one_and_many() -> None:
+    """Of the same noun."""
+    assert (text.plural(1, "octet"), text.plural(0, "octet"), text.plural(2, "octet")) == (
+        "1 octet",
+        "0 octets",
+        "2 octets",
+    )

@@ -1,0 +1,75 @@
+"""The built-in agent and client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from a2a_proxy.cli.demo import run_demo
+from a2a_proxy.demo.agent import DemoAgent
+from a2a_proxy.demo.story import TravelAgent
+from a2a_proxy.recording.reader import Recording
+
+
+def _message(words: str, task: str = "") -> dict[str, object]:
+    return {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": words}], "taskId": task}
+
+
+def _kinds(events: list[dict[str, object]]) -> list[str]:
+    return [next(iter(event)) for event in events]
+
+
+def test_a_plan_comes_in_chunks() -> None:
+    """One artifact in three chunks, then the task is completed and holds all parts."""
+    agent = TravelAgent()
+    events = list(agent.answer(_message("Plan a day")))
+    assert _kinds(events) == ["task", "statusUpdate", *["artifactUpdate"] * 3, "statusUpdate"]
+    task = agent.task(events[0]["task"]["id"])
+    assert task is not None
+    assert task.state == "TASK_STATE_COMPLETED"
+    assert len(task.snapshot()["artifacts"][0]["parts"]) == 3
+
+
+def test_a_table_needs_an_answer() -> None:
+    """The first message ends in input-required, the follow-up on the same task completes it."""
+    agent = TravelAgent()
+    first, *_ = agent.answer(_message("Book a table"))
+    task = first["task"]
+    assert agent.task(task["id"]).state == "TASK_STATE_INPUT_REQUIRED"
+    list(agent.answer(_message("four", task["id"])))
+    assert agent.task(task["id"]).state == "TASK_STATE_COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [("GetTask", {"id": "nothing"}, -32001), ("Dance", {}, -32601)],
+)
+async def test_the_agent_refuses_in_the_protocols_words(method: str, params: dict[str, str], code: int) -> None:
+    """Unknown tasks and methods are JSON-RPC errors."""
+    agent = DemoAgent()
+    await agent.start()
+    try:
+        call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        url = f"http://127.0.0.1:{agent.http_port}/rpc"
+        async with aiohttp.ClientSession() as http, http.post(url, json=call) as answer:
+            assert (await answer.json())["error"]["code"] == code
+    finally:
+        await agent.stop()
+
+
+def test_the_demo_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three bindings, three tasks, and no trace of the client's credential."""
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+    file = tmp_path / "demo.a2a.db"
+    assert run_demo(file) == 0
+    with Recording(file) as recording:
+        exchanges = [row.exchange for row in recording.exchanges()]
+        states = [row.task.state for row in recording.tasks()]
+        session = recording.sessions()[0]
+    assert {exchange.binding.value for exchange in exchanges} == {"card", "jsonrpc", "rest", "grpc"}
+    assert [exchange.error.split()[0] for exchange in exchanges if exchange.error] == ["TASK_NOT_FOUND"]
+    assert states == [3, 3, 3]
+    assert session.complete == "complete"
+    assert b"demo-credential" not in file.read_bytes()

@@ -1,0 +1,77 @@
+"""Make the sample cassettes in `recordings/` anew, with the real proxy between real agents and clients.
+
+    python tests/e2e/record_samples.py [NAME ...]
+
+Needs the environments that `tests/peers/setup.py` makes. Ids, times and ports differ from run to run, stories do not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from a2a_proxy.recording.cassette import write_cassette
+from a2a_proxy.recording.reader import Recording
+from support_peers import agent, run_client
+from support_proxy import environment, program, proxy
+
+SAMPLES = Path(__file__).resolve().parents[2] / "recordings"
+SUFFIX = ".a2a.jsonl"
+DEMO = "demo"
+ALL = ("jsonrpc", "rest", "grpc")
+FULL = ["card", "unary", "streaming", "parts", "input", "subscribe", "cancel", "push", "failures", "errors"]
+SHORT = ["card", "unary", "streaming", "input", "cancel", "failures", "errors"]
+STORIES: dict[str, tuple[str, str, tuple[str, ...], list[str]]] = {
+    **{f"sdk-1.x-{binding}": ("sdk1", "sdk1", (binding,), FULL) for binding in ALL},
+    **{f"sdk-0.3-{binding}": ("sdk03", "sdk03", (binding,), FULL) for binding in ALL},
+    "js-three-bindings": ("sdk1", "js", ALL, ["card", "streaming", "input", "subscribe"]),
+    "js-to-0.3": ("sdk03", "js", ALL, ["card", "streaming", "input"]),
+    "concurrent-grpc": ("sdk1", "sdk1", ("grpc",), ["concurrent"]),
+    "dialect-0.1": ("0_1", "0_1", ("jsonrpc",), [*SHORT, "push"]),
+    "dialect-0.2": ("0_2", "0_2", ("jsonrpc",), [*SHORT, "push", "subscribe"]),
+    "dialect-vendor": ("vendor", "vendor", ("jsonrpc",), ["streaming", "failures", "errors"]),
+}
+"""Name -> agent, client, bindings one after the other, scenarios (`tests/peers/clients`)."""
+
+
+async def play(name: str, folder: Path) -> Path:
+    """Record a story; where."""
+    agent_kind, client, bindings, scenarios = STORIES[name]
+    with agent(agent_kind) as far, proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as between:
+        for binding in bindings:
+            await run_client(client, binding, scenarios, between.base_url, between.address if far.grpc else "")
+        await asyncio.to_thread(between.stop)
+    return between.recording
+
+
+def play_demo(folder: Path) -> Path:
+    """Record the demo; where."""
+    line = [program("a2a-proxy"), "demo", "--record", "demo.a2a"]
+    subprocess.run(line, cwd=folder, env=environment(folder / "state"), check=True, stdout=subprocess.DEVNULL)
+    return folder / "demo.a2a"
+
+
+async def make(name: str) -> None:
+    """Record a story and put its cassette into its place."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        path = play_demo(folder) if name == DEMO else await play(name, folder)
+        target = SAMPLES / (name + SUFFIX)
+        with Recording(path) as recording:
+            write_cassette(recording, target, overwrite=True)
+    target.chmod(0o644)
+    print(target.name, target.stat().st_size, "octets")
+
+
+async def main() -> None:
+    """Make what the command line names, or everything."""
+    for name in sys.argv[1:] or [DEMO, *STORIES]:
+        await make(name)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,271 @@
+"""Agents behind TLS: nginx with two virtual hosts on one port, each in front of an SDK agent, and wrong certificates.
+
+The names of the virtual hosts are spellings of 127.0.0.1 that every resolver knows and that are addresses to no TLS
+library: so they are sent by SNI and looked for in certificates, and the proxy takes them for remote hosts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import http.client
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import trustme
+
+from a2a_proxy.model.exchange import Binding
+from support_debian import debian_environment, debian_program
+from support_peers import Agent, Transcript, agent, missing, normalise, run_client
+from support_proxy import Proxy, finished, proxy
+
+BINDINGS = ("jsonrpc", "rest", "grpc")
+SCENARIOS = ["card", "unary", "streaming", "input", "cancel", "errors", "big"]
+HOSTS = {"127.1": "agent one", "127.0.1": "agent two"}
+"""Virtual host -> the name in the card of the agent behind it."""
+PAST = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+READY_SECONDS = 20.0
+
+NGINX = """daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
+{user}
+events {{ worker_connections 1024; }}
+http {{
+  log_format seen '$ssl_server_name $host $server_protocol $request_method $uri $status';
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  client_max_body_size 0; access_log off;
+{servers}
+}}
+"""
+HOST = """  server {{
+    listen 127.0.0.1:{port} ssl http2; server_name {host}; access_log {folder}/{host}.log seen;
+    ssl_certificate {folder}/{host}.pem; ssl_certificate_key {folder}/{host}.pem;
+    location / {{
+      proxy_pass http://127.0.0.1:{http}; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_buffering off; proxy_request_buffering off;
+    }}
+    location /lf.a2a.v1.A2AService/ {{ grpc_pass grpc://127.0.0.1:{grpc}; }}
+  }}
+"""
+CLOSED = """  server {{
+    listen 127.0.0.1:{port} ssl http2;
+    ssl_certificate {folder}/{name}.pem; ssl_certificate_key {folder}/{name}.pem;
+    location / {{ return 204; }}
+  }}
+"""
+
+
+@dataclass(frozen=True)
+class Front:
+    """A running nginx."""
+
+    folder: Path
+    port: int
+    """Of the virtual hosts."""
+    agents: dict[str, Agent]
+    wrong: dict[str, int]
+    """What is wrong with a certificate -> the port where it is shown."""
+
+    @property
+    def ca(self) -> Path:
+        """The CA of the right certificates."""
+        return self.folder / "ca.pem"
+
+    def requests(self, host: str) -> list[list[str]]:
+        """SNI, host, protocol, method, path and status of what a virtual host answered, in order."""
+        return [line.split() for line in (self.folder / f"{host}.log").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    """Nginx before two agents, whose cards tell its URLs."""
+    if why := missing("sdk1"):
+        pytest.skip(why)
+    if debian_program("nginx") is None:
+        pytest.skip(
+            "nginx is missing: run `python tests/peers/setup.py` where Debian's packages can be had, or install it"
+        )
+    folder = tmp_path_factory.mktemp("nginx")
+    port, *ports = free_ports(4)
+    wrong = dict(zip(certificates(folder), ports, strict=True))
+    with contextlib.ExitStack() as stack:
+        agents = {host: stack.enter_context(agent("sdk1", *at(host, port))) for host in HOSTS}
+        running = Front(folder, port, agents, wrong)
+        with nginx(running):
+            yield running
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on which nobody listens."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def at(host: str, port: int) -> list[str]:
+    """What an agent says of itself."""
+    return ["--name", HOSTS[host], "--advertise-http", f"https://{host}:{port}", "--advertise-grpc", f"{host}:{port}"]
+
+
+def certificates(folder: Path) -> list[str]:
+    """Write a CA, the right certificate of each virtual host, and some wrong ones of 127.1; what is wrong with them."""
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(str(folder / "ca.pem"))
+    expired = ca.issue_cert("127.1", not_before=PAST, not_after=PAST + datetime.timedelta(days=1))
+    leaves = {host: ca.issue_cert(host) for host in HOSTS}
+    leaves |= {"other": ca.issue_cert("other.example"), "expired": expired}
+    for name, leaf in leaves.items():
+        leaf.private_key_and_cert_chain_pem.write_to_path(str(folder / f"{name}.pem"))
+    own = trustme.CA()  # its certificate is signed by itself
+    (folder / "self.pem").write_bytes(own.private_key_pem.bytes() + own.cert_pem.bytes())
+    return ["other", "expired", "self"]
+
+
+@contextlib.contextmanager
+def nginx(front: Front) -> Iterator[None]:
+    """Nginx while the block runs."""
+    servers = [
+        HOST.format(folder=front.folder, host=host, port=front.port, http=one.http, grpc=one.grpc)
+        for host, one in front.agents.items()
+    ]
+    servers += [CLOSED.format(folder=front.folder, name=name, port=port) for name, port in front.wrong.items()]
+    user = "user root root;" if os.geteuid() == 0 else ""  # else its worker may not enter the folder
+    conf = front.folder / "nginx.conf"
+    conf.write_text(NGINX.format(folder=front.folder, user=user, servers="".join(servers)))
+    log = front.folder / "error.log"
+    line = [str(debian_program("nginx")), "-p", str(front.folder), "-e", str(log), "-c", str(conf)]
+    process = subprocess.Popen(
+        line,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=debian_environment(dict(os.environ)),
+    )
+    try:
+        until_listening(process, front.port, log)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Wait until it accepts; RuntimeError where it does not."""
+    deadline = time.monotonic() + READY_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"nginx does not listen: {log.read_text()}")
+
+
+def as_seen(transcripts: list[Transcript], front: Front, host: str) -> dict[str, Any]:
+    """What a client saw, wherever it is told that the agent is."""
+    text = json.dumps(normalise(transcripts))
+    place = f"{host}:{front.port}"
+    seen: dict[str, Any] = json.loads(text.replace(f"https://{place}", "http://PLACE").replace(place, "PLACE"))
+    return seen
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("host", HOSTS)
+def test_clients_behave_as_without_tls_and_proxy(front: Front, tmp_path: Path, host: str) -> None:
+    """An unmodified SDK client follows the card over all bindings; the virtual host that was named answers it all."""
+    other = next(one for one in HOSTS if one != host)
+    before = {name: len(front.requests(name)) for name in HOSTS}
+    with proxy(tmp_path, f"https://{host}:{front.port}", "", "--upstream-ca", str(front.ca)) as between:
+        followed = asyncio.run(run_all(between.base_url, "", "--follow-card"))
+        recording = finished(between)
+    direct = asyncio.run(run_all(front.agents[host].base_url, front.agents[host].grpc_target))
+    for binding in BINDINGS:
+        assert as_seen(followed[binding], front, host) == as_seen(direct[binding], front, host)
+        names = [entry.event["name"] for entry in followed[binding][0].entries]
+        assert names == [HOSTS[host]] * 2
+    answered = front.requests(host)[before[host] :]
+    assert len(front.requests(other)) == before[other]
+    assert {(sni, asked) for sni, asked, *_ in answered} == {(host, host)}
+    assert {protocol for _, _, protocol, *_ in answered} == {"HTTP/1.1", "HTTP/2.0"}
+    with recording:
+        exchanges = [row.exchange for row in recording.exchanges()]
+        assert len(exchanges) == len(answered)
+        assert {*BINDINGS, Binding.CARD} == {one.binding for one in exchanges}
+
+
+async def run_all(base_url: str, target: str, *extra: str) -> dict[str, list[Transcript]]:
+    """One client per binding, all at once."""
+    seen = await asyncio.gather(*(run_client("sdk1", one, SCENARIOS, base_url, target, *extra) for one in BINDINGS))
+    return dict(zip(BINDINGS, seen, strict=True))
+
+
+WRONG = {
+    "other": ("its certificate is not for 127.1", "write the host that the certificate names"),
+    "expired": ("its certificate has expired", "--upstream-insecure"),
+    "self": ("its certificate is self-signed", "--upstream-ca FILE"),
+}
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_certificates(front: Front, tmp_path: Path, case: str) -> None:
+    """HTTP clients get a 502 and gRPC clients UNAVAILABLE, both say why; the console has it in one line with a hint."""
+    said, hint = WRONG[case]
+    upstream = f"https://127.1:{front.wrong[case]}"
+    with proxy(tmp_path, upstream, "", "--upstream-ca", str(front.ca)) as between:
+        for _ in range(2):
+            status, kind, body = get(between)
+            assert (status, kind) == (502, "application/problem+json")
+            assert said in json.loads(body)["detail"]
+            code, details = call(between)
+            assert code is grpc.StatusCode.UNAVAILABLE
+            assert said in details
+        between.stop()
+        (warning,) = between.said("warning")
+    assert warning["message"].startswith(f"no connection to {upstream}: ")
+    assert said in warning["message"]
+    assert hint in warning["hint"]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("case", WRONG)
+def test_insecure_takes_them_and_says_so(front: Front, tmp_path: Path, case: str) -> None:
+    """With --upstream-insecure each of them will do for HTTP and gRPC; the console warns from the start."""
+    with proxy(tmp_path, f"https://127.1:{front.wrong[case]}", "", "--upstream-insecure", log_format="text") as between:
+        assert get(between)[0] == 204
+        code, details = call(between)
+        assert code is not grpc.StatusCode.UNAVAILABLE, details
+        between.stop()
+    warning = next(line for line in between.err if "warning" in line)
+    assert "certificates of https upstreams are NOT verified" in warning
+    assert f"https://127.1:{front.wrong[case]} (certificate not verified)" in between.err[0]
+
+
+def get(between: Proxy) -> tuple[int, str, bytes]:
+    """Ask for the card: status, media type and body of the answer."""
+    with contextlib.closing(http.client.HTTPConnection(between.address, timeout=10)) as connection:
+        connection.request("GET", "/.well-known/agent-card.json")
+        answer = connection.getresponse()
+        return answer.status, answer.headers.get_content_type(), answer.read()
+
+
+def call(between: Proxy) -> tuple[grpc.StatusCode, str]:
+    """Call the agent over gRPC: how it fails."""
+    with grpc.insecure_channel(between.address) as channel, pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary("/lf.a2a.v1.A2AService/GetTask", None, None)(b"", timeout=10)
+    return caught.value.code(), str(caught.value.details())

@@ -1,0 +1,298 @@
+"""Disks that are full, slow, hung or read-only, and files deleted in mid-run: traffic goes on, the user is told."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import support_cli
+from a2a_proxy.recording.reader import Recording
+from support_cli import Agent, Proxy, call, run, until
+from support_kills import recorder_of
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the recorder in /proc")
+Start = Callable[..., Proxy]
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    with support_cli.agent() as one:
+        yield one
+
+
+@pytest.fixture
+def start(tmp_path: Path, agent: Agent) -> Iterator[Start]:
+    """Starts proxies that end with the test."""
+    made: list[Proxy] = []
+
+    def begin(
+        *words: object,
+        record: Path | None = None,
+        log_format: str = "json",
+        before: list[str] | None = None,
+        **environ: str,
+    ) -> Proxy:
+        file = record or tmp_path / "r.db"
+        fixed = ("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", file, "--log-format", log_format)
+        made.append(Proxy(tmp_path, *fixed, *words, before=before or [], **environ))
+        return made[-1]
+
+    yield begin
+    for each in made:
+        if recorder := recorder_of(each.process.pid) if each.process.poll() is None else 0:
+            os.kill(recorder, signal.SIGKILL)
+        each.process.kill()
+        each.process.wait()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if (
+        os.geteuid()
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)], check=False).returncode
+    ):
+        pytest.skip("may not mount a file system")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def calls(recording: Path) -> int:
+    """How many are recorded as answered."""
+    with Recording(recording) as stored:
+        return sum(row.exchange.how == "complete" for row in stored.exchanges())
+
+
+def test_the_journal_has_a_cap(start: Start) -> None:
+    """At `--journal-max` traffic goes on uncaptured and the user is told; then new connections are captured again."""
+    one = start("--journal-max", "64K", "--journal-segment", "16K")
+    (address,) = one.addresses()
+    recorder = recorder_of(one.process.pid)
+    os.kill(recorder, signal.SIGSTOP)
+    for _ in range(150):
+        assert "result" in call(address)
+    until(lambda: "the capture is incomplete, traffic goes on: the journal takes nothing: it has reached" in one.out)
+    assert "allow more: --journal-max SIZE" in one.out
+    os.kill(recorder, signal.SIGCONT)
+    until(lambda: "new connections are captured again" in one.out)
+    call(address, "GetTask")
+    assert one.stop() == 0
+    with Recording(one.folder / "r.db") as stored:
+        assert [row.exchange.operation for row in stored.exchanges()][-1] == "GetTask"
+        assert stored.sessions()[0].complete.endswith("octets were not captured")
+    assert '"complete": false' in one.out.splitlines()[-1]
+
+
+def test_the_journal_is_on_a_full_disk(start: Start, small: Path) -> None:
+    """No client notices; the user is told, and that it is over."""
+    one = start("--journal-segment", "64K", A2A_PROXY_STATE=str(small))
+    (address,) = one.addresses()
+    call(address)
+    (small / "filler").write_bytes(bytes(small_free(small)))
+    for _ in range(3):
+        assert "result" in call(address)
+    until(lambda: "the journal takes nothing: the disk is almost full" in one.out)
+    (small / "filler").unlink()
+    until(lambda: "new connections are captured again" in one.out)
+    call(address, "GetTask")
+    assert one.stop() == 0
+    with Recording(one.folder / "r.db") as stored:
+        assert [row.exchange.operation for row in stored.exchanges()][-1] == "GetTask"
+
+
+def small_free(folder: Path) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_the_recording_is_on_a_full_disk(start: Start, small: Path, log_format: str) -> None:
+    """It is said once; the journal keeps everything; with room again all is recorded."""
+    one = start(record=small / "r.db", log_format=log_format)
+    (address,) = one.addresses()
+    call(address)
+    until(lambda: calls(small / "r.db") == 1)
+    with contextlib.suppress(OSError), (small / "filler").open("wb", 0) as filler:
+        while True:
+            filler.write(bytes(4096))
+    for _ in range(20):
+        assert "result" in call(address)
+    told = "the disk is full; the journal keeps everything, trying again"
+    until(lambda: told in one.out + one.err)
+    assert "free some space" in one.out + one.err
+    (small / "filler").unlink()
+    until(lambda: "the recording is written again, nothing is missing" in one.out + one.err)
+    assert one.stop() == 0
+    assert calls(small / "r.db") == 21
+    assert (one.out + one.err).count(told) == 1
+
+
+def test_the_recording_is_locked_for_seconds(start: Start, tmp_path: Path) -> None:
+    """Calls are answered meanwhile, all are recorded after it."""
+    one = start()
+    (address,) = one.addresses()
+    call(address)
+    until(lambda: calls(tmp_path / "r.db") == 1)
+    db = sqlite3.connect(tmp_path / "r.db", isolation_level=None)
+    db.execute("BEGIN IMMEDIATE")
+    ends = time.monotonic() + 5
+    slowest = 0.0
+    while time.monotonic() < ends:
+        began = time.monotonic()
+        call(address)
+        slowest = max(slowest, time.monotonic() - began)
+        time.sleep(0.1)
+    db.execute("ROLLBACK")
+    db.close()
+    assert slowest < 2
+    assert one.stop() == 0
+    with Recording(tmp_path / "r.db") as stored:
+        assert all(row.exchange.how == "complete" for row in stored.exchanges())
+        assert stored.sessions()[0].complete == "complete"
+
+
+SLOW = """
+import os, time, threading
+from a2a_proxy.capture.segments import Segments
+write = Segments._write_to
+def slow(self, fd, data):
+    if os.path.exists({flag!r}):
+        time.sleep({seconds})
+    return write(self, fd, data)
+Segments._write_to = slow
+"""
+
+
+def site(folder: Path, flag: Path, seconds: float) -> str:
+    """A folder for PYTHONPATH that makes the journal's disk slow while `flag` exists."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(SLOW.format(flag=str(flag), seconds=seconds))
+    return str(folder)
+
+
+def test_a_disk_that_takes_five_seconds(start: Start, tmp_path: Path) -> None:
+    """Calls do not wait for it, and all of them are recorded."""
+    flag = tmp_path / "flag"
+    one = start(PYTHONPATH=site(tmp_path / "site", flag, 5))
+    (address,) = one.addresses()
+    flag.touch()
+    began = time.monotonic()
+    for _ in range(20):
+        call(address)
+    assert time.monotonic() - began < 4
+    flag.unlink()
+    assert one.stop() == 0
+    assert calls(tmp_path / "r.db") == 20
+    assert '"complete": true' in one.out.splitlines()[-1]
+
+
+def test_a_hung_disk_does_not_hold_up_the_exit(start: Start, tmp_path: Path) -> None:
+    """The user is told what is waited for; a second Ctrl-C leaves."""
+    flag = tmp_path / "flag"
+    one = start(PYTHONPATH=site(tmp_path / "site", flag, 1000))
+    (address,) = one.addresses()
+    flag.touch()
+    call(address)
+    one.interrupt()
+    until(lambda: "stopping: the disk is slow" in one.out)
+    one.interrupt()
+    assert one.process.wait(10) == 0
+    assert "finish with: a2a-inspect recover" in one.out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_the_recording_is_deleted(start: Start, tmp_path: Path, log_format: str) -> None:
+    """The user is told, and finds all of it in a new one."""
+    one = start(log_format=log_format)
+    (address,) = one.addresses()
+    call(address)
+    until(lambda: calls(tmp_path / "r.db") == 1)
+    (tmp_path / "r.db").unlink()
+    call(address)
+    until(lambda: "was deleted or moved; it is begun anew there" in one.out + one.err)
+    assert f"look at it with: a2a-inspect {tmp_path / 'r.db'}" in one.out + one.err
+    assert one.stop() == 0
+    assert calls(tmp_path / "r.db") == 2
+
+
+def test_the_state_directory_is_deleted(start: Start, tmp_path: Path) -> None:
+    """It is made again; the connection goes on being recorded; the end is clean."""
+    one = start()
+    (address,) = one.addresses()
+    call(address)
+    until(lambda: calls(tmp_path / "r.db") == 1)
+    shutil.rmtree(one.state)
+    call(address)
+    until(lambda: "the journal's folder was deleted and is made again" in one.out)
+    call(address)
+    assert one.stop() == 0
+    assert calls(tmp_path / "r.db") == 3
+    assert not one.journals
+
+
+def test_recover_where_the_recording_cannot_be_written(start: Start, tmp_path: Path) -> None:
+    """It says so with a hint and exit code 1, and leaves the journal for a later `recover`."""
+    one = start()
+    (address,) = one.addresses()
+    recorder = recorder_of(one.process.pid)
+    os.kill(recorder, signal.SIGSTOP)
+    call(address)
+    time.sleep(0.1)
+    one.process.kill()
+    os.kill(recorder, signal.SIGKILL)
+    one.process.wait()
+    kept = (tmp_path / "r.db").rename(tmp_path / "kept")
+    (tmp_path / "r.db").write_bytes(b"a letter")
+    failed = run(one.state, "a2a-inspect", "recover")
+    assert failed.code == 1
+    assert failed.err.startswith(
+        f"a2a-inspect: error: cannot recover {tmp_path / 'r.db'}: {tmp_path / 'r.db'} is not a"
+    )
+    assert "a2a-inspect: hint: " in failed.err
+    assert len(one.journals) == 1
+    kept.rename(tmp_path / "r.db")
+    assert run(one.state, "a2a-inspect", "recover").code == 0
+    assert calls(tmp_path / "r.db") == 1
+
+
+def test_the_folder_of_the_recording_becomes_read_only(start: Start, tmp_path: Path) -> None:
+    """What is open stays open: all is recorded, also by a second recorder."""
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    path = folder / "r.db"
+    one = start(record=path, before=obeying())
+    (address,) = one.addresses()
+    call(address)
+    until(lambda: calls(path) == 1)
+    folder.chmod(0o555)
+    try:
+        call(address)
+        os.kill(recorder_of(one.process.pid), signal.SIGKILL)
+        call(address)
+        until(lambda: calls(path) == 3)
+        assert one.stop() == 0
+        assert calls(path) == 3
+    finally:
+        folder.chmod(0o755)
+
+
+def obeying() -> list[str]:
+    """A command that makes also root obey the permissions of files."""
+    if os.geteuid():
+        return []
+    line = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    if shutil.which("setpriv") is None or subprocess.run([*line, "true"], check=False).returncode:
+        pytest.skip("root obeys nobody here")
+    return line

@@ -1,0 +1,131 @@
+"""Recorder and relay are killed in mid-stream, between real gRPC and SSE peers: what clients got is recorded once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.recording.reader import Recording
+from support_kills import Clients, Mark, StreamingAgent, kill, next_recorder, recorded
+from support_proxy import Proxy, inspect, proxy
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the recorder in /proc")
+ROUNDS = [pytest.param(4, id="4"), pytest.param(50, id="50", marks=pytest.mark.soak)]
+SECONDS = 60.0
+LATEST_NS = 5_000_000
+"""What a relay may take with it into its grave."""
+
+
+async def gone(between: Proxy) -> None:
+    """Until the recorder has finished by itself."""
+    async with asyncio.timeout(SECONDS):
+        while list((between.state / "journals").iterdir()):
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("kills", ROUNDS)
+async def test_the_recorder_is_killed_in_mid_stream(tmp_path: Path, kills: int) -> None:
+    """No client notices, no frame is lost or double, the user is told each time; two segments at most stay on disk."""
+    chance = random.Random(11)
+    clients = Clients()
+    most = 0
+    async with StreamingAgent() as agent:
+        upstream, grpc = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"
+        with proxy(tmp_path, upstream, grpc, "--quiet", "--journal-segment", "256K") as between:
+            clients.start(between.address, 2)
+            await clients.begun()
+            recorder = 0
+            for _ in range(kills):
+                recorder = await next_recorder(between.process.pid, recorder)
+                await asyncio.sleep(chance.uniform(0, 1.2))
+                kill(recorder)
+            (journal,) = (between.state / "journals").iterdir()
+            await caught_up(between, journal)
+            most = len(list(journal.glob("*.a2aj")))
+            agent.enough.set()
+            await clients.ended()
+            summary = await asyncio.to_thread(between.stop)
+    assert set(clients.ends.values()) == {"ok"}
+    assert dict(recorded(between.recording)) == dict(clients.got)
+    assert all([number for number, _ in got] == list(range(len(got))) for got in clients.got.values())
+    assert (summary["complete"], summary["findings"]) == (True, 0)
+    assert most <= 2
+    assert len([said for said in between.said("trouble") if "the recorder died" in said["message"]]) == kills
+
+
+async def caught_up(between: Proxy, journal: Path) -> None:
+    """Until the recorder reads the newest segment, and has deleted what is before the one it reads."""
+    async with asyncio.timeout(SECONDS):
+        while len(list(journal.glob("*.a2aj"))) > 2:
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("kills", ROUNDS)
+async def test_the_relay_is_killed_in_mid_traffic(tmp_path: Path, kills: int) -> None:
+    """The recorder finishes by itself: all but the last milliseconds is there once, and the session says until when."""
+    chance = random.Random(12)
+    windows = []
+    async with StreamingAgent() as agent:
+        upstream, grpc = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"
+        for round_ in range(kills):
+            clients = Clients()
+            between = await asyncio.to_thread(Proxy(tmp_path, upstream, grpc, "--quiet").start)
+            clients.start(between.address, 2, f"r{round_}x")
+            await clients.begun()
+            await asyncio.sleep(chance.uniform(0, 0.3))
+            at = time.time_ns()
+            await asyncio.to_thread(between.kill)
+            await clients.ended()
+            await gone(between)
+            with Recording(between.recording) as stored:
+                session = stored.sessions()[-1]
+            assert (session.id, session.how) == (round_ + 1, "unclean")
+            assert "the proxy was killed; complete until 2" in session.complete
+            windows.append(missing(clients.got, recorded(between.recording, session.id), at))
+    print("missing before the kill, ms:", sorted(round(window / 1e6, 1) for window in windows))
+    assert sorted(windows)[len(windows) // 2] <= LATEST_NS
+    assert max(windows) <= 4 * LATEST_NS  # a machine with other work to do
+
+
+def missing(got: dict[str, list[Mark]], found: dict[str, list[Mark]], killed: int) -> int:
+    """How long before the kill the oldest event was sent that a client got and the recording lacks, ns."""
+    oldest = killed
+    for stream, marks in got.items():
+        kept = found[stream]
+        assert kept[: len(marks)] == marks[: len(kept)]
+        assert len({number for number, _ in kept}) == len(kept)
+        if len(kept) < len(marks):
+            oldest = min(oldest, marks[len(kept)][1])
+    return killed - oldest
+
+
+async def test_both_are_killed_and_recover_finishes_it_once(tmp_path: Path) -> None:
+    """The next start says so; `recover` finishes it; a second `recover` has nothing to do."""
+    clients = Clients()
+    async with StreamingAgent() as agent:
+        upstream, grpc = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"
+        between = await asyncio.to_thread(Proxy(tmp_path, upstream, grpc, "--quiet").start)
+        clients.start(between.address, 2)
+        await clients.begun(50)
+        recorder = await next_recorder(between.process.pid)
+        at = time.time_ns()
+        kill(recorder, between.process.pid)
+        await clients.ended()
+        await asyncio.to_thread(between.kill)
+    after = await asyncio.to_thread(Proxy(tmp_path, upstream).start)
+    assert [said["message"] for said in after.said("warning")] == ["a session was not recorded to the end"]
+    assert [said["hint"] for said in after.said("warning")] == ["finish with: a2a-inspect recover"]
+    await asyncio.to_thread(after.stop)
+    said = await asyncio.to_thread(inspect, between.state, "recover")
+    assert said.startswith(f"recovered {between.recording.resolve()}: ")
+    once = recorded(between.recording, 1)
+    assert missing(clients.got, once, at) <= 4 * LATEST_NS
+    assert await asyncio.to_thread(inspect, between.state, "recover") == "nothing to recover\n"
+    assert recorded(between.recording, 1) == once
+    with Recording(between.recording) as stored:
+        assert [row.how for row in stored.sessions()] == ["unclean", "clean"]

@@ -1,0 +1,177 @@
+"""Canary secrets in every place that holds credentials: nothing that the real proxy writes or prints has one."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.zstd import ZstdError, decompress
+from support_proxy import Proxy, environment, inspect, program, proxy
+from support_secrets import CALLS, Canaries, SecretAgent, SecretClient
+
+SECONDS = 20
+KEPT = (
+    b"your key redacted-",
+    b" is not mine",
+    b"theme=redacted-",
+    b"page=2",
+    b"hooks.example",
+    b'realm="house"',
+    b"X-House-Pass",
+)
+"""What stands beside the secrets."""
+
+
+@dataclass(frozen=True)
+class Leak:
+    """One run with secrets, and what is left of it."""
+
+    canary: Canaries
+    between: Proxy
+    while_recording: list[str]
+    """Places whose secret could be read from the files of the recording before the proxy was stopped."""
+
+
+async def talk(folder: Path, log_format: str, *extra: str) -> Leak:
+    """Say all secrets through a proxy, look at its files while it runs, and stop it."""
+    canary = Canaries()
+    async with SecretAgent(canary) as agent:
+        upstream, grpc = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"
+        with proxy(folder, upstream, grpc, *extra, log_format=log_format) as between:
+            await SecretClient(canary, between.address).run()
+            await asyncio.to_thread(wait_for_calls, between.recording)
+            early = canary.found_in(b"".join(path.read_bytes() for path in folder.glob("recording*")))
+            await asyncio.to_thread(between.stop)
+    return Leak(canary, between, early)
+
+
+def wait_for_calls(path: Path) -> None:
+    """Wait until all calls are in the recording, which is still written."""
+    with Recording(path) as recording:
+        for _ in range(SECONDS * 50):
+            if sum(1 for row in recording.exchanges() if row.exchange.closed) == CALLS:
+                return
+            time.sleep(0.02)
+    raise TimeoutError(f"fewer than {CALLS} calls were recorded")
+
+
+@pytest.fixture(scope="module", params=["json", "text"])
+def leak(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Leak:
+    """A run with the defaults, logging as people or as programs want it."""
+    return asyncio.run(talk(tmp_path_factory.mktemp("leak"), request.param))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Leak:
+    """A run with --keep-secrets."""
+    return asyncio.run(talk(tmp_path_factory.mktemp("kept"), "json", "--keep-secrets"))
+
+
+def everything(path: Path) -> bytes:
+    """All values of all rows of a recording, those that are compressed also as what they hold, and all payloads."""
+    found: list[bytes] = []
+    with Recording(path) as recording:
+        tables = [name for (name,) in recording.db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        for table in tables:
+            for row in recording.db.execute(f'SELECT * FROM "{table}"'):
+                for value in row:
+                    found += octets(value)
+        for row in recording.frames_after(0):
+            found += [row.frame.payload, recording.payload(row), repr(row.frame).encode()]
+        for exchange in recording.exchanges():
+            found.append(repr(exchange).encode())
+    return b"\n".join(found)
+
+
+def octets(value: object) -> list[bytes]:
+    """A value as octets, and decompressed where it can be."""
+    if not isinstance(value, bytes):
+        return [str(value).encode()]
+    try:
+        return [value, decompress(value)]
+    except ZstdError:
+        return [value]
+
+
+def test_nothing_is_readable_while_it_records(leak: Leak) -> None:
+    """Neither the database nor its WAL and SHM hold a secret before the proxy has stopped."""
+    assert len(leak.canary.at) > 45
+    assert leak.while_recording == []
+
+
+def test_no_file_holds_a_secret(leak: Leak) -> None:
+    """Nor does any file afterwards: the recording, the state directory, a log."""
+    folder = leak.between.recording.parent
+    files = [path for path in folder.rglob("*") if path.is_file()]
+
+    assert leak.between.recording in files
+    assert {str(path): hits for path in files if (hits := leak.canary.found_in(path.read_bytes()))} == {}
+
+
+def test_no_row_or_payload_holds_a_secret(leak: Leak) -> None:
+    """Nor does anything that is compressed in the database."""
+    stored = everything(leak.between.recording)
+
+    assert b"redacted-" in stored
+    assert leak.canary.found_in(stored) == []
+
+
+def test_the_console_says_no_secret(leak: Leak) -> None:
+    """Nor does the proxy print one, though it prints the errors that hold them."""
+    assert "SendMessage" in leak.between.text
+    assert "redacted-" in leak.between.text
+    assert leak.canary.found_in(leak.between.text.encode()) == []
+
+
+@pytest.mark.parametrize(
+    "words", [["show", "--json"], ["show", "-p"], ["show", "--raw"], ["show"], ["ls"]], ids=" ".join
+)
+def test_inspect_shows_no_secret(leak: Leak, words: list[str]) -> None:
+    """Nor can a reader see one."""
+    shown = inspect(leak.between.state, *words, leak.between.recording)
+
+    assert "SendMessage" in shown
+    assert leak.canary.found_in(shown.encode()) == []
+
+
+def test_the_cassette_holds_no_secret(leak: Leak, tmp_path: Path) -> None:
+    """Nor does the file that people commit."""
+    inspect(leak.between.state, "cassette", "write", leak.between.recording, tmp_path / "c.a2a.jsonl")
+    written = (tmp_path / "c.a2a.jsonl").read_bytes()
+
+    assert b"redacted-" in written
+    assert leak.canary.found_in(written) == []
+
+
+def test_the_rest_of_the_traffic_stays(leak: Leak) -> None:
+    """Redaction takes the secrets and nothing beside them."""
+    stored = everything(leak.between.recording)
+
+    for part in KEPT:
+        assert part in stored
+    with Recording(leak.between.recording) as recording:
+        assert recording.counts().exchanges == CALLS
+        assert recording.counts().findings == 0
+
+
+def test_keep_secrets_keeps_them(kept: Leak) -> None:
+    """With --keep-secrets every secret is in the recording as it was sent: so all of them were really seen above."""
+    missing = kept.canary.at.keys() - set(kept.canary.found_in(everything(kept.between.recording)))
+
+    assert missing == set()
+
+
+def test_user_info_of_an_upstream_is_not_repeated(tmp_path: Path) -> None:
+    """An upstream with a password is refused without saying the password."""
+    line = [program("a2a-proxy"), "--listen", ":0", "--upstream", "http://me:cAnary7f3Qx9Zk@127.0.0.1:9"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=30, env=environment(tmp_path))
+
+    assert done.returncode == 2
+    assert "user information" in done.stderr
+    assert "cAnary" not in done.stdout + done.stderr

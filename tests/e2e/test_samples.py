@@ -1,0 +1,131 @@
+"""The sample recordings: whole, exact, small, of no machine in particular, and telling what their names promise."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.reader import Recording
+from support_proxy import inspect
+
+FOLDER = Path(__file__).resolve().parents[2] / "recordings"
+SAMPLES = sorted(FOLDER.glob("*.a2a.jsonl"))
+MOST_OCTETS = 150_000
+PLACES = re.compile(rb"/(?:tmp|home|root|work|Users|var|opt|usr)/|\.venv|\.peers|site-packages")
+ADDRESS = re.compile(rb"(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])")
+HOST = re.compile(rb"https?://([^/:\"\\]+)")
+HOSTS = {b"127.0.0.1", b"example.com", b"developer.mozilla.org"}
+DIALECTS = {
+    "demo": {"1.0"},
+    "sdk-1.x": {"1.0"},
+    "sdk-0.3": {"0.3"},
+    "js-three": {"1.0"},
+    "js-to-0.3": {"0.3"},
+    "concurrent": {"1.0"},
+    "dialect-0.1": {"0.1"},
+    "dialect-0.2": {"0.2"},
+    "dialect-vendor": {"vendor"},
+}
+
+every = pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
+
+
+def exchanges(sample: Path) -> list[Exchange]:
+    """All calls of a sample."""
+    with open_any(sample) as recording:
+        return [row.exchange for row in recording.exchanges()]
+
+
+@every
+def test_there_and_back(sample: Path, tmp_path: Path) -> None:
+    """A cassette becomes a recording, its digest checked, and that becomes the same octets again."""
+    read_cassette(sample, tmp_path / "sample.a2a")
+    with Recording(tmp_path / "sample.a2a") as recording:
+        write_cassette(recording, tmp_path / sample.name)
+
+    assert (tmp_path / sample.name).read_bytes() == sample.read_bytes()
+
+
+@every
+def test_a_sample_is_small_and_says_nothing_of_the_machine(sample: Path) -> None:
+    """No path, user, host name or address of where it was made."""
+    text = sample.read_bytes()
+
+    assert len(text) < MOST_OCTETS
+    assert PLACES.findall(text) == []
+    assert set(ADDRESS.findall(text)) == {b"127.0.0.1"}
+    assert set(HOST.findall(text)) <= HOSTS
+    assert socket.gethostname().encode() not in text
+    assert f'"{getpass.getuser()}"'.encode() not in text
+
+
+@every
+def test_a_sample_is_a_whole_recording(sample: Path) -> None:
+    """Captured completely, every call closed and every octet read, in the dialect of its name."""
+    with open_any(sample) as recording:
+        (session,) = recording.sessions()
+        undecodable = [row for row in recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE]
+        findings = recording.counts().findings
+    (dialects,) = [found for name, found in DIALECTS.items() if sample.name.startswith(name)]
+    calls = exchanges(sample)
+
+    assert (session.how, session.complete) == ("clean", "complete")
+    assert [exchange.id for exchange in calls if not exchange.closed] == []
+    assert {exchange.dialect.value for exchange in calls if exchange.operation} == dialects
+    assert undecodable == []
+    assert findings == 0
+
+
+@every
+def test_a_sample_can_be_shown(sample: Path, tmp_path: Path) -> None:
+    """`a2a-inspect` takes a cassette where it takes a recording."""
+    calls = exchanges(sample)
+    listed = inspect(tmp_path, "ls", "--json", sample).splitlines()
+    shown = inspect(tmp_path, "show", sample)
+
+    assert len(listed) == len(calls)
+    assert all(f"#{exchange.id} " in shown for exchange in calls)
+
+
+def test_the_stories_are_all_there() -> None:
+    """Every binding, and between them input-required, subscription, cancellation, push, errors and broken streams."""
+    calls = [exchange for sample in SAMPLES for exchange in exchanges(sample)]
+
+    assert {exchange.binding.value for exchange in calls} >= {"grpc", "jsonrpc", "rest", "card"}
+    assert {exchange.operation for exchange in calls} >= {
+        "SendMessage",
+        "SendStreamingMessage",
+        "SubscribeToTask",
+        "CancelTask",
+        "GetTask",
+        "ListTasks",
+        "GetExtendedAgentCard",
+        "CreateTaskPushNotificationConfig",
+        "ListTaskPushNotificationConfigs",
+    }
+    assert {state for exchange in calls for state in exchange.states} >= {
+        "submitted",
+        "working",
+        "input-required",
+        "completed",
+        "canceled",
+        "failed",
+        "rejected",
+    }
+    assert {exchange.how for exchange in calls} >= {"complete", "agent gone"}
+
+
+def test_the_readme_names_every_sample() -> None:
+    """Nobody has to open a cassette to learn what it is."""
+    text = (FOLDER / "README.md").read_text()
+    named = set(re.findall(r"`([a-z0-9.-]+)`", text.partition("The credentials")[0]))
+    full = named | {f"sdk-{line}{binding}" for line in ("1.x", "0.3") for binding in ("-rest", "-grpc")}
+
+    assert {path.name.removesuffix(".a2a.jsonl") for path in SAMPLES} <= full

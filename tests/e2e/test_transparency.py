@@ -1,0 +1,211 @@
+"""The proxy changes no octet and holds none back: client - forwarder - proxy - forwarder - agent, all real but the two
+forwarders, which keep what passes and when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from a2a_proxy.model.exchange import Exchange
+from support_peers import (
+    CLIENT_TO_SERVER,
+    SERVER_TO_CLIENT,
+    Agent,
+    Captured,
+    Forwarder,
+    agent,
+    missing,
+    run_client,
+)
+from support_proxy import Proxy, finished, proxy
+
+ALL = ("jsonrpc", "rest", "grpc")
+EVERY = ["card", "streaming", "unary", "parts", "input", "push", "big", "concurrent"]
+PLAIN = {"sdk1": [*EVERY, "subscribe"], "sdk03": [*EVERY, "subscribe"], "js": [*EVERY, "subscribe"]}
+PLAIN |= {"0_1": EVERY, "0_2": EVERY, "vendor": ["streaming", "concurrent"]}
+"""What ends well: where a client breaks off, the agent has sent more than the client took."""
+PIECES = tuple(f"piece {n} of 5".encode() for n in range(1, 6))
+PROGRESS = (b"reading", b"thinking", b"writing")
+APART_NS, PROMPT_NS = 200_000_000, 50_000_000
+"""How far apart the agents send, and how long a busy machine may keep the median event."""
+SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The proxy between two forwarders."""
+
+    near: Forwarder
+    far: list[Forwarder]
+    between: Proxy
+
+    async def run(self, client: str, binding: str, scenarios: list[str]) -> None:
+        """Run a client against the near end."""
+        place = f"127.0.0.1:{self.near.port}"
+        await run_client(client, binding, scenarios, f"http://{place}", place if len(self.far) > 1 else "")
+
+
+UNCHANGED = ("--rewrite-card", "never", "--keep-host")
+"""What keeps the proxy from changing anything at all."""
+
+
+@contextlib.asynccontextmanager
+async def chain(to: Agent, folder: Path) -> AsyncIterator[Chain]:
+    """A chain to this agent."""
+    far = [Forwarder("127.0.0.1", port) for port in (to.http, to.grpc) if port]
+    near = Forwarder()
+    places = [f"127.0.0.1:{await one.start()}" for one in far]
+    await near.start()
+    try:
+        with proxy(folder, places[0], "".join(places[1:]), *UNCHANGED) as between:
+            near.target = ("127.0.0.1", between.port)
+            yield Chain(near, far, between)
+    finally:
+        for one in (near, *far):
+            await one.stop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that has no event of its own."""
+    async with asyncio.timeout(SECONDS):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def over(forwarder: Forwarder) -> bool:
+    """Both directions of every connection have ended."""
+    ends = Counter(one.conn for one in forwarder.captured if not one.data)
+    return all(ends[one.conn] == 2 for one in forwarder.captured)
+
+
+def talks(*forwarders: Forwarder) -> Counter[tuple[bytes, bytes]]:
+    """Per connection what each side sent."""
+    sent: dict[tuple[int, int], list[bytearray]] = {}
+    for number, forwarder in enumerate(forwarders):
+        for one in forwarder.captured:
+            sent.setdefault((number, one.conn), [bytearray(), bytearray()])[one.direction] += one.data
+    return Counter((bytes(to_server), bytes(to_client)) for to_server, to_client in sent.values())
+
+
+def sizes(found: Counter[tuple[bytes, bytes]]) -> list[tuple[int, int]]:
+    """For a message that a person can read."""
+    return sorted((len(to_server), len(to_client)) for to_server, to_client in found.elements())
+
+
+@pytest.fixture(scope="module")
+def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
+    """An agent of the kind that the test names."""
+    if why := missing(request.param):
+        pytest.skip(why)
+    with agent(request.param) as running:
+        yield running
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("far", "client", "bindings"),
+    [
+        ("sdk1", "sdk1", ALL),
+        ("sdk1", "js", ALL),
+        ("sdk03", "sdk03", ALL),
+        *((kind, kind, ("jsonrpc",)) for kind in ("0_1", "0_2", "vendor")),
+    ],
+    indirect=["far"],
+)
+async def test_each_side_receives_what_the_other_sent(
+    far: Agent, client: str, bindings: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Octet for octet, on every connection and in both directions, also with megabytes and eight streams at once."""
+    if why := missing(client):
+        pytest.skip(why)
+    async with chain(far, tmp_path) as links:
+        await asyncio.gather(*(links.run(client, binding, PLAIN[client]) for binding in bindings))
+        await until(lambda: all(map(over, (links.near, *links.far))))
+        near, behind = talks(links.near), talks(*links.far)
+
+    assert sizes(near) == sizes(behind)
+    assert near == behind
+    assert len(near) >= len(bindings)
+    assert sum(to_client for _, to_client in sizes(near)) > (1_048_554 if "big" in PLAIN[client] else 5_000)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("far", "client", "binding", "marks"),
+    [
+        *(("sdk1", "sdk1", binding, PIECES) for binding in ALL),
+        ("sdk1", "js", "grpc", PIECES),
+        ("sdk03", "sdk03", "rest", PIECES),
+        ("0_1", "0_1", "jsonrpc", PIECES),
+        ("0_2", "0_2", "jsonrpc", PIECES),
+        ("vendor", "vendor", "jsonrpc", PROGRESS),
+    ],
+    indirect=["far"],
+)
+async def test_no_event_waits_for_the_next(
+    far: Agent, client: str, binding: str, marks: tuple[bytes, ...], tmp_path: Path
+) -> None:
+    """Events that an agent sends 200 ms apart leave the proxy 200 ms apart, soon after they came.
+
+    Told by the median: a busy machine may stop any process for as long, once.
+    """
+    if why := missing(client):
+        pytest.skip(why)
+    async with chain(far, tmp_path) as links:
+        await links.run(client, binding, ["slow"])
+        carrier = links.far[-1] if binding == "grpc" else links.far[0]
+        came, left = times(carrier.captured, marks), times(links.near.captured, marks)
+
+    delays = [after - before for before, after in zip(came, left, strict=True)]
+    assert min(delays) >= 0
+    assert median(delays) < PROMPT_NS
+    for apart in (came, left):
+        assert median(after - before for before, after in pairwise(apart)) == pytest.approx(APART_NS, abs=PROMPT_NS)
+
+
+def times(captured: list[Captured], marks: tuple[bytes, ...]) -> list[int]:
+    """When each of the marks had passed toward the client, ns."""
+    found = []
+    for mark in marks:
+        seen = b""
+        for one in captured:
+            if one.direction == SERVER_TO_CLIENT:
+                seen += one.data
+                if mark in seen:
+                    found.append(one.at)
+                    break
+    return found
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("far", ["sdk1"], indirect=True)
+async def test_eight_streams_share_one_connection(far: Agent, tmp_path: Path) -> None:
+    """Eight gRPC streams at once on one connection are eight exchanges of that connection, open at the same time."""
+    async with chain(far, tmp_path) as links:
+        await links.run("sdk1", "grpc", ["concurrent"])
+        await until(lambda: over(links.near))
+        with await asyncio.to_thread(finished, links.between) as recording:
+            exchanges = [row.exchange for row in recording.exchanges()]
+        preface = b"PRI * HTTP/2.0"
+        http2 = {one.conn for one in links.near.captured if one.direction == CLIENT_TO_SERVER and preface in one.data}
+
+    streams = [exchange for exchange in exchanges if exchange.operation == "SendStreamingMessage"]
+    assert len(http2) == 1
+    assert len(streams) == 8
+    assert len({exchange.connection for exchange in streams}) == 1
+    assert most_open(streams) == 8
+    assert all(exchange.events == 9 and exchange.how == "complete" for exchange in streams)
+
+
+def most_open(exchanges: list[Exchange]) -> int:
+    """How many were open at one time at most."""
+    return max(sum(1 for other in exchanges if other.started <= one.started < other.closed) for one in exchanges)

@@ -1,0 +1,37 @@
+"""The floors of the house: static contracts are in pyproject (import-linter); these are seen at run time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_CORE = (
+    "a2a_proxy.model.observation",
+    "a2a_proxy.wire.connection",
+    "a2a_proxy.protocol.conversation",
+    "a2a_proxy.observer",
+)
+_HEAVY = ("aiohttp", "grpc", "sqlite_utils", "textual", "opentelemetry", "google.protobuf")
+
+
+def _loaded(module: str) -> set[str]:
+    code = f"import sys, {module}; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("module", _CORE)
+def test_the_pure_core_loads_no_io(module: str) -> None:
+    """Importing a pure floor brings no event loop, no sockets and no database into the process.
+
+    (hpack brings logging along; that nothing of ours uses it is in the static contract.)
+    """
+    assert _loaded(module) & {"asyncio", "socket", "ssl", "sqlite3", "subprocess"} == set()
+
+
+@pytest.mark.parametrize("module", ["a2a_proxy.cli.main", "a2a_proxy.cli.run"])
+def test_the_relay_starts_light(module: str) -> None:
+    """The command line and the relay load none of the heavy libraries before they need them."""
+    assert _loaded(module) & set(_HEAVY) == set()

@@ -1,0 +1,119 @@
+"""The small parts of the screen that need no screen."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from a2a_inspect.screen.columns import Column, fit, fitting
+from a2a_inspect.screen.detail import _decoded
+from a2a_inspect.screen.facts import fact_lines, header_lines
+from a2a_inspect.screen.json_paint import paint_json
+from a2a_inspect.screen.text_view import _rows
+from a2a_inspect.source import Stream
+from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.recording.rows import ExchangeRow
+from support_inspect import MS, exchange, frame, live, request
+from support_recording import STARTED
+
+texts = st.text(max_size=40) | st.text(alphabet="ab 漢é\x1b\u202e\u0301", max_size=40)
+
+
+@given(texts, st.integers(0, 30), st.booleans(), st.booleans())
+def test_a_cell_has_its_width_and_no_control_character(text: str, width: int, right: bool, tail: bool) -> None:
+    """Whatever a peer sends: wide, combining, control."""
+    cell = fit(text, width, right=right, tail=tail)
+    assert cell_len(cell) == width
+    assert cell.isprintable()
+
+
+def test_a_cell_that_is_too_long_says_so() -> None:
+    """At its end, or at its beginning where the end matters."""
+    assert fit("working", 5) == "work…"
+    assert fit("working > completed", 10, tail=True) == "…completed"
+    assert fit("7", 3, right=True) == "  7"
+
+
+def test_columns_give_way_by_rank_and_share_what_is_left() -> None:
+    """What may go goes, the highest rank first; the rest is spread."""
+    columns = [
+        Column("a", 5, str),
+        Column("b", 5, str, drop=1),
+        Column("c", 5, str, drop=2, grow=1),
+        Column("d", 5, str, grow=3),
+    ]
+    assert [(c.title, width) for c, width in fitting(columns, 34)] == [("a", 5), ("b", 5), ("c", 7), ("d", 11)]
+    assert [(c.title, width) for c, width in fitting(columns, 20)] == [("a", 5), ("b", 5), ("d", 6)]
+    assert [c.title for c, _ in fitting(columns, 3)] == ["a", "d"]
+
+
+@given(texts, st.integers(8, 40))
+def test_wrapping_loses_nothing(line: str, width: int) -> None:
+    """The rows of a line are the line, and each fits."""
+    rows = list(_rows(0, line, width))
+    assert "".join(line[first:last] for _, first, last, _ in rows) == line
+    assert all(cell_len(line[first:last]) + indent <= width for _, first, last, indent in rows)
+    assert rows or not line
+
+
+@pytest.mark.parametrize(
+    ("line", "runs"),
+    [
+        ('  "name": "text",', [("  ", ""), ('"name"', "name"), (": ", ""), ('"text"', "string"), (",", "")]),
+        ('"size": -3,', [('"size"', "name"), (": ", ""), ("-3", "number"), (",", "")]),
+        ("  true", [("  ", ""), ("true", "word")]),
+        ('    "a: \\"b",', [("    ", ""), ('"a: \\"b"', "string"), (",", "")]),
+        ("}", [("}", "")]),
+    ],
+)
+def test_json_is_painted(line: str, runs: list[tuple[str, str]]) -> None:
+    """Names, strings, numbers and words differ."""
+    marks = paint_json(line)
+    ends = [*(begin for begin, _ in marks[1:]), len(line)]
+    painted = [(line[begin:end], name[6:]) for (begin, name), end in zip(marks, ends, strict=True)]
+    assert [run for run in painted if run[0]] == runs
+
+
+def test_trailers_are_shown_as_fields() -> None:
+    """Not as the JSON that they are stored as; what cannot be read has a word about it."""
+    end = frame(1, 1, b'[["grpc-status","5"],["grpc-message","\\u001b[2J"]]', kind=FrameKind.END, schema="trailers")
+    assert _decoded(end, live(1)) == ["grpc-status: 5", "grpc-message: ␛[2J"]
+    broken = frame(1, 1, b'[["grpc-st', kind=FrameKind.END, schema="trailers")
+    assert "cannot be shown decoded" in _decoded(broken, live(1))[0]
+
+
+def test_a_payload_that_was_cut_says_so() -> None:
+    """Before what is there of it."""
+    cut = frame(1, 1, b"half a", schema="text", truncated=True, size=70_000)
+    assert _decoded(cut, live(1)) == ["(first 6 B of 68.4 KiB)", "half a"]
+
+
+def test_facts_leave_out_what_is_unknown() -> None:
+    """An open exchange has no end; a frame that the proxy made and redacted says both."""
+    ours = request(1, "Hello")
+    lines = fact_lines(Stream(ExchangeRow(1, 1, live(1)), 1), ours)
+    assert not [line for line in lines if line.startswith(("closed", "redacted", "made by"))]
+    marked = frame(1, 0, b"x", ours=True, redacted=("$.token",), began=STARTED)
+    lines = fact_lines(Stream(ExchangeRow(1, 1, live(1)), 1), marked)
+    assert [line.split(None, 1)[1] for line in lines if line.startswith("redacted")] == ["$.token"]
+    assert [line for line in lines if line.startswith("made by")]
+
+
+def test_headers_of_an_open_exchange() -> None:
+    """What has not come is said to be missing yet; octets that are no UTF-8 are escaped."""
+    waiting = live(1, status=0, response_headers=(), request_headers=((b"X", b"\xff\x07"),))
+    assert header_lines(waiting) == ["REQUEST", "POST /rpc HTTP/1.1", r"X: \xff␇", "", "RESPONSE", "none yet"]
+
+
+def test_facts_tell_both_zeros_of_time() -> None:
+    """A frame of the agent counts from the exchange's first octet and from the end of its request."""
+    call = exchange(1, request_ended=STARTED + 1000 * MS + 30 * MS)
+    line = Connection(1, "c", "l", "u", STARTED, lost_bytes=1)
+    lines = fact_lines(Stream(ExchangeRow(1, 1, call), 2, line), frame(1, 1, b"{}"))
+    assert next(each for each in lines if each.startswith("last octet")).endswith(", +100 ms")
+    assert "after the request +70 ms" in lines
+    assert "not captured      1 octet" in lines
+    assert not [each for each in fact_lines(Stream(ExchangeRow(1, 1, call), 2), request(1)) if "after the" in each]

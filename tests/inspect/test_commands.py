@@ -1,0 +1,237 @@
+"""`ls`, `show` and what they make of recordings: readable, lazy, safe on a terminal, stable as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.recording.cassette import write_cassette
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.writer import Writer
+from support_cli import SECONDS, environment, program, run
+from support_conversation import Grpc, Http
+from support_observer import START, fresh, grpc_call, interleaved, scripted, streaming, unary
+from support_recording import facts
+
+ACTS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What could act on a terminal."""
+EVIL = "\x1b]0;owned\x07\x9b31m\u202e\n\r\x00"
+
+
+def record(path: Path, chunks: list[Chunk]) -> Path:
+    """The recording of a session."""
+    observer = fresh()
+    out: list[object] = []
+    for chunk in chunks:
+        observer.feed(chunk, out)  # type: ignore[arg-type]
+    session = facts(1, started=START, listens=("127.0.0.1:9000",), upstreams=("agent:8000",))
+    writer = Writer(path, session)
+    findings = [each for each in out if not isinstance(each, Frame)]
+    writer.write([each for each in out if isinstance(each, Frame)], findings, observer.changes())  # type: ignore[arg-type]
+    writer.finish(chunks[-1].at)
+    return path
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    talks = interleaved(scripted(streaming("t-1"), 1), scripted(unary(), 2), scripted(grpc_call(), 3))
+    return record(tmp_path_factory.mktemp("small") / "small.db", talks)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every text that a peer may choose has characters that act on a terminal."""
+
+    def bad(tag: str) -> str:
+        return tag + EVIL
+
+    message = {"messageId": bad("m"), "contextId": bad("c"), "role": "ROLE_USER", "parts": [{"text": bad("hi")}]}
+    http = Http().call("SendMessage", {"message": message}, rpc_id=bad("id"))
+    http.answer({"jsonrpc": "2.0", "id": bad("id"), "error": {"code": -32001, "message": bad("error")}})
+    http.call(bad("method"), {"x": [bad("y"), "\ud800"]}).answer(EVIL.encode(), content_type="text/plain")
+    http.request("GET /\x1b[2J").answer({"a": EVIL}, "200 \x1b[31mOK")
+    artifact = {"artifactId": bad("a"), "name": bad("n"), "parts": [{"text": EVIL}, {"data": {bad("k"): 1}}]}
+    status = {"state": bad("TASK_STATE_X"), "message": message}
+    stream = Http().call("SendStreamingMessage", {"message": message}).stream()
+    stream.rpc_event({"task": {"id": bad("t"), "contextId": bad("x"), "status": status, "artifacts": [artifact]}})
+    stream.rpc_event({"artifactUpdate": {"taskId": bad("t"), "contextId": bad("x"), "artifact": artifact}})
+    stream.chunk(b": comment \x1b[31m\n\n").chunk(b"event: \x1b[32m\ndata: \x1b[31m\n\n").done()
+    grpc = Grpc().open("/lf.a2a.v1.A2AService/\x1b[31mGetTask").send(b"\xff\x1b\x07")
+    grpc.trailers_only(5, grpc_message="no\x1b[31m such")
+    talks = interleaved(scripted(http, 1), scripted(stream, 2), scripted(grpc, 3))
+    return record(tmp_path_factory.mktemp("hostile") / "hostile.db", talks)
+
+
+def said(path: Path, *words: object) -> list[str]:
+    """What a command prints; it must succeed."""
+    done = run(path.parent / "state", "a2a-inspect", *words, TZ="UTC")
+    assert (done.code, done.err) == (0, "")
+    return done.lines
+
+
+def test_ls(small: Path) -> None:
+    """A line per exchange under a heading, columns in line."""
+    lines = said(small, "ls", small)
+    assert re.split(" {2,}", lines[0])[:5] == ["#", "TIME", "OUTCOME", "OPERATION", "BINDING"]
+    assert [re.split(" {2,}", line)[:5] for line in lines[1:]] == [
+        ["1", "22:13:20.000", "ok", "SendStreamingMessage", "jsonrpc 1.0"],
+        ["2", "22:13:20.000", "ok", "SendMessage", "jsonrpc 1.0"],
+        ["3", "22:13:20.000", "error", "GetTask", "grpc 1.0"],
+    ]
+    assert "submitted > working > completed" in lines[1]
+    assert lines[3].endswith("NOT_FOUND: no such task")
+
+
+def test_ls_tasks(small: Path) -> None:
+    """A line per task."""
+    lines = said(small, "ls", small, "--tasks")
+    assert {line.split()[0]: line.split()[1] for line in lines[1:]} == {"t-1": "completed", "t-u": "input-required"}
+
+
+def test_ls_json(small: Path) -> None:
+    """One object a line, with stable names."""
+    exchanges = [json.loads(line) for line in said(small, "ls", small, "--json")]
+    assert [each["operation"] for each in exchanges] == ["SendStreamingMessage", "SendMessage", "GetTask"]
+    assert exchanges[0]["states"] == ["submitted", "working", "completed"]
+    assert exchanges[2]["grpc_status"] == 5
+    tasks = {each["task_id"]: each for each in map(json.loads, said(small, "ls", small, "--json", "--tasks"))}
+    assert tasks["t-1"]["artifacts"] == [
+        {"artifact_id": "a", "name": "", "chunks": 3, "parts": 3, "bytes": 21, "complete": True}
+    ]
+
+
+def test_show_is_a_tree(small: Path) -> None:
+    """Session, context, task, exchange, frame: each one deeper."""
+    lines = said(small, "show", small)
+    assert lines[0].startswith("session 1  2023-11-14 22:13:20  127.0.0.1:9000 -> agent:8000  capture complete")
+    depth = {re.split(" +", line.strip())[0]: len(line) - len(line.lstrip()) for line in lines}
+    assert depth["session"] < depth["context"] < depth["task"] < depth["#1"] < depth["22:13:20.000"]
+    arrows = [re.sub(r"^\s+\S+( [mu]s)?", "", line).split()[0] for line in lines if "-->" in line or "<--" in line]
+    assert arrows[:7] == ["-->", "<--", "<--", "<--", "<--", "<--", "<--"]
+    assert [line for line in lines if '"part 1 "' in line]
+
+
+@pytest.mark.parametrize("word", ["2", "#2", "t-u"])
+def test_show_one(small: Path, word: str) -> None:
+    """By number or by task id, with the payload decoded."""
+    text = "\n".join(said(small, "show", small, word, "--payloads"))
+    assert "#2 SendMessage" in text
+    assert "#1 " not in text
+    assert '"state": "TASK_STATE_INPUT_REQUIRED"' in text
+    assert "A2A-Version: 1.0" in text
+
+
+def test_show_of_what_is_not_there(small: Path) -> None:
+    """Two lines, exit code 2."""
+    done = run(small.parent / "state", "a2a-inspect", "show", small, "99")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "a2a-inspect: error: nothing in it is called 99\n"
+        f"a2a-inspect: hint: see what there is with: a2a-inspect ls {small}\n"
+    )
+
+
+def test_show_json(small: Path) -> None:
+    """Frames with decoded payloads, whatever the binding."""
+    (shown,) = [json.loads(line) for line in said(small, "show", small, "3", "--json")]
+    request, _, end = shown["frames"]
+    assert (request["kind"], request["direction"], request["payload"]) == ("request", "to_agent", {"id": "t-g"})
+    assert (end["kind"], end["error_code"]) == ("end", 5)
+    assert ["a2a-version", "1.0"] in shown["request_headers"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["ls"], ["ls", "--tasks"], ["ls", "--json"], ["show"], ["show", "-p"], ["show", "--raw"], ["show", "--json"]],
+)
+def test_hostile_text_is_shown_as_symbols(hostile: Path, words: list[str]) -> None:
+    """No control or direction mark of a peer reaches the terminal, in no command."""
+    lines = said(hostile, words[0], hostile, *words[1:])
+    assert len(lines) >= 2
+    assert not [ascii(line) for line in lines if ACTS.search(line)]
+
+
+def test_a_long_exchange_is_printed_as_it_is_read(tmp_path: Path) -> None:
+    """Of 20,000 frames the first lines come, and the reader may go: exit code 0, no traceback."""
+    path = record(tmp_path / "long.db", scripted(streaming("t-1", chunks=20_000)))
+    line = [program("a2a-inspect"), "show", str(path)]
+    env = environment(tmp_path / "state")
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert b"session 1" in process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(SECONDS) == 0
+    assert len(said(path, "show", path)) > 20_000
+
+
+def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first line is there before the last frame has been read."""
+    from a2a_inspect.commands import show
+
+    read: list[int] = []
+    frames = Recording.frames
+
+    def counted(self: Recording, *arguments: object, **more: object) -> object:
+        for row in frames(self, *arguments, **more):  # type: ignore[arg-type]
+            read.append(row.id)
+            yield row
+
+    monkeypatch.setattr(Recording, "frames", counted)
+    with Recording(small) as stored:
+        (session,) = stored.sessions()
+        lines = show._session_lines(stored, session, list(stored.exchanges()), show.Wanted())
+        while "-->" not in next(lines):
+            pass
+        assert len(read) == 1
+
+
+def test_the_newest_recording_is_meant(small: Path, tmp_path: Path) -> None:
+    """Without a name; and where there is none, the hint says how to make one."""
+    none = run(tmp_path / "state", "a2a-inspect", "ls")
+    assert (none.code, none.err.splitlines()[1]) == (2, "a2a-inspect: hint: make one with: a2a-proxy demo")
+    (tmp_path / "state" / "recordings").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "state" / "recordings" / "a2a-20260101-000000.000.a2a.db").write_bytes(small.read_bytes())
+    assert len(run(tmp_path / "state", "a2a-inspect", "ls").lines) == 4
+    assert "#2 SendMessage" in run(tmp_path / "state", "a2a-inspect", "show", "2").out
+
+
+def test_a_cassette_is_as_good_as_a_recording(small: Path, tmp_path: Path) -> None:
+    """`ls` and `show` read both, and say the same."""
+    tape = tmp_path / "small.a2a.jsonl"
+    with Recording(small) as stored:
+        write_cassette(stored, tape)
+    for words in (["ls"], ["ls", "--json"], ["show", "--payloads"]):
+        assert said(small, words[0], tape, *words[1:]) == said(small, words[0], small, *words[1:])
+
+
+def test_bad_recordings(small: Path, tmp_path: Path) -> None:
+    """Missing, foreign, cut short, a folder, a mistyped command: two lines, exit code 2, no traceback."""
+    (tmp_path / "text.db").write_text("my diary")
+    (tmp_path / "cut.db").write_bytes(small.read_bytes()[:6000])
+    (tmp_path / "cut.a2a.jsonl").write_text('{"a2a_cassette": 1')
+    cases = {
+        "none.db": "there is no recording",
+        "text.db": "is not a recording",
+        "cut.db": "",
+        "cut.a2a.jsonl": "",
+        ".": "is not a file",
+    }
+    for name, error in cases.items():
+        for command in ("ls", "show"):
+            done = run(tmp_path / "state", "a2a-inspect", command, tmp_path / name)
+            lines = done.err.splitlines()
+            assert (done.code, done.out, len(lines)) == (2, "", 2), (name, done.out, done.err)
+            assert lines[0].startswith("a2a-inspect: error: "), done.err
+            assert error in lines[0]
+            assert lines[1].startswith("a2a-inspect: hint: ")
+    wrong = run(tmp_path / "state", "a2a-inspect", "lss")
+    assert wrong.code == 2
+    assert wrong.err.startswith("a2a-inspect: error: no such command 'lss'")

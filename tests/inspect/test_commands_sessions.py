@@ -1,0 +1,170 @@
+"""What `ls` and `show` say of sessions and connections: without exchanges, several in a file, without an end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands import show
+from a2a_inspect.commands.session import session_line
+from a2a_proxy.capture import places
+from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.recording.rows import ExchangeRow, SessionRow
+from support_cli import run
+from support_inspect import MS, changes, exchange, frame, request, sample, status, writer
+from support_observer import START, fresh, opening
+from support_recording import STARTED, facts
+
+
+def said(path: Path, *words: object) -> list[str]:
+    """What a command prints; it must succeed."""
+    done = run(path.parent / "state", "a2a-inspect", *words, TZ="UTC")
+    assert (done.code, done.err) == (0, "")
+    return done.lines
+
+
+def talked(path: Path, *octets: bytes) -> Path:
+    """The recording of a session with one connection for each of these, which a client sent."""
+    observer = fresh()
+    out: list[Observation] = []
+    for number, data in enumerate(octets, 1):
+        chunks = [*opening(number, START), Chunk(number, ChunkKind.DATA, Direction.TO_AGENT, START, data)]
+        for chunk in [*chunks, Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, START)]:
+            observer.feed(chunk, out)
+    made = writer(path)
+    frames = [each for each in out if not isinstance(each, Finding)]
+    made.write(frames, [each for each in out if isinstance(each, Finding)], observer.changes())
+    made.finish(START)
+    return path
+
+
+def test_connections_that_were_not_read_are_told(tmp_path: Path) -> None:
+    """Encrypted ones and those that are no HTTP have a line, and their findings another."""
+    path = talked(tmp_path / "r.db", b"\x16\x03\x01\x00\x06\x01bcdef", b"\x00\x01\x02 what")
+    lines = said(path, "show", path)
+    assert "  connection 1  tls  11 B, not read: encrypted" in lines
+    assert "  connection 2  opaque  8 B, not HTTP" in lines
+    assert "nothing was recorded" not in "\n".join(lines)
+    assert re.match("2 connections not read.*; see a2a-inspect show .*r.db$", said(path, "ls", path)[-1])
+
+
+def test_findings_of_connections_are_told(tmp_path: Path) -> None:
+    """Under the session, as objects of their own in JSON, and counted in `ls`."""
+    made = writer(tmp_path / "r.db")
+    found = Finding("UNDECODABLE", Severity.WARNING, STARTED, "bad \x1b frame", connection=1)
+    made.write([request(1)], [found], changes(exchange(1)))
+    made.finish(STARTED)
+    path = tmp_path / "r.db"
+    assert "  connection 1  warning  UNDECODABLE bad ␛ frame" in said(path, "show", path)
+    last = json.loads(said(path, "show", path, "--json")[-1])
+    assert (last["session"], last["finding"]["rule"], last["finding"]["connection"]) == (1, "UNDECODABLE", 1)
+    assert said(path, "ls", path)[-1] == f"1 finding of connections; see a2a-inspect show {path}"
+    assert not [line for line in said(path, "show", path, "1") if "UNDECODABLE" in line]
+
+
+@pytest.mark.parametrize("command", ["ls", "show"])
+def test_a_recording_without_exchanges(tmp_path: Path, command: str) -> None:
+    """The session, and that nothing was recorded."""
+    path = tmp_path / "r.db"
+    writer(path).finish(STARTED)
+    lines = said(path, command, path)
+    assert lines[0].startswith("session 1  ")
+    assert [line.strip() for line in lines[1:]] == ["nothing was recorded"]
+
+
+def test_an_exchange_of_one_session_of_several(tmp_path: Path) -> None:
+    """`ls` calls it 1:2, `show` takes it; 2 alone is that of each session."""
+    path = sample(tmp_path / "r.db")
+    more = writer(path, 2)
+    more.write([request(2)], changes=changes(exchange(2)))
+    more.finish(STARTED)
+    starts = [line.split()[0] for line in said(path, "ls", path)]
+    assert starts == ["session", "#", "1:1", "1:2", "1:3", "session", "#", "2:2"]
+    for word, sessions in (("1:2", [1]), ("#2:2", [2]), ("2", [1, 2])):
+        assert [json.loads(line)["session"] for line in said(path, "show", path, word, "--json")] == sessions
+
+
+def test_the_agents_frames_count_from_the_end_of_the_request(tmp_path: Path) -> None:
+    """As the latency in the head does; the client's frames from the first octet."""
+    path, at = tmp_path / "r.db", STARTED + 1000 * MS
+    made = writer(path)
+    frames = [request(1), frame(1, 1, b"{}", direction=Direction.TO_AGENT), status(1, 2, "Thinking")]
+    call = exchange(1, request_ended=at + 150 * MS, first_event=at + 200 * MS)
+    made.write(frames, changes=changes(call))
+    made.finish(STARTED)
+    lines = said(path, "show", path)
+    assert "first 50 ms" in next(line for line in lines if "#1 " in line)
+    moments = [line.split("--")[0].strip(" <") for line in lines if "-->" in line or "<--" in line]
+    assert moments[1:] == ["+100 ms", "+50 ms"]
+
+
+def session_of(uuid: str) -> SessionRow:
+    """A session without an end."""
+    return SessionRow(id=1, facts=facts(uuid=uuid))
+
+
+def test_a_session_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its journal tells: held, it is being recorded; left over, recover finishes it; gone, nobody will."""
+    monkeypatch.setenv(places.STATE_VARIABLE, str(tmp_path))
+    assert session_line(session_of("u")).endswith("  ended without a word")
+    folder = places.new_journal(places.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u"))
+    assert session_line(session_of("u")).endswith("(being recorded)")
+    recorder = places.lock_recorder(folder.path)
+    folder.release()
+    assert recorder is not None
+    assert session_line(session_of("u")).endswith("(being recorded)")
+    os.close(recorder)
+    assert session_line(session_of("u")).endswith("not recorded to the end; finish with: a2a-inspect recover")
+    assert session_line(session_of("other")).endswith("  ended without a word")
+
+
+def row(number: int, **more: str) -> ExchangeRow:
+    """An exchange as the file has it."""
+    values = {"task_id": "", "context_id": "", **more}
+    return ExchangeRow(number, 1, exchange(number, **values))
+
+
+def test_what_belongs_to_nothing_stands_where_its_time_is() -> None:
+    """Errors without context or task do not gather at the top; a task without a context stays in one place."""
+    rows = [row(1), row(2), row(3, context_id="c"), row(4), row(5, context_id="c"), row(6, task_id="t")]
+    rows += [row(7, context_id="d"), row(8), row(9, task_id="t")]
+    groups = [
+        (context, {task: [each.exchange.id for each in of] for task, of in members.items()})
+        for context, members in show._by_context(rows, {})
+    ]
+    assert groups == [
+        ("", {"": [1, 2]}),
+        ("c", {"": [3, 5]}),
+        ("", {"": [4], "t": [6, 9]}),
+        ("d", {"": [7]}),
+        ("", {"": [8]}),
+    ]
+
+
+def test_raw_payloads(tmp_path: Path) -> None:
+    """Text is text, also beyond ASCII and with an octet that is none; anything else is a dump of 16 octets a line."""
+    made, path = writer(tmp_path / "r.db"), tmp_path / "r.db"
+    binary = frame(1, 1, b"\x0a\x0bhello\n world\x10\x01\xff", schema="lf.a2a.v1.Task")
+    made.write([frame(1, 0, '{\n"ä\u2028"}'.encode() + b"\xff"), binary], changes=changes(exchange(1)))
+    made.finish(STARTED)
+    lines = [line.strip() for line in said(path, "show", path, "--raw")]
+    assert '"ä<U+2028>"}�' in lines
+    assert "00000000  0a 0b 68 65 6c 6c 6f 0a  20 77 6f 72 6c 64 10 01  ␊␋hello␊ world␐␁" in lines
+    assert [line for line in lines if line.startswith("00000010  ff ")]
+
+
+def test_cassette_read_of_a_recording(tmp_path: Path) -> None:
+    """It is told that it is one already."""
+    path = sample(tmp_path / "r.db")
+    done = run(tmp_path / "state", "a2a-inspect", "cassette", "read", path, tmp_path / "new.db")
+    assert (done.code, (tmp_path / "new.db").exists()) == (2, False)
+    assert done.err.splitlines() == [
+        f"a2a-inspect: error: {path} is a recording already, not a cassette",
+        f"a2a-inspect: hint: look at it with: a2a-inspect ls {path}",
+    ]

@@ -1,0 +1,152 @@
+"""The read side of the screen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.positions import PAGE
+from a2a_inspect.source import Snapshot, Source, Tally
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import key
+from support_inspect import changes, exchange, live, request, sample, status, writer
+from support_recording import STARTED, event_frames
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[Source]:
+    source = Source(path)
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+async def _snapshot(source: Source) -> Snapshot:
+    found = await source.poll()
+    assert found is not None
+    return found
+
+
+async def test_a_recording_tells_what_it_holds_once(tmp_path: Path) -> None:
+    """The first poll gives everything, the next nothing, until somebody commits."""
+    async with opened(sample(tmp_path / "r.db")) as source:
+        now = await _snapshot(source)
+        assert (now.exchanges, now.frames, now.findings, now.live) == (3, 9, 0, False)
+        assert await source.poll() is None
+        more = writer(tmp_path / "r.db", 2)
+        more.write([], changes=changes(live(1)))
+        now = await _snapshot(source)
+        assert (now.lengths, now.live) == ((3, 1), True)
+        more.close()
+
+
+async def test_a_file_that_does_not_exist_yet_is_waited_for(tmp_path: Path) -> None:
+    """Nothing, until a proxy writes it; the same with an empty file."""
+    path = tmp_path / "later.db"
+    async with opened(path) as source:
+        assert await source.poll() is None
+        assert await source.exchanges(0) == []
+        sample(path)
+        assert (await _snapshot(source)).exchanges == 3
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    async with opened(empty) as source:
+        assert await source.poll() is None
+
+
+def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+    """A foreign file, and a file in a folder that is not there."""
+    foreign = tmp_path / "foreign.db"
+    foreign.write_text("something else")
+    for path, words in ((foreign, "not a recording"), (tmp_path / "no" / "r.db", "no folder")):
+        with pytest.raises(RecordingError, match=words):
+            Source(path)
+
+
+async def test_pages_cross_sessions(tmp_path: Path) -> None:
+    """The list is all sessions in order, whatever the length of each."""
+    path, expected = tmp_path / "r.db", []
+    for session, count in ((1, PAGE + 3), (2, 1), (3, 2 * PAGE)):
+        made = writer(path, session)
+        made.write([], changes=changes(*(exchange(number) for number in range(1, count + 1))))
+        made.finish(STARTED)
+        expected += [key(session, number) for number in range(1, count + 1)]
+    async with opened(path) as source:
+        await _snapshot(source)
+        pages = [await source.exchanges(page) for page in range(len(expected) // PAGE + 2)]
+    assert [row.key for page in pages for row in page] == expected
+    assert [len(page) for page in pages] == [PAGE, PAGE, PAGE, len(expected) - 3 * PAGE, 0]
+
+
+async def test_numbers_may_have_holes(tmp_path: Path) -> None:
+    """Positions are counted, not computed from numbers."""
+    numbers = [1, 7, 1000, 10**9]
+    made = writer(tmp_path / "r.db")
+    made.write([], changes=changes(*map(exchange, numbers)))
+    made.close()
+    async with opened(tmp_path / "r.db") as source:
+        assert (await _snapshot(source)).exchanges == 4
+        assert [row.exchange.id for row in await source.exchanges(0)] == numbers
+
+
+async def test_frames_come_in_pages_with_their_descriptions(tmp_path: Path) -> None:
+    """Also while the exchange grows; another exchange than the chosen one has none."""
+    made = writer(tmp_path / "r.db")
+    made.write([request(1), *(status(1, seq, f"step {seq}") for seq in range(1, PAGE + 2))], changes=changes(live(1)))
+    async with opened(tmp_path / "r.db") as source:
+        stream = await source.stream(key(1, 1))
+        assert stream is not None
+        assert stream.frames == PAGE + 2
+        assert stream.connection is not None
+        assert [line.row.frame.seq for line in await source.frames(key(1, 1), 1)] == [PAGE, PAGE + 1]
+        made.write([status(1, PAGE + 2, "and more")])
+        stream = await source.stream(key(1, 1))
+        assert stream is not None
+        assert stream.frames == PAGE + 3
+        assert (await source.frames(key(1, 1), 1))[-1].text == 'status working "and more"'
+        assert await source.frames(key(1, 2), 0) == []
+        assert await source.stream(key(1, 2)) is None
+    made.close()
+
+
+async def test_a_frame_comes_with_its_payload(tmp_path: Path) -> None:
+    """Exactly the octets that were written."""
+    async with opened(sample(tmp_path / "r.db")) as source:
+        row = await source.frame(1)
+        assert row is not None
+        assert row.frame == request(1, "Question 1")
+        assert await source.frame(99) is None
+
+
+async def test_the_end_of_a_long_stream_is_found_quickly(tmp_path: Path) -> None:
+    """The last page of a long stream of 100,000 frames comes after less than 2 s of work."""
+    made = writer(tmp_path / "r.db")
+    made.write(event_frames(100_000, per_exchange=100_000), changes=changes(live(1)))
+    made.close()
+    async with opened(tmp_path / "r.db") as source:
+        begin = time.process_time()
+        stream = await source.stream(key(1, 1))
+        assert stream is not None
+        lines = await source.frames(key(1, 1), (stream.frames - 1) // PAGE)
+        assert time.process_time() - begin < 2
+    assert lines[-1].row.frame.seq == 99_999
+
+
+def test_a_tally_follows_a_table_that_grows_and_shrinks(tmp_path: Path) -> None:
+    """Rows are counted once; where some went, again."""
+    path = sample(tmp_path / "r.db")
+    with Recording(path) as recording:
+        tally = Tally(recording, "frame")
+        assert tally.grow() == 9
+        more = writer(path, 2)
+        more.write([request(1)], changes=changes(live(1)))
+        assert tally.grow() == 10
+        more._opened().db.execute("DELETE FROM frame WHERE session = 2")
+        more.close()
+        assert tally.grow() == 9

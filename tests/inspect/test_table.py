@@ -1,0 +1,66 @@
+"""Tables: in full where nobody looks, one line a row on a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands.table import Room, columns
+from support_cli import SECONDS, environment, program
+from support_inspect import changes, exchange, writer
+from support_recording import STARTED
+
+HEAD = ("#", "WHAT", "TASK", "ERROR")
+ROWS = [("1", "SendStreamingMessage", "t-123", "the agent is not there"), ("2", "漢字" * 9, "", "")]
+
+
+def test_without_a_width_nothing_is_cut() -> None:
+    """Every cell in full."""
+    lines = list(columns(HEAD, ROWS))
+    assert all(cell in line for row, line in zip(ROWS, lines[1:], strict=True) for cell in row)
+
+
+def test_what_gives_way() -> None:
+    """First what is too wide for its cap, then whole columns, then the others are cut; rows after the sample too."""
+    gives = (("TASK", 0), ("WHAT", 9), ("ERROR", 8))
+    lines = {width: list(columns(HEAD, ROWS, Room(width, {"WHAT": 12}, gives))) for width in (60, 40, 25)}
+    assert lines[60][1] == "1  SendStreami…  t-123  the agent is not there"
+    assert lines[40][1] == "1  SendStreami…  the agent is not there"
+    assert lines[25][1] == "1  SendStre…  the agent …"
+    tail = list(columns(HEAD, ROWS, Room(25, {"WHAT": 12}, gives, ("ERROR",))))
+    assert tail[1] == "1  SendStre…  … not there"
+    late = [*[("1", "a", "b", "c")] * 300, ROWS[0]]
+    assert list(columns(HEAD, late, Room(60, {}, ())))[-1] == "1  Sen…  t-1…  the …"
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_ls_on_a_terminal_has_a_line_a_row(tmp_path: Path, width: int) -> None:
+    """Of a common width, with a long operation and a long error; what went wrong is still begun."""
+    path = tmp_path / "r.db"
+    made = writer(path)
+    wrong = "TASK_NOT_FOUND -32001: no such task in this place or in any other"
+    made.write([], changes=changes(exchange(1, operation="", method="GET", target="/" + "x" * 90, error=wrong)))
+    made.finish(STARTED)
+    for words in (["ls"], ["ls", "--tasks"]):
+        lines = on_a_terminal(tmp_path, width, words[0], str(path), *words[1:])
+        assert max(map(len, lines)) <= width
+    lines = on_a_terminal(tmp_path, width, "ls", str(path))
+    assert len(lines) == 2
+    assert "TASK_NO" in lines[1]
+    assert "GET /xx" in lines[1]
+
+
+def on_a_terminal(folder: Path, width: int, *words: str) -> list[str]:
+    """What a command prints on a terminal so many columns wide."""
+    ours, theirs = pty.openpty()
+    env = environment(folder / "state", COLUMNS=str(width))
+    with subprocess.Popen([program("a2a-inspect"), *words], stdout=theirs, env=env) as process:
+        os.close(theirs)
+        assert process.wait(SECONDS) == 0
+    text = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    return text.splitlines()

@@ -1,0 +1,187 @@
+"""An agent of a2a-sdk 1.x that plays the shared behaviours over JSON-RPC, REST and gRPC of A2A 1.0 (--compat: and 0.3).
+
+Runs in the `sdk1` environment. Prints `{"http": port, "grpc": port}` when both listen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from typing import Any
+
+import grpc
+import httpx
+import uvicorn
+from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc
+from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
+from a2a.helpers import new_task_from_user_message, new_text_message
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.context import ServerCallContext
+from a2a.server.events import EventQueue
+from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.server.tasks import (
+    BasePushNotificationSender,
+    InMemoryPushNotificationConfigStore,
+    InMemoryTaskStore,
+    TaskUpdater,
+)
+from a2a.types import a2a_pb2_grpc
+from a2a.types.a2a_pb2 import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    AgentSkill,
+    Part,
+    SubscribeToTaskRequest,
+    TaskState,
+)
+from behaviours import Answer, Chunk, Crash, Hold, Open, Pause, State, options, steps_for, watch_stdin
+from google.protobuf.json_format import ParseDict
+from starlette.applications import Starlette
+
+
+def part_of(chunk: Chunk) -> Part:
+    """The chunk's body as a 1.0 part."""
+    media = chunk.media or ""
+    if chunk.kind == "raw":
+        return Part(raw=chunk.body, media_type=media, filename="bytes.bin")
+    if chunk.kind == "url":
+        return Part(url=chunk.body, media_type=media)
+    if chunk.kind == "data":
+        return ParseDict({"data": chunk.body}, Part())
+    return Part(text=chunk.body, media_type=media)
+
+
+class Joined:
+    """Knows when somebody has subscribed to a running task."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, asyncio.Event] = {}
+
+    def event(self, task_id: str) -> asyncio.Event:
+        """Set as soon as a subscriber of this task is given something."""
+        return self.events.setdefault(task_id, asyncio.Event())
+
+
+class Handler(DefaultRequestHandler):
+    """The SDK's handler, telling `joined` of subscribers."""
+
+    def __init__(self, joined: Joined, **parts: Any) -> None:
+        super().__init__(**parts)
+        self.joined = joined
+
+    async def on_subscribe_to_task(self, params: SubscribeToTaskRequest, context: ServerCallContext) -> Any:
+        """Subscribe, and tell."""
+        async for event in super().on_subscribe_to_task(params, context):
+            self.joined.event(params.id).set()
+            yield event
+
+
+class Player(AgentExecutor):
+    """Plays the steps of the table that the message's text names."""
+
+    def __init__(self, joined: Joined) -> None:
+        self.joined = joined
+        self.gates: dict[str, asyncio.Event] = {}
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Play, creating the task before its first step unless the answer is a bare message."""
+        steps = steps_for(context.get_user_input(), following_up=context.current_task is not None)
+        if context.current_task is None and not any(isinstance(step, Answer) for step in steps):
+            await event_queue.enqueue_event(new_task_from_user_message(context.message))
+        updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+        for step in steps:
+            await self.play(step, updater, event_queue)
+
+    async def play(self, step: object, updater: TaskUpdater, queue: EventQueue) -> None:
+        """Play one step."""
+        match step:
+            case State(state, text):
+                message = updater.new_agent_message([Part(text=text)]) if text else None
+                name = "TASK_STATE_" + state.upper().replace("-", "_")
+                await updater.update_status(TaskState.Value(name), message)
+            case Chunk():
+                await updater.add_artifact(
+                    [part_of(step)], step.artifact, f"the {step.artifact}", append=step.append, last_chunk=step.last
+                )
+            case Pause(seconds):
+                await asyncio.sleep(seconds)
+            case Hold():
+                await self.gates.setdefault(updater.task_id, asyncio.Event()).wait()
+            case Open(task):
+                await asyncio.wait_for(self.joined.event(task).wait(), 10)
+                self.gates.setdefault(task, asyncio.Event()).set()
+            case Answer(text):
+                await queue.enqueue_event(new_text_message(text, context_id=updater.context_id))
+            case Crash():
+                raise RuntimeError("the agent's code broke")
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Say canceled; the handler ends the running steps."""
+        await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
+
+
+def card_for(name: str, http: str, target: str, compat: bool, description: str) -> AgentCard:
+    """The card: three 1.0 interfaces, and the same of 0.3 with `compat`."""
+    places = (("JSONRPC", f"{http}/a2a/jsonrpc"), ("HTTP+JSON", f"{http}/a2a/rest"), ("GRPC", target))
+    versions = ("1.0", "0.3") if compat else ("1.0",)
+    return AgentCard(
+        name=name,
+        description=description,
+        version="1.2.3",
+        default_input_modes=["text/plain"],
+        default_output_modes=["text/plain"],
+        capabilities=AgentCapabilities(streaming=True, push_notifications=True, extended_agent_card=True),
+        supported_interfaces=[
+            AgentInterface(protocol_binding=binding, protocol_version=version, url=url)
+            for version in versions
+            for binding, url in places
+        ],
+        skills=[AgentSkill(id="play", name="play", description="plays a behaviour", tags=["test"])],
+    )
+
+
+async def main() -> None:
+    """Serve until killed."""
+    parser = options(__doc__)
+    parser.add_argument("--compat", action="store_true", help="speak A2A 0.3 as well, on the same ports")
+    parser.add_argument("--name", default="sdk1 agent", help="the name in its card")
+    args = parser.parse_args()
+    watch_stdin(args)
+    listener = socket.create_server(("127.0.0.1", 0))
+    http_port = listener.getsockname()[1]
+    server = grpc.aio.server()
+    grpc_port = server.add_insecure_port("127.0.0.1:0")
+    http = args.advertise_http or f"http://127.0.0.1:{http_port}"
+    target = args.advertise_grpc or f"127.0.0.1:{grpc_port}"
+    card = card_for(args.name, http, target, args.compat, "plays behaviours")
+    push = InMemoryPushNotificationConfigStore()
+    joined = Joined()
+    handler = Handler(
+        joined,
+        agent_executor=Player(joined),
+        task_store=InMemoryTaskStore(),
+        agent_card=card,
+        push_config_store=push,
+        push_sender=BasePushNotificationSender(httpx.AsyncClient(), push),
+        extended_agent_card=card_for(args.name, http, target, args.compat, "plays behaviours, extended"),
+    )
+    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), server)
+    if args.compat:
+        a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server(CompatGrpcHandler(handler), server)
+    await server.start()
+    routes = [
+        *create_agent_card_routes(card),
+        *create_jsonrpc_routes(handler, "/a2a/jsonrpc", enable_v0_3_compat=args.compat),
+        *create_rest_routes(handler, enable_v0_3_compat=args.compat, path_prefix="/a2a/rest"),
+    ]
+    print(json.dumps({"http": http_port, "grpc": grpc_port}), flush=True)
+    config = uvicorn.Config(Starlette(routes=routes), log_level="warning", timeout_graceful_shutdown=1)
+    await uvicorn.Server(config).serve(sockets=[listener])
+    await server.stop(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

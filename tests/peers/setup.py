@@ -1,0 +1,112 @@
+"""Make the environments that the real peers run in, under `.peers/`; no other test code installs anything.
+
+Run it as often as you like: a stamp per environment names what was asked for, and one that still says so is left alone.
+
+    python tests/peers/setup.py            makes what is missing
+    python tests/peers/setup.py --check    exits 1 when something is missing, and makes nothing
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from support_debian import FetchError, debian_program, fetch_debian
+
+HERE = Path(__file__).resolve().parent
+PEERS = HERE.parent.parent / ".peers"
+VENVS = {
+    "sdk1": ("a2a-sdk[grpc,http-server]==1.3.*", "uvicorn>=0.30"),
+    "sdk03": ("a2a-sdk[grpc,http-server]==0.3.*", "uvicorn>=0.30"),
+}
+
+
+def run(command: list[str], cwd: Path | None = None) -> None:
+    """Run one step quietly; a failing step shows its output and ends the script."""
+    done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{done.stdout}\nfailed: {' '.join(command)}")
+
+
+def make_venv(requirements: tuple[str, ...], folder: Path) -> None:
+    """A virtual environment of the interpreter that runs this script."""
+    run([sys.executable, "-m", "venv", str(folder)])
+    run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements])
+
+
+def make_js(folder: Path) -> None:
+    """The JavaScript SDK and the packages its gRPC transport wants; install scripts stay off, none is needed."""
+    npm = shutil.which("npm")
+    if npm is None:
+        sys.exit("npm was not found: the JavaScript peer needs Node.js 20 or newer with npm on PATH")
+    folder.mkdir(parents=True)
+    shutil.copy(HERE / "js" / "package.json", folder)
+    run(
+        [npm, "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"], folder
+    )
+    # node looks for packages beside the file that imports them, so the client runs from here through this link.
+    (folder / "js_client.mjs").symlink_to(os.path.relpath(HERE / "clients" / "js_client.mjs", folder))
+
+
+def make_nginx(check: bool) -> None:
+    """The TLS front of some tests; where it cannot be had they skip, so that is said and is no failure."""
+    if debian_program("nginx"):
+        print("nginx: ready")
+    elif check:
+        print("nginx: missing, its tests skip")
+    else:
+        try:
+            fetch_debian(["nginx"])
+            print("nginx: made")
+        except FetchError as error:
+            print(f"nginx: missing, its tests skip: {error}")
+
+
+def makers() -> dict[str, tuple[str, Callable[[Path], None]]]:
+    """For each environment what it is asked to hold, and how it is made."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    wanted: dict[str, tuple[str, Callable[[Path], None]]] = {}
+    for name, requirements in VENVS.items():
+        wanted[name] = f"python {version}\n" + "\n".join(requirements), partial(make_venv, requirements)
+    package = hashlib.sha256((HERE / "js" / "package.json").read_bytes()).hexdigest()
+    wanted["js"] = f"package.json {package}", make_js
+    return wanted
+
+
+def main() -> None:
+    """Make each environment whose stamp differs, and print what was done."""
+    parser = argparse.ArgumentParser(description="make the environments of the real peers in .peers/")
+    parser.add_argument("--check", action="store_true", help="make nothing; exit 1 when something is missing")
+    check = parser.parse_args().check
+    missing = 0
+    for name, (wanted, make) in makers().items():
+        folder, stamp = PEERS / name, PEERS / f"{name}.stamp"
+        if stamp.is_file() and stamp.read_text() == wanted and folder.is_dir():
+            print(f"{name}: ready")
+            continue
+        missing += 1
+        if check:
+            print(f"{name}: missing")
+            continue
+        stamp.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        PEERS.mkdir(exist_ok=True)
+        make(folder)
+        stamp.write_text(wanted)
+        print(f"{name}: made")
+    make_nginx(check)
+    if check and missing:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

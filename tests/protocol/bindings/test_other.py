@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from a2a_proxy.model.frame import FrameKind
+from support_conversation import Http, play
+
+
+def test_other_http() -> None:
+    """HTTP that is not A2A is kept: text and JSON as they are, other bodies cut at 64 KiB, with size and hash."""
+    script = Http().request("GET /health").answer({"ok": True})
+    script.request("POST /upload", b"x" * 100_000, content_type="application/octet-stream").answer(
+        b"", "500 Internal Server Error"
+    )
+    played = play(script)
+    _, health, upload, failed = played.frames
+
+    assert [each.kind for each in played.frames] == [FrameKind.OTHER] * 4
+    assert (health.schema, health.payload) == ("json", b'{"ok": true}')
+    assert (upload.schema, len(upload.payload), upload.size, upload.truncated, len(upload.sha256)) == (
+        "bytes",
+        65536,
+        100_000,
+        True,
+        32,
+    )
+    assert (failed.error_code, played.exchanges[1].error) == (0, "HTTP 500: Internal Server Error")
+    assert played.exchanges[0].binding == "other"
+
+
+def test_other_streams() -> None:
+    """An event stream that is not A2A's is kept event by event."""
+    played = play(Http().request("GET /feed").stream().chunk(b"data: hello\n\nid: 1\n\n").done())
+
+    assert [(each.kind.name, each.payload) for each in played.frames[1:]] == [
+        ("OTHER", b"hello"),
+        ("COMMENT", b""),
+        ("END", b""),
+    ]
+
+
+def test_unasked_answer() -> None:
+    """An answer on an idle connection is an exchange without a request."""
+    script = Http().request("GET /health").answer({"ok": True}).answer(b"", "408 Request Timeout")
+    played = play(script)
+
+    assert [each.status for each in played.exchanges] == [200, 408]
+    assert played.frames[-1].kind is FrameKind.OTHER
+
+
+def test_brotli_without_a_decoder_is_told() -> None:
+    """A body whose coding nobody here can take off is kept as octets."""
+    played = play(Http().request("GET /tasks/t1").answer(b"\x01\x02", content_encoding="exotic"))
+
+    assert (played.frames[1].kind, played.frames[1].payload) == (FrameKind.UNDECODABLE, b"\x01\x02")

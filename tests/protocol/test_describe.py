@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.protocol.describe import describe, visible
+from support_conversation import TO_CLIENT, Grpc, Http, Script, play
+from support_messages import artifact, ask, status, task, v1
+
+
+def lines(script: Script) -> list[str]:
+    played = play(script)
+    return [describe(frame, frame.payload, played.exchanges[frame.exchange - 1].operation) for frame in played.frames]
+
+
+def test_a_stream_reads_as_a_story() -> None:
+    """Requests and events in plain words."""
+    script = (
+        Http()
+        .call("SendStreamingMessage", ask("write a report"))
+        .stream()
+        .rpc_event({"task": task()})
+        .chunk(b": ping\n\n")
+    )
+    script.rpc_event(status("WORKING", "Thinking about it")).rpc_event(
+        artifact("# Title", append=True, lastChunk=True, generation="3")
+    )
+    message = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hello"}]}}
+    script.rpc_event(message).rpc_event({"somethingNew": {"taskId": "t1"}}).done()
+
+    assert lines(script) == [
+        'message user "write a report"',
+        "task t1 submitted",
+        'comment "ping"',
+        'status working "Thinking about it"',
+        'artifact report (append, last) "# Title" [generation 3]',
+        'message agent "hello"',
+        "unknown event somethingNew",
+        "end of agent's stream",
+    ]
+
+
+def test_calls_and_answers() -> None:
+    """Calls name themselves, in every binding; lists are counted."""
+    script = (
+        Http().call("GetTask", {"id": "t1"}).result(task("COMPLETED", artifacts=[{"artifactId": "a", "parts": []}]))
+    )
+    script.request("GET /tasks").answer({"tasks": []}).request("GET /extendedAgentCard").answer(
+        {"name": "a", "skills": [{}]}
+    )
+    script.call("tasks/pushNotificationConfig/list", {"id": "t1"}).result([{"taskId": "t1"}])
+    script.request("POST /tasks/t1/pushNotificationConfigs", {"url": "http://h/"}).answer(
+        {"taskId": "t1", "url": "http://h/"}
+    )
+    script.request("GET /x").answer(b"hi", content_type="text/plain")
+    grpc = (
+        Grpc()
+        .open("/lf.a2a.v1.A2AService/CancelTask")
+        .send(v1("CancelTaskRequest", {"id": "t1"}))
+        .trailers_only(5, grpc_message="no")
+    )
+
+    assert lines(script) == [
+        "GetTask for task t1",
+        "task t1 completed 1 artifact",
+        "ListTasks",
+        "0 tasks",
+        "GetExtendedAgentCard",
+        'agent card "a" 1 skill',
+        "tasks/pushNotificationConfig/list for task t1",
+        "1 push config",
+        "push config http://h/ for task t1",
+        "push config http://h/",
+        "no body",
+        '2 octets that are not A2A "hi"',
+    ]
+    assert lines(grpc) == ["CancelTask for task t1", "end of client's stream", "end: NOT_FOUND: no"]
+
+
+def test_errors_and_breaks() -> None:
+    """Errors by name; a code that means something else in 0.1 stays a number."""
+    script = Http()
+    for code in (-32001, -32009):
+        script.call("GetTask", {"id": "x"}).answer(
+            {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "no such task"}}
+        )
+    script.request("GET /tasks/x").answer(b"<p>", "502 Bad Gateway", content_type="text/html")
+    script.call("SendStreamingMessage", ask()).stream().chunk(b"data: {").end("eof", TO_CLIENT)
+
+    assert [line for line in lines(script) if not line.startswith(("GetTask", "message"))] == [
+        "error TASK_NOT_FOUND -32001: no such task",
+        "error -32009: no such task",
+        "error 502: <p>",
+        "undecodable: not JSON-RPC",
+        "agent broke off: eof",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "frame_says", "exchange_says"),
+    [
+        (
+            {"type": "about:blank", "title": "Bad Gateway", "status": 401, "detail": "no agent at 1.2.3.4:5"},
+            "application/problem+json",
+            "error 401: no agent at 1.2.3.4:5",
+            "HTTP 401: no agent at 1.2.3.4:5",
+        ),
+        ({"title": "Too late"}, "application/problem+json", "error 401: Too late", "HTTP 401: Too late"),
+        (
+            {"error": "Unauthorized", "message": "Invalid API key"},
+            "application/json",
+            "error 401: Invalid API key",
+            "HTTP 401: Invalid API key",
+        ),
+        ({"error": "Unauthorized"}, "application/json", "error 401: Unauthorized", "HTTP 401: Unauthorized"),
+        ({}, "application/json", "error 401", "HTTP 401: Unauthorized"),
+        (b"{", "application/json", "error", "HTTP 401: Unauthorized"),
+    ],
+)
+def test_what_an_error_body_says_comes_first(
+    body: dict[str, Any] | bytes, kind: str, frame_says: str, exchange_says: str
+) -> None:
+    """RFC 9457 `detail`, then `title`; the `message` of other JSON before its `error`; then the usual phrase."""
+    script = Http().call("GetTask", {"id": "x"}).answer(body, "401 Unauthorized", content_type=kind)
+
+    assert lines(script)[1].startswith(frame_says)
+    assert play(script).exchanges[0].error == exchange_says
+
+
+def test_a_code_has_the_name_of_its_dialect() -> None:
+    """What a number means in 0.1 is said where the exchange's dialect is given."""
+    script = Http().call("tasks/get", {"id": "x"})
+    script.answer({"jsonrpc": "2.0", "id": 1, "error": {"code": -32009, "message": "no"}})
+    frame = play(script).frames[1]
+
+    assert describe(frame, dialect=Dialect.V0_1) == "error INVALID_TASK_STATE -32009: no"
+    assert describe(frame, dialect=Dialect.V1_0) == "error VERSION_NOT_SUPPORTED -32009: no"
+    assert describe(frame) == "error -32009: no"
+
+
+def test_one_of_a_thing_is_no_plural() -> None:
+    """Octets and push configurations are counted as people count."""
+    script = Http().request("GET /x").answer(b"h", content_type="text/plain")
+    script.call("tasks/pushNotificationConfig/list", {"id": "t1"}).result([])
+
+    assert lines(script)[1::2] == ['1 octet that is not A2A "h"', "0 push configs"]
+
+
+def test_a_label_is_shown_whole() -> None:
+    """All labels begin alike, so the beginning of one says nothing."""
+    label = "redacted-1f2e3d4c5b6a"
+
+    assert lines(Http().call("GetTask", {"id": label}))[0] == f"GetTask for task {label}"
+
+
+@pytest.mark.parametrize(
+    ("note", "line"),
+    [("proxy stopped", "the proxy stopped"), ("proxy killed", "the proxy was killed"), ("eof", "agent broke off: eof")],
+)
+def test_who_broke_off(note: str, line: str) -> None:
+    """No peer is blamed for what the proxy did."""
+    frame = Frame(1, 1, 0, Direction.TO_CLIENT, FrameKind.CUT, 1, 1, 0, 0, note=note)
+
+    assert describe(frame) == line
+
+
+def test_vendor_progress() -> None:
+    """Progress of the vendor dialect is shown."""
+    progress = {"current": 1, "total": 3, "message": "reading"}
+    script = Http().call("message/stream", ask()).stream()
+    script.rpc_event({"id": "t1", "status": {"state": "working", "progress": progress}, "final": True})
+
+    assert lines(script)[1] == 'status working 1/3 "reading" [final]'
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        ({"raw": "AA==", "filename": "a.bin"}, "<file a.bin>"),
+        ({"url": "http://x", "mediaType": "image/png"}, "<link image/png>"),
+        ({"data": {"a": 1}}, "<data>"),
+        ({}, "<part>"),
+    ],
+)
+def test_parts_that_are_no_text(part: dict[str, Any], shown: str) -> None:
+    """A part without text says what it is."""
+    event = {"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": [part]}}}
+
+    assert lines(Http().call("SendStreamingMessage", ask()).stream().rpc_event(event))[1] == f"artifact a {shown}"
+
+
+def test_hostile_text() -> None:
+    """Control characters become symbols, lines stay short."""
+    line = lines(
+        Http().call("SendStreamingMessage", ask()).stream().rpc_event(status("WORKING", "\x1b[2J" + "x" * 500))
+    )[1]
+
+    assert line.startswith('status working "␛[2J')
+    assert len(line) <= 160
+    assert visible("a\nb") == "a␊b"
+
+
+@pytest.mark.parametrize("kind", FrameKind)
+@pytest.mark.parametrize("payload", [b"", b"\xff", b"[]", b'{"result":7}', b'{"error":7}', b'{"task":{"artifacts":7}}'])
+@pytest.mark.parametrize("schema", ["json", "trailers", "lf.a2a.v1.Task", "lf.a2a.v1.NoSuch@rc", "bytes"])
+def test_never_raises(kind: FrameKind, payload: bytes, schema: str) -> None:
+    """Every kind of frame with every kind of nonsense has a line."""
+    for event in EventKind:
+        frame = Frame(
+            1, 1, 0, Direction.TO_CLIENT, kind, 1, 1, 0, 0, payload, len(payload), schema=schema, event=event, ours=True
+        )
+
+        assert describe(frame).endswith("(made by the proxy)")

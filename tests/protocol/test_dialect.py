@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.protocol.dialect import Evidence, classify, corrected, of_request, of_result, of_version, with_generation
+from a2a_proxy.protocol.json_shapes import decode_result
+from a2a_proxy.protocol.shared import CardFacts
+
+_U = Dialect.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("version", "dialect"),
+    [
+        ("1.0", "1.0"),
+        ("1.0.1", "1.0"),
+        ("1.1", "1.1"),
+        ("0.3", "0.3"),
+        ("0.3.0", "0.3"),
+        ("0.2.6", "0.2"),
+        ("0.1", "0.1"),
+        (" 1.0 ", "1.0"),
+        ("1.0-rc", "1.0"),
+        ("1", "1.0"),
+        ("2.0", ""),
+        ("", ""),
+        ("x", ""),
+    ],
+)
+def test_versions(version: str, dialect: str) -> None:
+    """A2A-Version is read by major and minor, a patch number ignored (3.3)."""
+    assert of_version(version) == dialect
+
+
+@pytest.mark.parametrize(
+    ("evidence", "dialect"),
+    [
+        (Evidence(Dialect.V1_0, "1.0"), "1.0"),
+        (Evidence(Dialect.V1_0, "1.1"), "1.1"),
+        (Evidence(Dialect.V1_0, ""), "1.0"),
+        (Evidence(Dialect.V1_0, "0.3", Dialect.V0_3), "0.3"),
+        (Evidence(Dialect.V1_0, "0.3", Dialect.V1_0), "1.0"),
+        (Evidence(Dialect.V0_1, ""), "0.1"),
+        (Evidence(_U, "0.3"), "0.3"),
+        (Evidence(_U, "1.0", Dialect.V1_0), "1.0"),
+        (Evidence(_U, "", Dialect.V0_3), "0.3"),
+        (Evidence(_U, "", Dialect.V0_3, card=CardFacts(version="0.2.6")), "0.2"),
+        (Evidence(_U, "", Dialect.VENDOR), "vendor"),
+        (Evidence(_U, "", _U, Dialect.V0_1), "0.1"),
+        (Evidence(_U, "", _U, Dialect.V1_0), "0.3"),
+        (Evidence(_U, "", _U, _U, CardFacts(version="0.2.5")), "0.2"),
+        (Evidence(_U), "0.3"),
+    ],
+)
+def test_classification(evidence: Evidence, dialect: str) -> None:
+    """Strong evidence first; where it contradicts itself the body decides; then stickiness, then the card (1.3)."""
+    assert classify(evidence)[0] == dialect
+
+
+@pytest.mark.parametrize(
+    ("params", "dialect"),
+    [
+        (b'{"message":{"role":"user","parts":[{"kind":"text","text":"x"}],"messageId":"m"}}', "0.3"),
+        (b'{"message":{"role":"user","parts":[{"type":"text","text":"x"}],"messageId":"m"}}', "vendor"),
+        (b'{"id":"t","message":{"role":"user","parts":[{"type":"text","text":"x"}]}}', "0.1"),
+        (b'{"message":{"role":"ROLE_USER","parts":[{"text":"x"}],"messageId":"m"}}', "1.0"),
+        (b'{"id":"t"}', ""),
+        (b"[", ""),
+        (b'{"message":7}', ""),
+    ],
+)
+def test_request_bodies(params: bytes, dialect: str) -> None:
+    """Part discriminator and role spelling tell the line of a send (1.2)."""
+    assert of_request(params) == dialect
+
+
+@pytest.mark.parametrize(
+    ("result", "method", "dialect"),
+    [
+        (b'{"statusUpdate":{}}', "SendStreamingMessage", "1.0"),
+        (b'{"kind":"task","id":"t"}', "message/send", "0.3"),
+        (b'{"id":"t","status":{"state":"working"},"final":false}', "message/stream", "vendor"),
+        (b'{"id":"t","status":{"state":"working"},"final":false}', "tasks/sendSubscribe", "0.1"),
+        (b'{"id":"t","sessionId":"s","status":{"state":"working"}}', "tasks/get", "0.1"),
+        (b'{"id":"t","status":{"state":"working"}}', "tasks/get", ""),
+    ],
+)
+def test_results(result: bytes, method: str, dialect: str) -> None:
+    """Wrapper, `kind`, `final` without `kind`: each belongs to one line (1.2, 1.4)."""
+    assert of_result(decode_result(result), method) == dialect
+
+
+def test_correction() -> None:
+    """A guess gives way to what the response shows, but 0.2 and 0.3 show the same."""
+    assert corrected(Dialect.V0_3, Dialect.VENDOR) is Dialect.VENDOR
+    assert corrected(Dialect.V0_2, Dialect.V0_3) is Dialect.V0_2
+    assert corrected(Dialect.V0_3, Dialect.UNKNOWN) is Dialect.V0_3
+    assert corrected(Dialect.V1_1, Dialect.V1_0) is Dialect.V1_1
+
+
+def test_generation() -> None:
+    """Generation fields make 1.0 the 1.1 draft, and nothing else."""
+    assert with_generation(Dialect.V1_0) is Dialect.V1_1
+    assert with_generation(Dialect.V0_3) is Dialect.V0_3

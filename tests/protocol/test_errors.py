@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from a2a_proto import message_class
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.protocol.errors import GrpcOutcome, binary_value, error_line, rest_error, rpc_reason
+
+
+def details() -> bytes:
+    """A google.rpc.Status with an ErrorInfo."""
+    info = message_class("rpc", "ErrorInfo")()
+    info.reason, info.domain = "TASK_NOT_FOUND", "a2a-protocol.org"  # type: ignore[attr-defined]
+    status = message_class("rpc", "Status")()
+    status.code = 5  # type: ignore[attr-defined]
+    status.details.add(type_url="type.googleapis.com/google.rpc.ErrorInfo", value=info.SerializeToString())  # type: ignore[attr-defined]
+    return status.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [base64.b64encode(details()), base64.b64encode(details()).rstrip(b"="), b"\0" + details(), details()],
+    ids=["base64", "unpadded", "c-core raw", "raw"],
+)
+def test_reason_in_trailers(value: bytes) -> None:
+    """The ErrorInfo is found in both forms of a `-bin` value (1.6, 2.9)."""
+    outcome = GrpcOutcome(
+        ((b"grpc-status", b"5"), (b"grpc-message", b"no%20such%20%F0%9F%98%80"), (b"grpc-status-details-bin", value))
+    )
+
+    assert outcome.line == "TASK_NOT_FOUND NOT_FOUND: no such 😀"
+
+
+def test_outcomes() -> None:
+    """Success and silence have no line; hostile values no exception."""
+    assert GrpcOutcome(((b"grpc-status", b"0"),)).line == ""
+    assert GrpcOutcome(()).status == -1
+    assert GrpcOutcome(((b"grpc-status", b"x"),)).status == -1
+    assert GrpcOutcome(((b"grpc-status", b"99"),)).line == "99"
+    assert GrpcOutcome(((b"grpc-status", b"2"), (b"grpc-status-details-bin", b"\xff\xff"))).line == "UNKNOWN"
+    assert binary_value(b"") == b""
+
+
+def test_rpc_reasons() -> None:
+    """ErrorInfo goes first; the same code means another thing in 0.1 (3.4)."""
+    assert rpc_reason(-32001, [{"@type": "x", "reason": "MINE"}], Dialect.V1_0) == "MINE"
+    assert rpc_reason(-32009, None, Dialect.V1_0) == "VERSION_NOT_SUPPORTED"
+    assert rpc_reason(-32009, "text", Dialect.V0_1) == "INVALID_TASK_STATE"
+    assert rpc_reason(-32050, [1, {"reason": 3}], Dialect.V0_3) == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"error": {"code": 404, "status": "NOT_FOUND", "message": "m", "details": [{"reason": "R"}]}}, ("R", "m")),
+        ({"error": {"code": 404, "status": "NOT_FOUND", "message": "m"}}, ("NOT_FOUND", "m")),
+        (
+            {"type": "https://a2a-protocol.org/errors/task-not-found", "title": "T", "detail": "d"},
+            ("TASK_NOT_FOUND", "d"),
+        ),
+        ({"type": "about:blank", "title": "T"}, ("", "T")),
+        ({"message": "m"}, ("", "m")),
+        ({"error": "text"}, ("", "text")),
+        ([], ("", "")),
+    ],
+)
+def test_rest_bodies(body: object, expected: tuple[str, str]) -> None:
+    """All forms of a REST error are read (1.2, 3.5)."""
+    assert rest_error(body) == expected
+
+
+def test_lines() -> None:
+    """An error is one harmless line."""
+    assert error_line("TASK_NOT_FOUND", -32001, "no\nsuch") == "TASK_NOT_FOUND -32001: no␊such"
+    assert error_line("", 0, "") == ""

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.protocol.exchange import ExchangeState
+
+
+def test_fields_are_the_models() -> None:
+    """The state has the model's fields, in its order and with its defaults: repair `protocol/exchange.py` where not."""
+    count = len(Exchange.__struct_fields__)
+
+    assert ExchangeState.__struct_fields__[:count] == Exchange.__struct_fields__
+    assert ExchangeState(1, 2, 3, Binding.GRPC, 4).snapshot() == Exchange(1, 2, 3, Binding.GRPC, 4)
+
+
+def test_closes_once() -> None:
+    """Who ended it first stays; what the proxy answered was refused."""
+    exchange = ExchangeState(1, 1, 1, Binding.REST, 1)
+    exchange.close(5, "client gone")
+    exchange.close(6, "agent gone")
+    ours = ExchangeState(2, 1, 2, Binding.REST, 1, ours=True)
+    ours.close(7, "complete")
+
+    assert (exchange.closed, exchange.how) == (5, "client gone")
+    assert ours.how == "refused"

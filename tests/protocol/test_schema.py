@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.protocol.schema import decoder, is_protobuf, line_and_name, line_of, schema_of
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "schema"),
+    [
+        ("1.0", "Task", "lf.a2a.v1.Task"),
+        ("0.3", "Task", "a2a.v1.Task"),
+        ("rc", "Task", "a2a.v1.Task@rc"),
+        ("live-1975", "LiveRequest", "lf.a2a.v1.LiveRequest@live-1975"),
+        ("live-2153", "StreamRequest", "lf.a2a.v1.StreamRequest@live-2153"),
+    ],
+)
+def test_a_frame_can_be_read_alone(line: str, name: str, schema: str) -> None:
+    """The schema says line and message, also where two lines share a package."""
+    assert schema_of(line, name) == schema
+    assert line_and_name(schema) == (line, schema.partition("@")[0])
+    assert decoder(schema).parse(b"") is not None
+
+
+def test_others() -> None:
+    """Messages of other packages keep their names; unknown ones are refused."""
+    assert schema_of("1.0", "google.protobuf.Empty") == "google.protobuf.Empty"
+    assert decoder("google.protobuf.Empty").summarise(decoder("google.protobuf.Empty").parse(b""))[1] == ""
+    assert not is_protobuf("json")
+    assert [line_of(dialect) for dialect in (Dialect.V1_1, Dialect.RC, Dialect.V0_2)] == ["1.0", "rc", "0.3"]
+    with pytest.raises(KeyError):
+        decoder("lf.a2a.v1.NoSuch")

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import msgspec
+
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.protocol.shared import Shared, address_of, card_facts
+
+
+def test_survives_a_restart() -> None:
+    """Everything known comes back, through msgpack."""
+    shared = Shared()
+    assert [shared.next_exchange(), shared.next_exchange()] == [1, 2]
+    shared.learn_card("agent:8000", {"name": "a", "supportedInterfaces": [{"url": "http://other:1/x", "tenant": "t"}]})
+    shared.learn_dialect("agent:8000", Dialect.V0_1)
+    shared.learn_push_url("http://hook/1")
+    again = Shared.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(shared.save())))
+
+    assert again.save() == shared.save()
+    assert again.next_exchange() == 3
+    assert again.dialect("agent:8000") is Dialect.V0_1
+    assert again.card("agent:8000") == shared.card("agent:8000")
+    assert again.is_push_url("hook", "/1")
+    assert again.agent_of("http://other:1") == "agent:8000"
+
+
+def test_cards_of_every_line() -> None:
+    """The 1.0 interfaces go before the old members; a card without version is dated by its members (1.2)."""
+    merged = {
+        "url": "http://a/",
+        "protocolVersion": "0.3.0",
+        "supportedInterfaces": [{"url": "b:1", "protocolVersion": "1.0"}, 7],
+    }
+    old = {
+        "url": "http://a/x/",
+        "protocolVersion": "0.3.0",
+        "additionalInterfaces": [{"url": "http://a/rest", "transport": "HTTP+JSON"}],
+    }
+
+    assert [each.url for each in card_facts(merged).interfaces] == ["b:1"]
+    assert [(each.path, each.binding) for each in card_facts(old).interfaces] == [
+        ("/x", "JSONRPC"),
+        ("/rest", "HTTP+JSON"),
+    ]
+    assert [card_facts(card).version for card in ({"url": "u"}, {"url": "u", "authentication": {}}, {})] == [
+        "0.2",
+        "0.1",
+        "",
+    ]
+    assert card_facts({"name": 7, "supportedInterfaces": {}, "url": []}).interfaces == ()
+
+
+def test_addresses() -> None:
+    """Names of this machine are one; ports are those of the scheme; nonsense has no address."""
+    urls = [
+        "http://127.0.0.1:8000/x",
+        "localhost:8000",
+        "[::1]:8000",
+        "https://h/",
+        "http://h",
+        "http://[x",
+        "",
+        "h:port",
+    ]
+
+    assert [address_of(url) for url in urls] == ["localhost:8000"] * 3 + ["h:443", "h:80", "", "", ""]

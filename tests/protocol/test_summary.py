@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.protocol.summary import LABELS, generation_number, state_number
+
+
+@pytest.mark.parametrize(
+    ("spelling", "number"),
+    [
+        ("TASK_STATE_WORKING", 2),
+        ("working", 2),
+        ("input-required", 6),
+        ("INPUT_REQUIRED", 6),
+        ("TASK_STATE_CANCELLED", 5),
+        ("canceled", 5),
+        ("cancelled", 5),
+        ("unknown", 0),
+        ("task_state_failed", 4),
+        ("8", 8),
+        (8, 8),
+        (9, 0),
+        (-1, 0),
+        ("", 0),
+        (None, 0),
+        ([], 0),
+    ],
+)
+def test_states(spelling: object, number: int) -> None:
+    """Every spelling of every line is the same number (1.2, 6.1)."""
+    assert state_number(spelling) == number
+
+
+def test_labels() -> None:
+    """Numbers are said as people say them."""
+    assert LABELS[TaskState.INPUT_REQUIRED] == "input-required"
+    assert [state_number(label) for label in LABELS[1:]] == list(range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        ("7", 7),
+        (7, 7),
+        ("-1", -1),
+        ("x", 0),
+        ("9" * 30, 0),
+        (None, 0),
+        (1.5, 0),
+        ("٣", 0),
+        ("--1", 0),
+        ("-", 0),
+        (2**63, 0),
+        (str(2**63), 0),
+    ],
+)
+def test_generations(value: object, number: int) -> None:
+    """int64 comes as a string or a number (Q-31)."""
+    assert generation_number(value) == number

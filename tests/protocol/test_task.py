@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proxy.model.chunk import ConnectionFacts
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.shared import Shared
+from a2a_proxy.protocol.task import TaskTracker
+from support_conversation import Grpc, Http, Player, Script
+from support_messages import artifact, ask, status, task, v1
+
+
+class Session:
+    """Several connections with one tracker."""
+
+    def __init__(self, limit: int = 100_000) -> None:
+        self.shared = Shared()
+        self.tracker = TaskTracker(limit)
+        self.at = 1000
+        self.connections = 0
+
+    def connect(self, upstream: str = "agent:8000") -> Player:
+        self.connections += 1
+        return Player(self.shared, ConnectionFacts(client="c:1", listen="l:1", upstream=upstream), self.connections)
+
+    def run(self, player: Player, script: Script, count: int | None = None) -> None:
+        """Play the script's next steps."""
+        steps = script.steps[:count]
+        del script.steps[:count]
+        for step in steps:
+            self.at += 1
+            before = len(player.out)
+            player.step(*step, self.at)
+            for frame in player.out[before:]:
+                assert isinstance(frame, Frame)
+                if frame.exchange:
+                    exchange = player.conversation.exchange(frame.exchange)
+                    assert exchange is not None
+                    self.tracker.apply(frame, exchange)
+
+    def task(self) -> Task:
+        (only,) = self.tracker.changed()
+        return only
+
+
+def stream(*events: dict[str, Any], **asked: Any) -> Http:
+    script = Http().call("SendStreamingMessage", ask(**asked)).stream()
+    for event in events:
+        script.rpc_event(event)
+    return script
+
+
+def states(task: Task) -> list[int]:
+    return [state for _, state in task.states]
+
+
+def test_one_stream() -> None:
+    """A stream makes the task: states with their times, context, artifact in numbers, messages of both sides."""
+    session = Session()
+    chunks = [artifact("one"), artifact("größe", append=True, lastChunk=True)]
+    session.run(
+        session.connect(), stream({"task": task()}, status("WORKING", "on it"), *chunks, status("COMPLETED")).done()
+    )
+    made = session.task()
+
+    assert (made.agent, made.task_id, made.context_id, made.state) == ("agent:8000", "t1", "c1", 3)
+    assert made.states == ((1003, 1), (1004, 2), (1007, 3))
+    (only,) = made.artifacts
+    assert (only.artifact_id, only.name, only.chunks, only.parts, only.size, only.complete) == (
+        "a1",
+        "report",
+        2,
+        2,
+        10,
+        True,
+    )
+    assert (made.messages, made.exchanges, made.first, made.last) == (2, (1,), 1003, 1007)
+
+
+def test_joined_over_bindings() -> None:
+    """JSON-RPC, REST and gRPC calls about one task are one task."""
+    session = Session()
+    session.run(session.connect(), stream({"task": task()}, status("INPUT_REQUIRED", "which?")).done())
+    session.run(
+        session.connect(),
+        Http().request("POST /message:send", ask("red", taskId="t1")).answer({"task": task("WORKING")}),
+    )
+    get = Grpc().open("/lf.a2a.v1.A2AService/GetTask").send(v1("GetTaskRequest", {"id": "t1"})).respond()
+    session.run(session.connect(), get.give(v1("Task", task("COMPLETED"))).trailers())
+    made = session.task()
+
+    assert states(made) == [1, 6, 2, 3]
+    assert (made.exchanges, made.messages) == ((1, 2, 3), 3)
+
+
+def test_two_streams_show_one_event_twice() -> None:
+    """Events go to every stream of a task: states, chunks and messages are counted once (6.3)."""
+    session = Session()
+    first, second = session.connect(), session.connect()
+    one = stream(
+        {"task": task()},
+        status("WORKING", "on it"),
+        artifact("x"),
+        artifact("y", append=True),
+        status("COMPLETED", "done"),
+    )
+    two = Http().call("SubscribeToTask", {"id": "t1"}).stream()
+    for event in (
+        {"task": task()},
+        status("WORKING", "on it"),
+        artifact("x"),
+        artifact("y", append=True),
+        status("COMPLETED", "done"),
+    ):
+        two.rpc_event(event)
+    session.run(first, one, 3)
+    session.run(second, two, 3)
+    session.run(first, one)
+    session.run(second, two)
+    made = session.task()
+
+    assert states(made) == [1, 2, 3]
+    assert (made.artifacts[0].chunks, made.artifacts[0].parts, made.messages) == (2, 2, 3)
+
+
+def test_same_chunk_twice_on_one_stream() -> None:
+    """Two equal chunks of one stream are two chunks, also where another stream repeats both."""
+    session = Session()
+    for _ in range(2):
+        session.run(session.connect(), stream(artifact("x"), artifact("x", append=True)))
+
+    assert session.task().artifacts[0].chunks == 2
+
+
+def test_a_state_again_after_an_interruption() -> None:
+    """A follow-up that works again is a change; a slow poll of the state before is not."""
+    session = Session()
+    poll = Http().call("GetTask", {"id": "t1"})
+    poller = session.connect()
+    session.run(session.connect(), stream({"task": task("WORKING")}))
+    session.run(poller, poll)
+    session.run(session.connect(), stream(status("INPUT_REQUIRED")))
+    session.run(session.connect(), stream(status("WORKING"), taskId="t1"))
+    session.run(poller, Http().result(task("INPUT_REQUIRED")))
+
+    assert states(session.task()) == [2, 6, 2]
+
+
+def test_context_learned_later() -> None:
+    """The vendor dialect tells the context on the last frame only."""
+    session = Session()
+    update = {"id": "t1", "status": {"state": "working"}, "final": False}
+    session.run(
+        session.connect(),
+        Http().call("message/stream", ask()).stream().rpc_event(update).rpc_event({**update, "contextId": "c9"}),
+    )
+
+    assert session.task().context_id == "c9"
+
+
+def test_context_of_the_call() -> None:
+    """0.1 names the session in the call, its stream does not repeat it."""
+    session = Session()
+    asked = {"id": "t1", "sessionId": "s1", "message": {"role": "user", "parts": []}}
+    script = Http().call("tasks/sendSubscribe", asked).stream().rpc_event({"id": "t1", "status": {"state": "working"}})
+    session.run(session.connect(), script)
+
+    assert session.task().context_id == "s1"
+
+
+def test_generations() -> None:
+    """Highest generation and those never seen; one that comes late, from another stream, is seen."""
+    session = Session()
+    session.run(session.connect(), stream(status(generation="3"), status(generation="4"), status(generation="8")))
+    assert (session.tracker.changed()[0].generation, session.tracker.changed()) == (8, [])
+    session.run(session.connect(), stream(status(generation="6")))
+    made = session.task()
+
+    assert (made.generation, made.missed) == (8, (5, 7))
+
+
+def test_requests_make_no_task() -> None:
+    """A call for an id that nobody knows leaves nothing behind."""
+    session = Session()
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "no"}}
+    session.run(session.connect(), Http().call("GetTask", {"id": "x"}).answer(error))
+
+    assert session.tracker.changed() == []
+
+
+def test_two_agents_may_use_one_id() -> None:
+    """Tasks are keyed by agent; the interfaces of one card are one agent (Q-25)."""
+    session = Session()
+    interfaces = [{"url": "http://localhost:8000/rpc"}, {"url": "127.0.0.1:8001"}]
+    card = {"name": "a", "skills": [], "supportedInterfaces": interfaces}
+    session.run(session.connect("localhost:8000"), Http().request("GET /.well-known/agent-card.json").answer(card))
+    for upstream in ("localhost:8000", "http://localhost:8001", "other:8000"):
+        session.run(session.connect(upstream), stream({"task": task()}))
+
+    assert sorted(each.agent for each in session.tracker.changed()) == ["localhost:8000", "other:8000"]
+
+
+def test_webhook_joins_its_task() -> None:
+    """A push belongs to the agent that has the task, not to the receiver's address."""
+    session = Session()
+    session.run(session.connect(), stream({"task": task()}))
+    session.run(session.connect("receiver:7000"), Http().request("POST /hook", status("COMPLETED")).answer())
+    made = session.task()
+
+    assert (made.agent, states(made), made.exchanges) == ("agent:8000", [1, 3], (1, 2))
+
+
+def test_listings() -> None:
+    """The tasks in a list are known, by every binding."""
+    session = Session()
+    listing = {"tasks": [task("WORKING"), {**task("FAILED"), "id": "t2"}]}
+    session.run(session.connect(), Http().request("GET /tasks").answer(listing))
+    script = (
+        Grpc()
+        .open("/lf.a2a.v1.A2AService/ListTasks")
+        .send(b"")
+        .respond()
+        .give(v1("ListTasksResponse", listing))
+        .trailers()
+    )
+    session.run(session.connect(), script)
+    session.run(session.connect(), Http().call("ListTasks", {}).result(listing))
+
+    assert [(each.task_id, each.state, each.exchanges) for each in session.tracker.changed()] == [
+        ("t1", 2, (1, 2, 3)),
+        ("t2", 4, (1, 2, 3)),
+    ]
+
+
+def test_reload() -> None:
+    """Tasks reload from a recording's tables and go on as if nothing had happened."""
+    session = Session()
+    session.run(session.connect(), stream({"task": task()}, artifact("x"), status(generation="2")))
+    kept = session.task()
+    again = Session()
+    again.tracker.load([kept])
+    assert again.tracker.changed() == []
+    again.shared, again.at = session.shared, 5000
+    again.run(again.connect(), stream(artifact("y", append=True, generation="4"), taskId="t1"))
+    made = again.task()
+
+    assert (made.states, made.first, made.missed, made.exchanges) == (kept.states, kept.first, (3,), (1, 2))
+    assert (made.artifacts[0].chunks, made.artifacts[0].parts) == (2, 2)
+
+
+def test_bounded() -> None:
+    """Over the limit the task that is idle for longest makes room."""
+    session = Session(limit=2)
+    player = session.connect()
+    for name in ("t1", "t2", "t1", "t3"):
+        session.run(player, Http().call("GetTask", {"id": name}).result({**task(), "id": name}))
+        session.tracker.changed()
+    session.run(player, Http().call("GetTask", {"id": "t1"}).result(task("WORKING")))
+    session.run(player, Http().call("GetTask", {"id": "t2"}).result({**task(), "id": "t2"}))
+
+    assert [(each.task_id, len(each.exchanges)) for each in session.tracker.changed()] == [("t1", 3), ("t2", 1)]
+
+
+def test_frames_of_other_kinds() -> None:
+    """An event of a later line still names its task; a comment changes nothing."""
+    session = Session()
+    player = session.connect()
+    session.run(player, stream({"somethingNew": {"taskId": "t5"}}).chunk(b": ping\n\n").done())
+    kinds = {each.event for each in player.out if isinstance(each, Frame)}
+
+    assert EventKind.UNKNOWN in kinds
+    assert [each.task_id for each in session.tracker.changed()] == ["t5"]

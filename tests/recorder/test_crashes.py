@@ -1,0 +1,48 @@
+"""Which record is to blame for dead recorders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from a2a_proxy.recorder.crashes import CAREFUL_RECORDS, Crashes
+
+
+def start(folder: Path, at: tuple[int, int] | None, *, first: bool = False) -> Crashes:
+    """A recorder that begins at a position, and dies at the record there."""
+    crashes = Crashes(folder, at, careful=not first)
+    crashes.begin()
+    return crashes
+
+
+def test_three_deaths_at_one_record(tmp_path: Path) -> None:
+    """One before anybody was careful, two after it."""
+    start(tmp_path, None, first=True)
+    start(tmp_path, (1, 500))
+    assert start(tmp_path, (1, 500)).next_abandoned((1, 0)) is None
+    crashes = start(tmp_path, (1, 500))
+    assert crashes.next_abandoned((1, 24)) == (1, 500)
+    assert crashes.next_abandoned((1, 501)) is None
+    assert start(tmp_path, (1, 900)).next_abandoned((1, 24)) == (1, 500)
+
+
+def test_deaths_at_different_records_are_accidents(tmp_path: Path) -> None:
+    """Nothing is given up."""
+    start(tmp_path, None, first=True)
+    for offset in range(10):
+        assert start(tmp_path, (1, offset)).next_abandoned((0, 0)) is None
+
+
+def test_care_ends(tmp_path: Path) -> None:
+    """After so many records it goes on in large steps; the first recorder never takes small ones."""
+    assert start(tmp_path, None, first=True).careful == 0
+    crashes = start(tmp_path, (1, 5))
+    for _ in range(CAREFUL_RECORDS):
+        assert crashes.careful
+        crashes.passed()
+    assert not crashes.careful
+
+
+def test_a_damaged_file_is_no_reason_to_die(tmp_path: Path) -> None:
+    """It is as if nobody had died."""
+    (tmp_path / "crashes.json").write_bytes(b"\x00")
+    assert start(tmp_path, (1, 5)).next_abandoned((0, 0)) is None

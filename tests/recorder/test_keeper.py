@@ -1,0 +1,52 @@
+"""The keeper: what it hears, passes on, and does when a recorder cannot even start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.recorder import keeper as module
+from a2a_proxy.recorder import status
+from a2a_proxy.recorder.keeper import Keeper
+from a2a_proxy.recorder.status import Failed, Ready, Status
+
+
+def test_a_folder_without_a_journal(tmp_path: Path) -> None:
+    """The first answer goes to whoever waits in `start`, and to nobody else."""
+    heard: list[Status] = []
+    keeper = Keeper(tmp_path, heard.append)
+    answer = keeper.start(30)
+    assert isinstance(answer, Failed)
+    assert "holds no journal" in answer.message
+    assert keeper.drain(30)
+    assert heard == []
+
+
+def test_a_program_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three tries, then its last words."""
+    broken = ["sh", "-c", "echo it is broken >&2; exit 3"]
+    monkeypatch.setattr(module, "_command", lambda *_: broken)
+    keeper = Keeper(tmp_path, print, pauses=(0.001,))
+    answer = keeper.start(30)
+    assert answer == Failed("the recorder does not start: it is broken", "report this as a bug of a2a-proxy")
+    assert keeper.restarts == 2
+
+
+def test_no_program_at_all(tmp_path: Path) -> None:
+    """The folder is gone: no thread dies of it, and `start` returns."""
+    keeper = Keeper(tmp_path / "gone", print, pauses=(0.001,))
+    assert isinstance(keeper.start(30), Failed)
+    assert keeper.drain(30)
+
+
+def test_the_same_failure_is_told_once(tmp_path: Path) -> None:
+    """Until a recorder was ready in between."""
+    heard: list[Status] = []
+    keeper = Keeper(tmp_path, heard.append)
+    locked = Failed("locked", permanent=False)
+    for said in (Ready("r", 1), locked, locked, Ready("r", 1), locked, Failed("other", permanent=False)):
+        keeper._hear(status.encode(said) + b"\n")
+    keeper._hear(b'{"type":"prog')
+    assert [type(each).__name__ for each in heard] == ["Ready", "Failed", "Ready", "Failed", "Failed"]
+    assert keeper.outcome is None

@@ -1,0 +1,54 @@
+"""When an open exchange gets a line."""
+
+from __future__ import annotations
+
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.recorder.live import LIVE_AFTER, Live
+
+SECOND = LIVE_AFTER
+
+
+def exchange(events: int = 0, closed: int = 0, number: int = 1) -> Exchange:
+    return Exchange(number, 1, 1, Binding.GRPC, started=0, events=events, closed=closed)
+
+
+def test_a_short_call_gets_none() -> None:
+    """It ends within a second."""
+    live = Live()
+    live.update(exchange(), "agent")
+    assert not list(live.due(SECOND - 1))
+    live.update(exchange(closed=5), "agent")
+    assert not list(live.due(SECOND * 9))
+
+
+def test_a_silent_one_gets_one_and_news_wait_for_a_pause() -> None:
+    """Also the last event before a silence is told."""
+    live = Live()
+    live.update(exchange(1), "agent")
+    assert [each.events for each, _ in live.due(SECOND)] == [1]
+    assert not list(live.due(SECOND * 9))
+    live.update(exchange(2), "agent")
+    assert [each.events for each, _ in live.due(SECOND * 9)] == [2]
+    live.update(exchange(3), "agent")
+    live.update(exchange(4), "agent")
+    assert not list(live.due(SECOND * 14 - 1))
+    assert list(live.due(SECOND * 14)) == [(exchange(4), "agent")]
+
+
+def test_the_pauses_grow() -> None:
+    """A stream that never ends and never rests: after 1, 2, 5, 10, 30 and then each 60 seconds."""
+    live = Live()
+    told = []
+    for tenth in range(2300):
+        live.update(exchange(tenth), "agent")
+        told += [tenth / 10 for _ in live.due(tenth * SECOND // 10)]
+    assert told == [1, 3, 8, 18, 48, 108, 168, 228]
+
+
+def test_it_remembers_only_what_is_open() -> None:
+    """However long a session is."""
+    live = Live()
+    for number in range(1000):
+        live.update(exchange(number=number), "agent")
+        live.update(exchange(number=number, closed=1), "agent")
+    assert not live._open

@@ -1,0 +1,326 @@
+"""The recorder as a real process: everything once, whatever dies, rotates, is locked or damaged."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.capture.segments import Limits
+from a2a_proxy.model.chunk import Chunk, ChunkKind
+from a2a_proxy.recorder.process import record_session
+from a2a_proxy.recorder.status import Failed, Found, Mended, Ready, Seen, Status, Troubled
+from a2a_proxy.recording.reader import Recording
+from support_conversation import Http
+from support_observer import START, captured, grpc_call, interleaved, scripted, streaming, unary
+from support_recorder import SECONDS, Bench, contents, wait_until
+
+Make = Callable[..., Bench]
+TINY = Limits(segment_bytes=4096, segment_seconds=60, keep_free=0)
+
+
+def story(calls: int = 4) -> list[Chunk]:
+    """Several connections at once."""
+    talks = [scripted(streaming(f"t-{number}", chunks=6), number) for number in range(1, calls)]
+    return interleaved(*talks, scripted(unary(), calls), scripted(grpc_call(), calls + 1))
+
+
+def undisturbed(make: Make, chunks: list[Chunk]) -> dict[str, list[object]]:
+    """What one recorder that nobody disturbs makes of it."""
+    quiet = make()
+    quiet.write(chunks)
+    quiet.end()
+    quiet.start()
+    quiet.finish()
+    return contents(quiet.recording)
+
+
+def test_everything_is_stored_once_and_told(bench: Make) -> None:
+    """Exchanges, frames, tasks; a line for each exchange; counts in the summary; the journal is gone."""
+    one = bench()
+    one.start()
+    one.write(story())
+    one.end()
+    done = one.finish()
+    stored = contents(one.recording)
+    assert (done.exchanges, done.frames, done.tasks) == (5, len(stored["frames"]), len(stored["tasks"]))
+    assert (done.clean, done.lost, done.error_findings) == (True, 0, 0)
+    assert done.ok + done.error + done.cut + done.refused == done.exchanges
+    assert stored["sessions"] == [("clean", "complete", 0)]
+    assert sorted(said.exchange.id for said in one.heard if isinstance(said, Seen) and not said.live) == [1, 2, 3, 4, 5]
+    assert {said.upstream for said in one.heard if isinstance(said, Seen)} == {"agent:8000"}
+    assert not one.folder.path.exists()
+
+
+@pytest.mark.parametrize("name", ["vendor", "js_grpc"])
+def test_a_real_capture_is_the_same_in_tiny_segments(bench: Make, name: str) -> None:
+    """Decoders are saved and restored at each rotation; nobody sees it."""
+    chunks = captured(name)
+    one = bench(limits=TINY)
+    one.start()
+    one.write(chunks)
+    one.end()
+    one.finish()
+    assert contents(one.recording) == undisturbed(bench, chunks)
+
+
+def test_killed_at_random_moments_nothing_is_lost_or_double(bench: Make) -> None:
+    """Ten recorders die by SIGKILL, over tiny segments; the recording is that of an undisturbed run."""
+    chance = random.Random(7)
+    chunks = story(40)
+    one = bench(limits=TINY)
+    one.start()
+    step = len(chunks) // 10
+    for round_ in range(10):
+        one.write(chunks[round_ * step : (round_ + 1) * step])
+        time.sleep(chance.uniform(0, 0.35))  # the random moment: start-up, decoding, committing, or idle
+        one.kill_recorder()
+    one.write(chunks[10 * step :])
+    one.end()
+    done = one.finish()
+    expected = undisturbed(bench, chunks)
+    assert contents(one.recording) == expected
+    assert (done.frames, done.exchanges) == (len(expected["frames"]), len(expected["exchanges"]))
+    assert not [said for said in one.heard if isinstance(said, Found)]
+
+
+def test_killed_while_a_stream_is_open_its_task_goes_on(bench: Make) -> None:
+    """A state that comes again after the death is no repetition, also where the snapshot is older than the death."""
+    http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
+    for number in range(40):
+        state = "INPUT_REQUIRED" if number % 2 else "WORKING"
+        http.rpc_event({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}}})
+    chunks = scripted(http.done())
+    one = bench(limits=TINY)
+    one.start()
+    one.write(chunks[:30])
+    settle(one)
+    one.kill_recorder()
+    one.write(chunks[30:])
+    one.end()
+    one.finish()
+    assert contents(one.recording)["tasks"] == undisturbed(bench, chunks)["tasks"]
+
+
+def settle(one: Bench) -> None:
+    """Until all that was written is recorded."""
+    wait_until(lambda: not one.journal.stats().queued)
+    wait_until(lambda: committed(one) == one.journal.stats().position)
+
+
+def committed(one: Bench) -> tuple[int, int] | None:
+    """How far the recording is."""
+    with Recording(one.recording) as stored:
+        return stored.sessions()[0].position
+
+
+def test_an_open_connection_pins_two_segments_at_most(bench: Make) -> None:
+    """It outlives ten, recorders die meanwhile, and older segments and snapshots are deleted while it goes on."""
+    one = bench(limits=TINY)
+    one.start()
+    http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
+    for _ in range(300):
+        http.rpc_event({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}})
+    chunks = scripted(http)[:-1]
+    for index in range(0, len(chunks), 10):
+        one.write(chunks[index : index + 10])
+        if index in (100, 200):
+            one.kill_recorder()
+        settle(one)
+        wait_until(lambda: len(one.segments) <= 2 and len(list(one.folder.path.glob("snapshot-*"))) <= 1)
+    assert one.journal.stats().segments > 10
+    one.end()
+    one.finish()
+    assert len(contents(one.recording)["frames"]) == 301
+
+
+def test_a_relay_that_died_leaves_an_unclean_session(bench: Make) -> None:
+    """No END: what is open was cut by the proxy's death, and the session says until when it is complete."""
+    one = bench()
+    one.start()
+    one.write(scripted(streaming("t-1"))[:-4])
+    one.die()
+    done = one.finish()
+    assert not done.clean
+    stored = contents(one.recording)
+    ((how, complete, lost),) = stored["sessions"]
+    assert (how, lost) == ("unclean", 0)
+    assert "complete until 2023-11-14" in complete
+    assert [connection.how for connection in stored["connections"]] == ["proxy killed"]
+    assert [exchange.how for exchange in stored["exchanges"]] == ["proxy killed"]
+
+
+def test_a_second_recorder_leaves_without_harm(bench: Make) -> None:
+    """While one is at work another one does not even begin; with the journal gone neither."""
+    one = bench()
+    one.start()
+    one.write(story())
+    said: list[Status] = []
+    record_session(one.folder.path, -1, lambda status, at: said.append(status))  # type: ignore[arg-type]
+    assert [type(each) for each in said] == [Failed]
+    one.end()
+    one.finish()
+    record_session(one.folder.path, -1, lambda status, at: said.append(status))  # type: ignore[arg-type]
+    assert [type(each) for each in said] == [Failed, Failed]
+    assert len(contents(one.recording)["exchanges"]) == 5
+
+
+def test_a_position_that_somebody_moved_ends_the_recorder(bench: Make) -> None:
+    """Compare-and-set fails: it stores nothing more, deletes nothing, and says so for good."""
+    one = bench()
+    one.start()
+    one.write(story())
+    settle(one)
+    before = len(contents(one.recording)["frames"])
+    with sqlite3.connect(one.recording) as db:
+        db.execute("UPDATE session SET position = position + 1")
+    one.write(scripted(unary(), 9))
+    wait_until(lambda: one.keeper.outcome is not None)
+    assert isinstance(one.keeper.outcome, Failed)
+    assert one.segments
+    assert len(contents(one.recording)["frames"]) == before
+
+
+def test_a_locked_recording_is_waited_for(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said once, tried again, nothing lost."""
+    from a2a_proxy.recorder import store
+
+    monkeypatch.setattr(store, "_RETRY", 0.001)
+    tries: list[int] = []
+    told: list[Status] = []
+
+    def write() -> None:
+        tries.append(1)
+        if len(tries) < 5:
+            raise store.RecordingError("x.db is locked by another program", "close it")
+
+    store.persist(write, told.append, lambda seconds: True)
+    assert len(tries) == 5
+    message = "x.db is locked by another program; the journal keeps everything, trying again"
+    assert told == [Troubled(message, "close it"), Mended("the recording is written again, nothing is missing")]
+    tries.clear()
+    with pytest.raises(store.GaveUp):
+        store.persist(write, told.append, lambda seconds: len(tries) < 3)
+    assert len(tries) == 3
+
+
+def test_a_recording_without_room_is_waited_for(bench: Make) -> None:
+    """SQLite says that it is full; once there is room again everything is there."""
+    one = bench()
+    one.start()
+    db = sqlite3.connect(one.recording, isolation_level=None)
+    db.execute(
+        "CREATE TRIGGER full BEFORE INSERT ON exchange BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+    )
+    one.write(story())
+    wait_until(lambda: any(isinstance(said, Troubled) for said in one.heard))
+    db.execute("DROP TRIGGER full")
+    db.close()
+    one.end()
+    one.finish()
+    assert contents(one.recording) == undisturbed(bench, story())
+    assert len([said for said in one.heard if isinstance(said, Troubled)]) == 1
+    assert one.keeper.restarts == 0
+
+
+POISON = """
+import os
+from a2a_proxy.wire.connection import ConnectionDecoder
+feed = ConnectionDecoder.feed
+def poisoned(self, direction, data, at, out):
+    if b"poison" in data:
+        os._exit(9)
+    feed(self, direction, data, at, out)
+ConnectionDecoder.feed = poisoned
+"""
+
+
+def test_a_record_that_kills_three_recorders_is_left_out(
+    bench: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection is opaque with one finding, everything else is recorded, also after one more death."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(POISON)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    bad = Http().call("SendMessage", {"message": {}}).answer({"poison": 1}).call("SendMessage", {"message": {}})
+    one = bench()
+    one.start()
+    one.write(interleaved(scripted(unary(), 1), scripted(bad, 2), scripted(streaming("t-3"), 3)))
+    wait_until(lambda: any(isinstance(said, Found) for said in one.heard))
+    assert one.keeper.restarts in (3, 4)  # the first death may have come before or after the records ahead of it
+    one.kill_recorder()  # the next one reads all of it again, but for the poison
+    one.end()
+    one.finish()
+    stored = contents(one.recording)
+    assert [(finding.rule, finding.connection) for finding in stored["findings"]] == [("RECORDER", 2)]
+    assert [exchange.how for exchange in stored["exchanges"]] == ["complete", "connection lost", "complete"]
+
+
+def test_nobody_reads_the_status_pipe(bench: Make) -> None:
+    """A keeper that is stuck does not hold the recorder up: all is recorded."""
+    one = bench()
+    one.start()
+    assert isinstance(one.heard[0], Ready)
+    stuck = one.heard.append
+    import threading
+
+    release = threading.Event()
+
+    def block(said: Status) -> None:
+        release.wait(SECONDS)
+        stuck(said)
+
+    one.keeper._on_status = block  # type: ignore[method-assign]
+    for number in range(1, 600, 2):
+        one.write(scripted(unary(f"t-{number}"), number, START + number * 10**6))
+    settle(one)
+    release.set()
+    one.end()
+    assert one.finish().exchanges == 300
+
+
+def test_a_silent_stream_gets_one_live_line_and_then_one_when_something_came(bench: Make) -> None:
+    """About a second after its start, though no event comes; later ones only for news."""
+    one = bench()
+    one.start()
+    chunks = scripted(streaming("t-1"), start=time.time_ns())
+    one.write(chunks[:6])
+    wait_until(lambda: lines(one), 5)
+    assert lines(one) == [("t-1", 2)]
+    before = len(lines(one))
+    one.write(chunks[6:7])
+    wait_until(lambda: len(lines(one)) > before, 5)
+    one.end()
+    one.finish()
+
+
+def lines(one: Bench) -> list[tuple[str, int]]:
+    return [(said.exchange.task_id, said.exchange.events) for said in one.heard if isinstance(said, Seen) and said.live]
+
+
+def test_the_records_of_the_session_itself_are_no_exchanges(bench: Make) -> None:
+    """An empty session ends clean."""
+    one = bench()
+    one.start()
+    one.end()
+    done = one.finish()
+    assert (done.frames, done.exchanges, done.clean) == (0, 0, True)
+    assert contents(one.recording)["sessions"] == [("clean", "complete", 0)]
+
+
+def test_lost_octets_are_in_the_summary_also_after_a_death(bench: Make) -> None:
+    """The count survives."""
+    chunks = scripted(streaming("t-1"))
+    chunks.insert(5, Chunk(1, ChunkKind.LOST, chunks[4].direction, chunks[4].at, b'{"bytes":123}'))
+    one = bench()
+    one.start()
+    one.write(chunks)
+    settle(one)
+    one.kill_recorder()
+    one.end()
+    assert one.finish().lost == 123
+    assert contents(one.recording)["sessions"] == [("clean", "123 octets were not captured", 123)]

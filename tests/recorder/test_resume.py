@@ -1,0 +1,293 @@
+"""Where a recorder begins when something was taken away: its snapshot, the recording, the journal's folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_proxy.capture import places
+from a2a_proxy.capture.segments import Limits
+from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.recorder.keeper import Keeper
+from a2a_proxy.recorder.status import Done, Failed, Mended, Ready, Status, Troubled
+from a2a_proxy.recording.reader import Recording
+from support_conversation import Http
+from support_observer import interleaved, scripted, streaming, unary
+from support_recorder import SECONDS, Bench, contents, wait_until
+
+Make = Callable[..., Bench]
+TINY = Limits(segment_bytes=4096, segment_seconds=60, keep_free=0)
+
+
+def endless(events: int) -> Http:
+    """A stream that stays open."""
+    http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
+    for _ in range(events):
+        http.rpc_event({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}})
+    return http
+
+
+def written(one: Bench, chunks: list[Chunk], step: int = 10) -> None:
+    """Write slowly, so that every segment is recorded before the next."""
+    for index in range(0, len(chunks), step):
+        one.write(chunks[index : index + step])
+        wait_until(lambda: not one.journal.stats().queued)
+        wait_until(lambda: position(one) == one.journal.stats().position)
+
+
+def position(one: Bench) -> tuple[int, int] | None:
+    """How far the recording is; None where there is none."""
+    if not one.recording.exists():
+        return None
+    with Recording(one.recording) as stored:
+        return stored.sessions()[-1].position if stored.sessions() else None
+
+
+def told(one: Bench, kind: type[Status] = Troubled) -> list[Any]:
+    return [said for said in one.heard if isinstance(said, kind)]
+
+
+def undisturbed(make: Make, chunks: list[Chunk]) -> dict[str, list[Any]]:
+    """What one recorder that nobody disturbs makes of it."""
+    quiet = make()
+    quiet.write(chunks)
+    quiet.end()
+    quiet.start()
+    quiet.finish()
+    return contents(quiet.recording)
+
+
+@pytest.mark.parametrize("damage", [b"\x81\xa8position", b"", b"\x80", None])
+def test_a_snapshot_that_cannot_be_read(bench: Make, damage: bytes | None) -> None:
+    """What was open is opaque with one finding, what opens later is read, what is stored stays, also after one death
+    more."""
+    one = bench(limits=TINY)
+    one.start()
+    written(one, interleaved(scripted(streaming("t-1", chunks=30), 1), scripted(endless(30), 2)[:-1]))
+    before = contents(one.recording)
+    one.keeper.kill()
+    assert one.keeper.drain(SECONDS)
+    (snapshot,) = one.folder.path.glob("snapshot-*")
+    snapshot.unlink() if damage is None else snapshot.write_bytes(damage)
+    again = Keeper(one.folder.path, one.heard.append, pauses=(0.01,))
+    assert isinstance(again.start(SECONDS), Ready)
+    one.keeper = again
+    one.journal.wake_by(again.wake_write)
+    written(one, scripted(endless(40), 2)[-8:])
+    written(one, scripted(unary("t-3"), 3)[:3])
+    one.kill_recorder()
+    one.write(scripted(unary("t-3"), 3)[3:])
+    one.end()
+    done = one.finish()
+    stored = contents(one.recording)
+    assert done.clean
+    assert [finding.rule for finding in stored["findings"]] == ["RECORDER"]
+    assert "open connections are opaque from here" in stored["findings"][0].summary
+    known = [frame for frame in stored["frames"] if frame.connection < 3]
+    assert [frame for frame in known if frame.exchange] == [frame for frame in before["frames"] if frame.exchange]
+    assert [exchange.how for exchange in stored["exchanges"]] == ["complete", "connection lost", "complete"]
+    assert [exchange.id for exchange in stored["exchanges"]] == [1, 2, 3]
+    assert [connection.kind for connection in stored["connections"]] == ["http/1.1"] * 3
+    assert stored["connections"][1].counters["opaque_to_client"] > 0
+    assert {task[1] for task in stored["tasks"]} == {"t", "t-1", "t-3"}
+
+
+def test_a_recording_deleted_early_is_written_again_from_the_journal(bench: Make) -> None:
+    """Before the first rotation nothing is missing; the user is told once."""
+    chunks = interleaved(scripted(streaming("t-1", chunks=20), 1), scripted(streaming("t-2", chunks=20), 2))
+    one = bench()
+    one.start()
+    written(one, chunks[:20], step=20)
+    for path in one.recording.parent.glob("recording.a2a.db*"):
+        path.unlink()
+    written(one, chunks[20:])
+    one.end()
+    one.finish()
+    assert contents(one.recording) == undisturbed(bench, chunks)
+    assert [said.message for said in told(one)] == [
+        f"the recording {one.recording} was deleted or moved; it is begun anew there with what the journal still has"
+    ]
+    assert one.keeper.restarts == 0
+
+
+def test_a_recording_deleted_late_begins_late(bench: Make) -> None:
+    """Open connections and their exchanges are in the new one, also after a death; the session says what it lacks."""
+    chunks = interleaved(scripted(endless(80), 1), scripted(streaming("t-2", chunks=30), 2)[:-3])
+    one = bench(limits=TINY)
+    one.start()
+    written(one, chunks[:120])
+    one.recording.unlink()
+    written(one, chunks[120:125], step=1)
+    one.kill_recorder()
+    written(one, chunks[125:])
+    one.end()
+    one.finish()
+    stored = contents(one.recording)
+    whole = undisturbed(bench, chunks)
+    ((how, complete, lost),) = stored["sessions"]
+    assert (how, lost) == ("clean", 0)
+    assert complete.startswith("begins at 2023-11-14")
+    assert stored["connections"] == whole["connections"]
+    assert stored["exchanges"] == whole["exchanges"]
+    assert stored["frames"] == whole["frames"][-len(stored["frames"]) :]
+    assert stored["tasks"] == whole["tasks"]
+
+
+def test_a_recording_moved_away_is_whole_and_a_new_one_begins(bench: Make, tmp_path: Path) -> None:
+    """The log of the moved one is written into it, and does not get into the new one."""
+    one = bench()
+    one.start()
+    written(one, scripted(streaming("t-1", chunks=20), 1))
+    before = contents(one.recording)
+    one.recording.rename(tmp_path / "old.db")
+    written(one, scripted(unary("t-2"), 2))
+    moved = contents(tmp_path / "old.db")
+    one.end()
+    one.finish()
+    del moved["sessions"], before["sessions"]
+    assert moved == before
+    with sqlite3.connect(one.recording) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert [exchange.id for exchange in contents(one.recording)["exchanges"]] == [1, 2]
+
+
+def test_a_recording_deleted_after_the_last_octet(bench: Make) -> None:
+    """The end notices it too."""
+    one = bench()
+    one.start()
+    written(one, scripted(unary(), 1), step=100)
+    one.recording.unlink()
+    one.end()
+    one.finish()
+    assert contents(one.recording) == undisturbed(bench, scripted(unary(), 1))
+
+
+def test_a_recording_replaced_by_another_gets_the_session_too(bench: Make) -> None:
+    """It is added to what is there."""
+    other = bench(number=2)
+    other.start()
+    other.end()
+    other.finish()
+    one = bench()
+    one.start()
+    written(one, scripted(unary(), 1), step=100)
+    os.replace(other.recording, one.recording)
+    written(one, scripted(unary(), 3), step=100)
+    one.end()
+    one.finish()
+    with Recording(one.recording) as stored:
+        assert [row.how for row in stored.sessions()] == ["clean", "clean"]
+        assert [row.exchange.connection for row in stored.exchanges(2)] == [1, 3]
+    assert "was replaced by another file" in told(one)[0].message
+
+
+def test_a_recording_replaced_by_something_else_is_waited_for(bench: Make) -> None:
+    """It is never touched; the user is told once; once it is gone all is recorded."""
+    one = bench()
+    one.start()
+    written(one, scripted(unary(), 1), step=100)
+    one.recording.unlink()
+    one.recording.write_bytes(b"a letter")
+    one.write(scripted(unary(), 3))
+    wait_until(lambda: one.keeper.restarts >= 3)
+    assert one.recording.read_bytes() == b"a letter"
+    assert [said.message for said in told(one, Failed)] == [f"{one.recording} is not a recording"]
+    one.recording.unlink()
+    one.end()
+    one.finish()
+    assert [exchange.connection for exchange in contents(one.recording)["exchanges"]] == [1, 3]
+
+
+def test_a_recording_that_stays_unwritable_is_given_up_after_the_relay(bench: Make) -> None:
+    """In bounded time, with a hint; the journal stays, and a later recorder finishes it once."""
+    one = bench(patience=0.2)
+    one.start()
+    written(one, scripted(unary(), 1), step=100)
+    db = sqlite3.connect(one.recording, isolation_level=None)
+    db.execute("CREATE TRIGGER f BEFORE INSERT ON exchange BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END")
+    one.write(scripted(unary(), 3))
+    one.die()
+    assert one.keeper.drain(SECONDS)
+    failed = one.keeper.outcome
+    assert isinstance(failed, Failed)
+    assert failed.message.endswith("the disk is full; the journal is left for later")
+    assert failed.hint == "finish with: a2a-inspect recover"
+    one.folder.release()
+    assert [left.path for left in places.leftovers()] == [one.folder.path]
+    db.execute("DROP TRIGGER f")
+    db.close()
+    later = Keeper(one.folder.path, one.heard.append)
+    assert isinstance(later.start(SECONDS), Ready)
+    later.let_go()
+    assert later.drain(SECONDS)
+    assert isinstance(later.outcome, Done)
+    assert [exchange.id for exchange in contents(one.recording)["exchanges"]] == [1, 2]
+    assert not places.leftovers()
+
+
+def test_a_recorder_that_always_fails_is_given_up_after_the_relay(bench: Make) -> None:
+    """Also where it cannot even open the recording."""
+    one = bench(patience=0.2)
+    one.start()
+    written(one, scripted(unary(), 1), step=100)
+    one.recording.unlink()
+    one.recording.write_bytes(b"a letter")
+    one.end()
+    assert one.keeper.drain(SECONDS)
+    failed = one.keeper.outcome
+    assert failed == Failed(
+        f"{one.recording} is not a recording; the journal is left for later", "finish with: a2a-inspect recover"
+    )
+    assert one.heard[-1] == failed
+
+
+def test_a_journal_without_room_for_a_snapshot_keeps_its_segments(bench: Make, tmp_path: Path) -> None:
+    """Said once; nobody dies of it; once there is room they go."""
+    one = bench(limits=TINY)
+    one.start()
+    (one.folder.path / "new-snapshot").mkdir()
+    chunks = scripted(endless(60), 1)
+    for index in range(0, len(chunks) - 1, 10):
+        written(one, chunks[index : index + 10])
+    assert len(one.segments) >= 3
+    (one.folder.path / "new-snapshot").rmdir()
+    wait_until(lambda: (one.write(chunks[-2:-1]), len(one.segments) <= 2)[1])
+    one.end()
+    one.finish()
+    assert len(told(one)) == len(told(one, Mended)) == 1
+    assert one.keeper.restarts == 0
+
+
+def test_a_dead_recorder_is_told(bench: Make) -> None:
+    """How it died, and that nothing is lost."""
+    one = bench()
+    one.start()
+    one.kill_recorder()
+    wait_until(lambda: told(one))
+    one.write(scripted(unary(), 1))
+    one.end()
+    one.finish()
+    (said,) = told(one)
+    assert said.message == "the recorder died (killed by signal 9); another one goes on where it was, nothing is lost"
+    assert said.hint.startswith("if this comes again, report it: ")
+
+
+def test_a_journal_that_is_deleted_goes_on(bench: Make) -> None:
+    """The relay makes its folder again, the recorder reads what it had open, and both end as ever."""
+    chunks = scripted(streaming("t-1", chunks=40), 1)
+    one = bench()
+    one.start()
+    written(one, chunks[:30], step=30)
+    shutil.rmtree(one.folder.path)
+    written(one, chunks[30:50], step=5)
+    assert one.folder.mend(one.session)
+    written(one, chunks[50:], step=5)
+    one.end()
+    one.finish()
+    assert contents(one.recording) == undisturbed(bench, chunks)

@@ -1,0 +1,102 @@
+"""Status lines over a pipe: whole or not at all, never waiting but for the three that somebody waits for."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.recorder import status
+from a2a_proxy.recorder.say import Speaker
+from a2a_proxy.recorder.status import Done, Found, Progress, Seen, Skipped, Status
+
+DONE = Done(
+    connections=1,
+    frames=1,
+    exchanges=1,
+    ok=1,
+    error=0,
+    cut=0,
+    refused=0,
+    tasks=0,
+    findings=0,
+    error_findings=0,
+    lost=0,
+    clean=True,
+)
+
+
+def seen(number: int, words: str = "") -> Seen:
+    return Seen(Exchange(number, 1, 1, Binding.GRPC, 1, error=words), "agent:8000", live=False, lag=0)
+
+
+def drained(reader: int) -> list[Status]:
+    os.set_blocking(reader, False)
+    data = b""
+    try:
+        while more := os.read(reader, 1 << 20):
+            data += more
+    except BlockingIOError:
+        pass
+    assert data.endswith(b"\n") or not data
+    return [status.decode(line) for line in data.splitlines()]
+
+
+def test_more_lines_than_one_reads_are_counted() -> None:
+    """At most 200 a second, then their number."""
+    reader, writer = os.pipe()
+    speaker = Speaker(writer)
+    heard: list[Status] = []
+    for number in range(300):
+        speaker(seen(number), 10**9 * 5)
+        heard += drained(reader)
+    speaker(Progress(1, 2, 3), 10**9 * 5)
+    heard += drained(reader)
+    assert len([each for each in heard if isinstance(each, Seen)]) == 200
+    assert heard[-2:] == [Skipped(100), Progress(1, 2, 3)]
+    speaker(seen(1), 10**9 * 7)
+    assert len(drained(reader)) == 1
+
+
+def test_a_full_pipe_drops_lines_but_breaks_none() -> None:
+    """What the reader finds later are whole lines."""
+    reader, writer = os.pipe()
+    speaker = Speaker(writer)
+    for number in range(400):
+        speaker(Found(Finding("R", Severity.INFO, number, "x" * 3000)), number * 10**9)
+    first = drained(reader)
+    assert 5 < len(first) < 400
+    speaker(Progress(1, 2, 3), 10**13)
+    rest = drained(reader)
+    assert rest[-1] == Progress(1, 2, 3)
+    (skipped,) = [each for each in rest if isinstance(each, Skipped)]
+    assert skipped.count + len([each for each in first + rest if isinstance(each, Found)]) == 400
+
+
+def test_the_last_line_waits_for_a_full_pipe() -> None:
+    """`Done` comes, after the rest of a line that was cut."""
+    reader, writer = os.pipe()
+    speaker = Speaker(writer)
+    for number in range(100):
+        speaker(Found(Finding("R", Severity.INFO, number, "x" * 3000)), number * 10**9)
+    ending = threading.Thread(target=speaker, args=(DONE, 10**12))
+    ending.start()
+    heard: list[bytes] = []
+    with os.fdopen(reader, "rb") as pipe:
+        for line in pipe:
+            heard.append(line)
+            if status.decode(line) == DONE:
+                break
+    ending.join(10)
+    assert not ending.is_alive()
+
+
+def test_nobody_listens() -> None:
+    """The relay is gone: saying is nothing."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    speaker = Speaker(writer)
+    speaker(seen(1), 1)
+    speaker(DONE, 2)
+    Speaker(-1)(DONE, 3)

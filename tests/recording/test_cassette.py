@@ -1,0 +1,281 @@
+"""Cassettes: lossless both ways, readable, and clear about what is wrong with one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from a2a_proto import from_dict
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.recording.cassette import is_cassette, open_any, read_cassette, write_cassette
+from a2a_proxy.recording.database import private
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.writer import Writer
+from support_recording import STARTED, changes, event_frames, facts, findings, frames
+
+_slow = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def _content(recording: Recording) -> list[object]:
+    """Everything that is recorded, by session in order."""
+    places = {row.id: place for place, row in enumerate(recording.sessions())}
+    sessions = [msgspec.structs.replace(row, id=0, position=None, snapshot=None) for row in recording.sessions()]
+    frames = [(places[row.session], msgspec.structs.astuple(row.frame)) for row in recording.frames_after(0)]
+    return [
+        sessions,
+        frames,
+        [(places[row.session], row.connection) for row in recording.connections()],
+        [(places[row.session], row.exchange) for row in recording.exchanges()],
+        [(places[row.session], row.task) for row in recording.tasks()],
+        [(places[row.session], row.finding) for row in recording.findings()],
+    ]
+
+
+_written = st.tuples(st.lists(frames(), max_size=4), st.lists(findings, max_size=2), changes())
+
+
+@_slow
+@given(st.lists(st.tuples(st.integers(0, 1), _written), max_size=5), st.booleans())
+def test_lossless_both_ways(tmp_path_factory, written, ended):
+    """SQLite to cassette to SQLite to cassette: the same values, the same octets; also for values of no sense."""
+    folder = tmp_path_factory.mktemp("lossless")
+    db = private()
+    writers = [Writer.into(db, facts(number, started=STARTED + number, command=("a", "b"))) for number in (1, 2)]
+    for session, (stored, found, snapshots) in written:
+        writers[session].write(stored, found, snapshots)
+    if ended:
+        writers[1].finish(STARTED + 99, how="unclean", complete="all but 3 octets", lost=3, edits=2)
+    first = Recording.over(db, "first")
+    write_cassette(first, folder / "one.a2a.jsonl")
+    read_cassette(folder / "one.a2a.jsonl", folder / "back.a2a.db")
+    with Recording(folder / "back.a2a.db") as back:
+        assert _content(back) == _content(first)
+        write_cassette(back, folder / "two.a2a.jsonl")
+    assert (folder / "two.a2a.jsonl").read_bytes() == (folder / "one.a2a.jsonl").read_bytes()
+    with open_any(folder / "one.a2a.jsonl") as opened:
+        assert _content(opened) == _content(first)
+    db.close()
+
+
+def _story() -> tuple[list[Frame], list[Finding], Changes]:
+    message = from_dict(
+        "1.0", "StreamResponse", {"statusUpdate": {"taskId": "t", "status": {"state": "TASK_STATE_WORKING"}}}
+    )
+    octets = message.SerializeToString()
+    base = Frame(
+        1, 1, 0, Direction.TO_AGENT, FrameKind.REQUEST, STARTED, STARTED + 5, 0, 9, b'{"id":1}', 8, schema="json"
+    )
+    change = msgspec.structs.replace
+    unknown = octets + b"\xfa\x3e\x03abc"
+    stored = [
+        base,
+        change(base, seq=1, payload=octets, size=len(octets), schema="lf.a2a.v1.StreamResponse", task_id="t", state=2),
+        change(base, seq=2, payload=unknown, size=len(unknown), schema="lf.a2a.v1.StreamResponse"),
+        change(base, seq=3, payload=b'{"id": 1}', size=9),
+        change(base, seq=4, payload=b"\xff", size=1, schema="bytes"),
+    ]
+    exchange = Exchange(
+        1, 1, 0, Binding.JSONRPC, STARTED, Dialect.V1_0, "SendMessage", request_headers=((b"Host", b"caf\xe9"),)
+    )
+    artifact = ArtifactState("a", "report", 2, 1, 100, True, STARTED + 3, STARTED + 4)
+    task = Task("agent:1", "t", state=6, states=((STARTED + 5, 2),), first=STARTED, last=STARTED, artifacts=(artifact,))
+    finding = Finding("A2A-GEN-001", Severity.WARNING, STARTED + 7, "a gap", exchange=1, seq=1)
+    return stored, [finding], Changes([Connection(1, "c:1", "l:1", "u:1", STARTED)], [exchange], [task])
+
+
+def _cassette(path: Path) -> list[bytes]:
+    db = private()
+    writer = Writer.into(db, facts())
+    writer.write(*_story())
+    writer.finish(STARTED + 50)
+    write_cassette(Recording.over(db, "story"), path)
+    db.close()
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def test_a_person_can_read_it(tmp_path: Path):
+    """Each thing has its line, before the first that needs it; payloads are JSON where that is exact, else what is."""
+    lines = [json.loads(line) for line in _cassette(tmp_path / "s.a2a.jsonl")]
+    assert [next(iter(line)) for line in lines] == (
+        ["cassette", "connection", "exchange", *["frame"] * 5, "task", "finding", "end"]
+    )
+    first, proto, unknown, spaced, raw = lines[3:8]
+    assert first == {
+        "frame": "request",
+        "connection": 1,
+        "exchange": 1,
+        "seq": 0,
+        "direction": "to_agent",
+        "began": 0,
+        "at": 5,
+        "start": 0,
+        "end": 9,
+        "schema": "json",
+        "data": {"id": 1},
+    }
+    assert proto["data"] == {"statusUpdate": {"taskId": "t", "status": {"state": "TASK_STATE_WORKING"}}}
+    assert proto["state"] == "working"
+    assert unknown["view"] == proto["data"]
+    assert "raw_b64" in unknown
+    assert (spaced["data"], spaced["json"]) == ({"id": 1}, "spaced")
+    assert raw["raw_b64"] == "/w=="
+    assert lines[2]["request_headers"] == [["Host", "café"]]
+    assert lines[8]["states"] == [[5, "working"]]
+    assert lines[8]["state"] == "input-required"
+    assert lines[10]["end"] == {"connections": 1, "exchanges": 1, "frames": 5, "tasks": 1, "findings": 1}
+
+
+def _refused(path: Path, octets: bytes) -> RecordingError:
+    path.write_bytes(octets)
+    into = path.with_name("into.a2a.db")
+    with pytest.raises(RecordingError) as caught:
+        read_cassette(path, into)
+    assert sorted(file.name for file in path.parent.iterdir()) == [path.name]
+    assert caught.value.hint
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: lines[:-1], "line 10: it ends without its last line"),
+        (lambda lines: [*lines[:5], lines[5][:20]], "line 6: truncated in the middle of a line"),
+        (lambda lines: [*lines[:3], b"{]\n", *lines[4:]], "line 4: not a JSON object"),
+        (lambda lines: [*lines[:3], *lines[4:]], "line 10: lines are missing"),
+        (
+            lambda lines: [*lines[:3], lines[3].replace(b'"at":5', b'"at":6'), *lines[4:]],
+            "line 11: it has been changed",
+        ),
+        (lambda lines: [*lines, b"{}\n"], "line 12: there are lines after the last one"),
+        (lambda lines: [lines[0].replace(b'"version":1', b'"version":2'), *lines[1:]], "line 1: made by a newer"),
+        (lambda lines: [*lines[:2], b'{"whatever":1}\n', *lines[2:]], "line 3: this line makes no sense"),
+        (lambda lines: [*lines[:2], b'{"frame":"nonsense"}\n', *lines[2:]], "line 3: this line makes no sense"),
+        (lambda lines: [*lines[:2], b'{"exchange":1,"session":9}\n', *lines[2:]], "line 3: this line makes no sense"),
+        (
+            lambda lines: [*lines[:2], b'{"frame":"event","blob":"../x"}\n', *lines[2:]],
+            "line 3: this line makes no sense",
+        ),
+        (lambda lines: [b'{"log":{"version":"1.2"}}\n'], "line 1: not a cassette"),
+        (lambda lines: [], "line 1: truncated"),
+    ],
+)
+def test_a_wrong_cassette_is_refused_with_its_line(tmp_path: Path, change, said: str):
+    """The message names file, line and what is wrong; no recording is made."""
+    path = tmp_path / "s.a2a.jsonl"
+    lines = _cassette(path)
+    error = _refused(path, b"".join(change(lines)))
+    assert error.message.startswith(f"{path}, {said}")
+
+
+def test_every_truncation_is_noticed(tmp_path: Path):
+    """A cassette cut anywhere is never taken for a whole one."""
+    path = tmp_path / "s.a2a.jsonl"
+    octets = b"".join(_cassette(path))
+    for size in range(0, len(octets), 37):
+        _refused(path, octets[:size])
+
+
+def test_one_edited_by_hand_can_be_read(tmp_path: Path):
+    """`verify=False` takes what the lines say."""
+    path = tmp_path / "s.a2a.jsonl"
+    lines = _cassette(path)
+    path.write_bytes(b"".join(lines).replace(b'"data":{"id":1}', b'"data":{"id":2}'))
+    read_cassette(path, tmp_path / "r.a2a.db", verify=False)
+    with Recording(tmp_path / "r.a2a.db") as recording:
+        assert next(recording.frames_after(0)).frame.payload == b'{"id":2}'
+
+
+def test_big_payloads_may_lie_beside_it(tmp_path: Path):
+    """With `blobs` a big payload is a file named by its hash; a missing or changed one is noticed."""
+    path = tmp_path / "s.a2a.jsonl"
+    db = private()
+    frame = msgspec.structs.replace(event_frames(1)[0], payload=b"x" * 100_000)
+    Writer.into(db, facts()).write([frame])
+    write_cassette(Recording.over(db, "big"), path, blobs=True)
+    blob = next((tmp_path / "blobs").iterdir())
+    with open_any(path) as recording:
+        assert next(recording.frames_after(0)).frame == frame
+    blob.write_bytes(b"y")
+    with pytest.raises(RecordingError, match="has been changed"):
+        open_any(path)
+    blob.unlink()
+    with pytest.raises(RecordingError, match="is missing"):
+        open_any(path)
+
+
+def test_some_sessions_only(tmp_path: Path):
+    """A session can be taken out of a recording of several."""
+    db = private()
+    for number in (1, 2):
+        Writer.into(db, facts(number)).write(event_frames(3, seed=number))
+    write_cassette(Recording.over(db, "two"), tmp_path / "s.a2a.jsonl", sessions=[2])
+    with open_any(tmp_path / "s.a2a.jsonl") as recording:
+        assert [row.facts for row in recording.sessions()] == [facts(2)]
+        assert [row.frame for row in recording.frames_after(0)] == event_frames(3, seed=2)
+
+
+def test_files_are_never_overwritten_unasked(tmp_path: Path):
+    """Neither a cassette nor a recording."""
+    path = tmp_path / "s.a2a.jsonl"
+    before = b"".join(_cassette(path))
+    with open_any(path) as recording, pytest.raises(RecordingError, match="exists"):
+        write_cassette(recording, path)
+    with pytest.raises(RecordingError, match="exists"):
+        read_cassette(path, path)
+    assert path.read_bytes() == before
+    with open_any(path) as recording:
+        write_cassette(recording, path, overwrite=True)
+    assert path.read_bytes() == before
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_recording_is_no_cassette(tmp_path: Path):
+    """`open_any` tells them by their first octets."""
+    path = tmp_path / "r.a2a.db"
+    Writer(path, facts()).open()
+    assert not is_cassette(path)
+    assert is_cassette(tmp_path / "nothing") is False
+    with open_any(path) as recording:
+        assert recording.counts().sessions == 1
+
+
+def test_memory_stays_flat(tmp_path: Path):
+    """Writing and reading a cassette of 16,000 frames takes no more memory than one of 4,000, but for filling caches.
+
+    To hold the frames would take 16 MiB more.
+    """
+    script = """
+import resource, sys
+sys.path[:0] = sys.argv[2:]
+from pathlib import Path
+from support_recording import event_frames, facts
+from a2a_proxy.recording.cassette import read_cassette, write_cassette
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.writer import Writer
+folder = Path(sys.argv[1])
+for rounds in (2, 8):
+    writer = Writer(folder / f"{rounds}.db", facts())
+    for seed in range(rounds):
+        writer.write(event_frames(2000, seed=seed))
+    writer.close()
+    with Recording(folder / f"{rounds}.db") as recording:
+        write_cassette(recording, folder / f"{rounds}.jsonl")
+    read_cassette(folder / f"{rounds}.jsonl", folder / f"{rounds}.back.db")
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    command = [sys.executable, "-c", script, str(tmp_path), *sys.path]
+    early, late = map(int, subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.split())
+    assert late - early < 10_000, "KiB"

@@ -1,0 +1,25 @@
+"""Names of recordings, and the newest of a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from a2a_proxy.recording.names import newest_recording, recording_name
+
+
+def test_a_name_tells_when_it_began():
+    """In UTC, sorting by time."""
+    assert recording_name(1_795_242_600_123_456_789) == "a2a-20261121-063000.123.a2a.db"
+
+
+def test_the_newest_is_the_one_written_last(tmp_path: Path):
+    """By its write-ahead log where it is being written; no folder is no recording."""
+    assert newest_recording(tmp_path / "nothing") is None
+    assert newest_recording(tmp_path) is None
+    for at, name in ((30, "b.a2a.db"), (20, "c.a2a.db"), (10, "a.a2a.db"), (40, "a.a2a.db-wal"), (90, "x.txt")):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (at, at))
+    assert newest_recording(tmp_path) == tmp_path / "a.a2a.db"
+    (tmp_path / "a.a2a.db-wal").unlink()
+    assert newest_recording(tmp_path) == tmp_path / "b.a2a.db"

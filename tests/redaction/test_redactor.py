@@ -1,0 +1,576 @@
+"""A canary secret is put in every place that holds credentials; nothing that comes out may contain it."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import pytest
+from google.protobuf import json_format
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_proto import message_class
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.redaction import Redactor, label
+from a2a_proxy.redaction.names import secret_member
+
+KEY = b"a key for tests, 32 octets long."
+CANARY = "cAnary-7f3Q/x+9Zk=2w"
+"""With characters that every encoding treats differently."""
+PLAIN = "cAnary7f3Qx9Zk2w"
+
+
+def frame(payload: bytes, schema: str = "json", **more: Any) -> Frame:
+    values: dict[str, Any] = {"kind": FrameKind.EVENT, "size": len(payload), **more}
+    return Frame(
+        connection=1,
+        exchange=1,
+        seq=0,
+        direction=Direction.TO_AGENT,
+        began=1,
+        at=2,
+        start=0,
+        end=len(payload),
+        payload=payload,
+        schema=schema,
+        **values,
+    )
+
+
+def exchange(**more: Any) -> Exchange:
+    return Exchange(id=1, connection=1, stream=1, binding=Binding.JSONRPC, started=1, **more)
+
+
+def traces(secret: str) -> list[bytes]:
+    """How the secret could still be read from an encoded observation."""
+    raw = secret.encode()
+    return [
+        raw,
+        quote(secret, safe="").encode(),
+        json.dumps(secret)[1:-1].encode(),
+        b64encode(raw).rstrip(b"="),
+        urlsafe_b64encode(raw).rstrip(b"="),
+        b64encode(b"\0" + raw)[2:-4],
+        b64encode(b"\0\0" + raw)[3:-4],
+    ]
+
+
+def assert_gone(value: object, secret: str = CANARY) -> None:
+    """No trace of the secret, neither as it is nor in what msgpack or JSON make of it ."""
+    outputs = [msgspec.msgpack.encode(value), msgspec.json.encode(value)]
+    if isinstance(value, Frame):
+        outputs += [value.payload, value.framing.encode(), repr(value).encode()]
+    for output in outputs:
+        for trace in traces(secret):
+            assert trace not in output
+
+
+def protobuf(line: Any, name: str, value: dict[str, Any]) -> bytes:
+    return json_format.ParseDict(value, message_class(line, name)()).SerializeToString()
+
+
+PUSH_10 = {
+    "url": f"https://u:{PLAIN}@h/p?token={PLAIN}",
+    "token": CANARY,
+    "authentication": {"scheme": "Bearer", "credentials": CANARY},
+}
+PUSH_03 = {**PUSH_10, "authentication": {"schemes": ["Bearer"], "credentials": CANARY}}
+
+
+def rpc(method: str, params: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": "1", "method": method, "params": params}).encode()
+
+
+JSON_PLACES = {
+    "1.0 send": rpc("SendMessage", {"configuration": {"taskPushNotificationConfig": PUSH_10}}),
+    "0.3 send": rpc("message/send", {"configuration": {"pushNotificationConfig": PUSH_03}}),
+    "0.3 set": rpc("tasks/pushNotificationConfig/set", {"taskId": "t", "pushNotificationConfig": PUSH_03}),
+    "0.1 send": rpc("tasks/send", {"id": "t", "pushNotification": PUSH_03}),
+    "REST snake case": json.dumps({"push_notification_config": {"token": CANARY, "client_secret": CANARY}}).encode(),
+    "push list answer": json.dumps({"result": {"configs": [PUSH_10, PUSH_10], "nextPageToken": "p2"}}).encode(),
+    "0.1 card": json.dumps({"url": "http://h", "authentication": {"schemes": ["b"], "credentials": CANARY}}).encode(),
+    "data part": json.dumps({"parts": [{"data": {"a": [{"API-Key": CANARY, "accessToken": CANARY}]}}]}).encode(),
+    "metadata": json.dumps(
+        {"metadata": {"x.password": CANARY, "refresh_token": CANARY, "PrivateKey": CANARY}}
+    ).encode(),
+    "cookies": json.dumps(
+        {"headers": {"Cookie": f"a={CANARY}; b={CANARY}", "Authorization": f"Bearer {CANARY}"}}
+    ).encode(),
+    "escaped name": b'{"\\u0074oken":"' + CANARY.encode() + b'","p\\u0061ssword":"' + CANARY.encode() + b'"}',
+    "JSON in a string": json.dumps({"text": json.dumps({"in": json.dumps({"password": CANARY})})}).encode(),
+    "pretty": json.dumps({"a": {"secret": CANARY}}, indent=2).encode(),
+    "error text": rpc("x", {"error": {"message": f"bad header Authorization: Bearer {CANARY}"}}),
+    "error url": rpc("x", {"message": f"POST https://h/p?access_token={quote(CANARY, safe='')}&x=1 failed"}),
+    "error data": rpc("x", {"error": {"data": [{"@type": "t", "metadata": {"token": CANARY}}]}}),
+    "missing quote": b'{"a": "x, "token": "' + CANARY.encode() + b'", "b": 1}',
+    "missing brace": b'{"token": "' + CANARY.encode() + b'"',
+    "not UTF-8": b'{"x":"\xff","token":"' + CANARY.encode() + b'"}',
+}
+
+
+@pytest.mark.parametrize("place", JSON_PLACES)
+def test_json_places(place: str) -> None:
+    """Members with secret names lose their value at any depth, in any spelling, also in broken JSON."""
+    payload = JSON_PLACES[place]
+    done = Redactor(KEY).frame(frame(payload), None)
+    assert_gone(done)
+    assert PLAIN.encode() not in done.payload
+    assert done.redacted
+    assert done.size == len(payload)
+    try:
+        json.loads(payload)
+    except ValueError:
+        return
+    assert _shape(json.loads(done.payload)) == _shape(json.loads(payload))
+
+
+def _shape(value: Any) -> Any:
+    """The value with every string blank."""
+    if isinstance(value, dict):
+        return {key: _shape(inner) for key, inner in value.items()}
+    return [_shape(inner) for inner in value] if isinstance(value, list) else "" if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("place", JSON_PLACES)
+def test_cut_anywhere(place: str) -> None:
+    """A payload cut in the middle of a secret shows no part of it that is worth having, wherever the cut is."""
+    payload = JSON_PLACES[place]
+    first = payload.find(CANARY.encode())
+    for end in range(first + 4 if first >= 0 else 1, len(payload)):
+        redactor = Redactor(KEY)
+        redactor.frame(frame(payload), None)
+        done = redactor.frame(frame(payload[:end], truncated=True, sha256=b"d" * 32), None)
+        assert CANARY[:4].encode() not in done.payload
+        assert done.payload == payload[:end] or done.sha256 == b""
+
+
+PROTOBUF_PLACES = [
+    ("1.0", "lf.a2a.v1.SendMessageRequest", {"configuration": {"taskPushNotificationConfig": PUSH_10}}),
+    ("1.0", "lf.a2a.v1.TaskPushNotificationConfig", {"taskId": "t", **PUSH_10}),
+    ("1.0", "lf.a2a.v1.ListTaskPushNotificationConfigsResponse", {"configs": [PUSH_10], "nextPageToken": "p2"}),
+    ("0.3", "a2a.v1.SendMessageRequest", {"configuration": {"pushNotification": PUSH_03}}),
+    ("0.3", "a2a.v1.TaskPushNotificationConfig", {"name": "tasks/1", "pushNotificationConfig": PUSH_03}),
+    ("0.3", "a2a.v1.CreateTaskPushNotificationConfigRequest", {"config": {"pushNotificationConfig": PUSH_03}}),
+    ("rc", "a2a.v1.SendMessageRequest", {"tenant": "t", "configuration": {"pushNotificationConfig": PUSH_10}}),
+    ("rc", "a2a.v1.SendMessageRequest@rc", {"configuration": {"pushNotificationConfig": {"token": CANARY}}}),
+    ("1.0", "lf.a2a.v1.StreamResponse", {"statusUpdate": {"metadata": {"apiKey": CANARY, "n": {"token": CANARY}}}}),
+    ("1.0", "lf.a2a.v1.StreamResponse", {"message": {"parts": [{"data": {"l": [{"password": CANARY}]}}]}}),
+    ("1.0", "lf.a2a.v1.StreamResponse", {"message": {"parts": [{"text": f"Authorization: Bearer {CANARY}"}]}}),
+    ("0.3", "a2a.v1.StreamResponse", {"task": {"metadata": {"client_secret": CANARY}}}),
+]
+
+
+@pytest.mark.parametrize(("line", "schema", "value"), PROTOBUF_PLACES)
+def test_protobuf_places(line: Any, schema: str, value: dict[str, Any]) -> None:
+    """Push credentials, Struct members and texts go in every line; the rest, unknown fields too, stays."""
+    unknown = b"\xfa\x3e\x03abc"
+    name = schema.partition("@")[0].rpartition(".")[2]
+    payload = protobuf(line, name, value) + unknown
+    done = Redactor(KEY).frame(frame(payload, schema), None)
+    assert_gone(done)
+    assert PLAIN.encode() not in done.payload
+    assert done.redacted
+    assert done.payload.endswith(unknown)
+    parsed = message_class(line, name).FromString(done.payload)
+    assert _shape(json_format.MessageToDict(parsed)) == _shape(value)
+
+
+@pytest.mark.parametrize(("line", "schema", "value"), PROTOBUF_PLACES)
+def test_protobuf_cut(line: Any, schema: str, value: dict[str, Any]) -> None:
+    """A cut protobuf message is redacted as far as it goes."""
+    payload = protobuf(line, schema.partition("@")[0].rpartition(".")[2], value)
+    redactor = Redactor(KEY)
+    redactor.frame(frame(payload, schema), None)
+    for end in range(len(payload)):
+        done = redactor.frame(frame(payload[:end], schema, truncated=True), None)
+        assert CANARY[:4].encode() not in done.payload
+
+
+def test_octets_that_no_schema_explains() -> None:
+    """What cannot be parsed still goes through the text patterns."""
+    head = f"POST / HTTP/1.1\r\nAuthorization: Bearer {CANARY}\r\nX-Api-Key: {CANARY}\r\n\r\n"
+    wire = f"{head}a=1&password={quote(CANARY, safe='')}"
+    for schema in ("bytes", "text", "lf.a2a.v1.Task", "who.knows.This", ""):
+        done = Redactor(KEY).frame(frame(b"\x00\xff" + wire.encode(), schema, kind=FrameKind.UNDECODABLE), None)
+        assert_gone(done)
+        assert b"POST / HTTP/1.1" in done.payload
+
+
+@pytest.mark.parametrize("form", ["grant_type=x&client_secret={}&a=1", "token={}", "key={}", "a=1&sig={}", "code={}"])
+def test_forms(form: str) -> None:
+    """Form bodies are read by their field names."""
+    done = Redactor(KEY).frame(frame(form.format(quote(CANARY, safe="")).encode(), "text"), None)
+    assert_gone(done)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Authorization",
+        "proxy-authorization",
+        "Cookie",
+        "set-cookie",
+        "X-API-Key",
+        "api-key",
+        "x-a2a-notification-token",
+        "x-goog-api-key",
+        "x-auth-token",
+        "x-amz-security-token",
+        "x-client-secret",
+        "ocp-apim-subscription-key",
+        "x-token-bin",
+        "X-Vendor-Auth",
+    ],
+)
+@pytest.mark.parametrize("side", ["request_headers", "response_headers", "trailers"])
+def test_headers(name: str, side: str) -> None:
+    """Known names, and those that a card taught, are redacted on every side; the word of the scheme stays."""
+    redactor = Redactor(KEY)
+    redactor.learn_card({"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "x-vendor-auth"}}})
+    value = {"authorization": f"Bearer {CANARY}", "cookie": f"a={CANARY}; b=x{CANARY}"}.get(name.lower(), CANARY)
+    value = f"id={CANARY}; Path=/; HttpOnly" if name == "set-cookie" else value
+    done = redactor.exchange(exchange(**{side: ((name.encode(), value.encode()), (b"x-echo", CANARY.encode()))}))
+    assert_gone(done)
+    assert any(path.endswith(":" + name.lower()) for path in done.redacted)
+    text = getattr(done, side)[0][1].decode()
+    assert text.startswith({"authorization": "Bearer redacted-", "cookie": "a=redacted-"}.get(name.lower(), text[:3]))
+    assert "Path=/; HttpOnly" in text or name != "set-cookie"
+
+
+def test_basic_credentials_teach_the_password() -> None:
+    """The password of Basic credentials is found again on its own."""
+    redactor = Redactor(KEY)
+    basic = b64encode(f"user:{PLAIN}".encode())
+    head = exchange(request_headers=((b"authorization", b"Basic " + basic),))
+    assert_gone(redactor.frame(frame(json.dumps({"echo": PLAIN, "b": basic.decode()}).encode()), head), PLAIN)
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        CANARY,
+        json.dumps(CANARY)[1:-1],
+        quote(CANARY, safe=""),
+        b64encode(CANARY.encode()).decode(),
+        b64encode(f"x{CANARY}y".encode()).decode(),
+        b64encode(f"xy{CANARY}".encode()).decode(),
+        urlsafe_b64encode(CANARY.encode()).decode(),
+    ],
+)
+@pytest.mark.parametrize("others", [0, 50])
+def test_echoes(echo: str, others: int) -> None:
+    """A secret met in a header is found in any payload, encoding and field after that, among many others too."""
+    redactor = Redactor(KEY)
+    for number in range(others):
+        redactor.frame(frame(json.dumps({"token": f"another-secret-{number:06}"}).encode()), None)
+    head = exchange(request_headers=((b"X-Api-Key", CANARY.encode()),))
+    for pad in range(9):
+        text = "." * pad + echo + "!"
+        assert_gone(redactor.frame(frame(json.dumps({"text": text}).encode()), head))
+        payload = protobuf("1.0", "StreamResponse", {"message": {"parts": [{"text": text}]}})
+        assert_gone(redactor.frame(frame(payload, "lf.a2a.v1.StreamResponse"), head))
+        assert_gone(redactor.frame(frame(text.encode(), "text", note=text, framing=f"id: {text}\n", rpc_id=text), head))
+    assert_gone(redactor.text(f"cannot reach {echo}"))
+
+
+def test_exchange_texts() -> None:
+    """Targets, authority and error text lose user info, secret parameters and bearer tokens."""
+    redactor = Redactor(KEY)
+    redactor.learn_card({"securitySchemes": {"k": {"apiKeySecurityScheme": {"location": "query", "name": "vk"}}}})
+    done = redactor.exchange(
+        exchange(
+            target=f"http://u:{PLAIN}@h/tasks/7?vk={PLAIN}&pageToken=abc&api_key={PLAIN}",
+            error=f"UNAUTHENTICATED: invalid bearer {PLAIN}",
+            response_headers=((b"location", f"https://h/?sig={PLAIN}".encode()),),
+        )
+    )
+    assert_gone(done, PLAIN)
+    assert "pageToken=abc" in done.target
+    assert "/tasks/7?vk=redacted-" in done.target
+    assert {"target", "error", "response-header:location"} <= set(done.redacted)
+
+
+@pytest.mark.parametrize("known", [0, 1])
+def test_trailers_frame(known: int) -> None:
+    """GRPC trailers: plain, percent-encoded message, and the details, with their protobuf still readable."""
+    status = message_class("rpc", "Status")()
+    status.message = "bad token"  # type: ignore[attr-defined]
+    info = message_class("rpc", "ErrorInfo")(metadata={"token": PLAIN, "taskId": "t1"})
+    status.details.add(type_url="type.googleapis.com/google.rpc.ErrorInfo", value=info.SerializeToString())  # type: ignore[attr-defined]
+    details = b64encode(status.SerializeToString()).decode().rstrip("=")
+    pairs = [
+        ["grpc-status", "16"],
+        ["grpc-message", quote(f"denied: Authorization: Bearer {PLAIN * known} é")],
+        ["grpc-status-details-bin", details],
+        ["x-refresh-token", PLAIN],
+    ][: 3 + known]
+    done = Redactor(KEY).frame(frame(json.dumps(pairs).encode(), "trailers", kind=FrameKind.END), None)
+    assert_gone(done, PLAIN)
+    new = dict(json.loads(done.payload))
+    assert new["grpc-status"] == "16"
+    octets = b64decode(new["grpc-status-details-bin"] + "==")
+    assert PLAIN.encode() not in octets
+    read = message_class("rpc", "Status").FromString(octets)
+    assert b"t1" in read.details[0].value  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "agent --token {} -v",
+        "agent --api-key={}",
+        "TOKEN={} agent",
+        "curl -H 'x-api-key: {}' http://h",
+        "the api key: {}",
+    ],
+)
+def test_command_lines(line: str) -> None:
+    """Command lines and console texts lose secrets behind flags, in assignments and in headers."""
+    text = Redactor(KEY).text(line.format(PLAIN))
+    assert text == line.format(label(KEY, PLAIN))
+
+
+def test_connection_finding_task() -> None:
+    """User info in addresses, evidence under a secret's name, ids that are secrets: all go."""
+    redactor = Redactor(KEY)
+    connection = Connection(
+        id=1, client="c", listen="l", upstream=f"http://me:{PLAIN}@h", opened=1, how=f"refused: http://h?token={PLAIN}"
+    )
+    assert_gone(redactor.connection(connection), PLAIN)
+    finding = Finding("R", Severity.INFO, 1, f"sent Bearer {PLAIN}", evidence={"x-api-key": "shrt", "line": PLAIN})
+    assert_gone(redactor.finding(finding), PLAIN)
+    assert "shrt" not in str(redactor.finding(finding))
+    task = Task(agent="a", task_id=PLAIN, artifacts=(ArtifactState("a", name=PLAIN),))
+    assert_gone(redactor.task(task), PLAIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+        "sk-proj-abcdefghijklmnop1234",
+        "ghp_abcdefghijklmnopqrstuvwxyz012345",
+        "Bearer abcDEF123456",
+        "Basic dXNlcjpodW50ZXIy",
+        "api_key=abcdef",
+        "X-Api-Key: abcdef",
+        "password: hunter22",
+    ],
+)
+def test_look_of_secrets(text: str) -> None:
+    """Secrets are known by their look in any text: command lines, error texts, payloads."""
+    secret = text.replace(": ", " ").replace("=", " ").split()[-1]
+    for whole in (text, f"x {text}", f'failed: "{text}"'):
+        assert secret not in Redactor(KEY).text(whole)
+        done = Redactor(KEY).frame(frame(json.dumps({"text": whole}).encode()), None)
+        assert secret.encode() not in done.payload
+
+
+CLEAN = [
+    {"nextPageToken": "abc123def", "pageToken": "abc123def", "usage": {"tokens": 12, "token": 7, "total_tokens": 9}},
+    {"kind": "text", "text": "token"},
+    {"text": "The keyboard, the monkey, a bearer of news, basic functionality, Bearer authentication"},
+    {"text": "password: required. Your secret is safe. Tokens: twelve"},
+    {"status": {"state": "working"}, "taskId": "task-1234-abcdefgh-ijkl", "contextId": "sk"},
+    {
+        "securitySchemes": {
+            "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+            "o": {"tokenUrl": "https://h/token"},
+        }
+    },
+    {
+        "security": [{"token": ["read"]}],
+        "flows": {"password": {"tokenUrl": "u"}},
+        "signatures": [{"protected": "eyJhbGciOiJIUzI1NiJ9", "signature": "abc"}],
+    },
+    {"email": "a@example.org", "@type": "type.googleapis.com/google.rpc.ErrorInfo", "url": "https://h/a@b?x=1&page=2"},
+    {"token": "", "password": None, "key": "value", "secret": False},
+]
+
+
+@pytest.mark.parametrize("value", CLEAN)
+def test_look_alikes(value: Any) -> None:
+    """What only looks like a secret stays, and so does the object."""
+    for clean in (
+        frame(json.dumps(value).encode()),
+        frame(json.dumps(value, indent=1).encode(), framing="data: \0\n\n"),
+    ):
+        assert Redactor(KEY).frame(clean, exchange()) is clean
+
+
+def test_protocol_words_are_no_secrets_to_look_for() -> None:
+    """Somebody's password is `working`; the state of everybody's tasks stays."""
+    redactor = Redactor(KEY)
+    redactor.frame(frame(b'{"password":"working"}'), None)
+    clean = frame(b'{"state":"working"}')
+    assert redactor.frame(clean, None) is clean
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(_JSON)
+@settings(max_examples=150, deadline=None)
+def test_clean_json_is_the_same_object(value: Any) -> None:
+    """Arbitrary JSON without a secret name comes back as it is."""
+    payload = json.dumps(value).encode()
+    if not _has_secret_name(value) and b"=" not in payload and b"@" not in payload and b":" not in payload[1:-1]:
+        clean = frame(payload)
+        assert Redactor(KEY).frame(clean, None) is clean
+
+
+def _has_secret_name(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(secret_member(key) or _has_secret_name(inner) for key, inner in value.items())
+    return isinstance(value, list) and any(map(_has_secret_name, value))
+
+
+@given(_JSON, st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=6, max_size=40), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_any_secret_in_any_json(value: Any, secret: str, ascii_only: bool) -> None:
+    """Whatever the secret is and whatever surrounds it: gone, everything else equal, the result is JSON."""
+    payload = json.dumps({"a": value, "token": secret, "b": value}, ensure_ascii=ascii_only).encode()
+    done = Redactor(KEY).frame(frame(payload), None)
+    new = json.loads(done.payload)
+    assert new["token"] == label(KEY, secret)
+    if "redacted" not in json.dumps(new["a"]):
+        assert new["a"] == value
+
+
+@given(
+    st.binary(max_size=200),
+    st.sampled_from(
+        ["json", "text", "bytes", "trailers", "control", "lf.a2a.v1.SendMessageRequest", "a2a.v1.Task", "x.Y"]
+    ),
+    st.booleans(),
+)
+@settings(max_examples=300, deadline=None)
+def test_garbage_never_raises(payload: bytes, schema: str, cut: bool) -> None:
+    """Any octets under any schema go through; only secrets make a difference."""
+    done = Redactor(KEY).frame(frame(payload, schema, truncated=cut), None)
+    assert "failed" not in done.note
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "\\",
+        '\\"',
+        '"',
+        "token ",
+        "token",
+        " ",
+        "bearer ",
+        "bearer+",
+        "://",
+        "://a@",
+        "a=",
+        "a:",
+        "eyJ",
+        "eyJ.",
+        "{",
+        "[",
+        "%",
+        "-",
+    ],
+)
+@pytest.mark.parametrize("start", ["token", '{"authorization":"a', '{"cookie":"a', "bearer ", ""])
+def test_hostile_text_costs_no_square(unit: str, start: str) -> None:
+    """A hundred thousand octets made to set a regex back take milliseconds: were it a square, this would not end."""
+    text = start + unit * (100_000 // len(unit))
+    for schema in ("json", "text", "lf.a2a.v1.SendMessageRequest"):
+        Redactor(KEY).frame(frame(text.encode(), schema), None)
+        Redactor(KEY).frame(frame(text.encode(), schema, truncated=True), None)
+
+
+def test_words_of_everybody_are_not_hunted() -> None:
+    """A plain word under a secret's name is replaced there, and left alone in everybody's text."""
+    redactor = Redactor(KEY)
+    assert b"because" not in redactor.frame(frame(b'{"token":"because"}'), None).payload
+    clean = frame(b'{"text":"because of it"}')
+    assert redactor.frame(clean, None) is clean
+
+
+def test_failure_drops_the_payload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where redaction itself breaks, the payload is not let through."""
+    redactor = Redactor(KEY)
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError(CANARY)
+
+    monkeypatch.setattr("a2a_proxy.redaction.payload.redact", broken)
+    done = redactor.frame(frame(b'{"token":"' + CANARY.encode() + b'"}'), None)
+    assert_gone(done)
+    assert done.payload == b""
+    assert "redaction failed" in done.note
+
+
+def test_labels() -> None:
+    """One secret, one label, in every place and after a restart; another key, another label; a label stays itself."""
+    first, second = Redactor(KEY), Redactor(KEY)
+    one = first.frame(frame(json.dumps({"token": PLAIN}).encode()), None).payload
+    two = second.exchange(exchange(request_headers=((b"authorization", f"Bearer {PLAIN}".encode()),))).request_headers
+    assert label(KEY, PLAIN).encode() in one
+    assert two[0][1] == f"Bearer {label(KEY, PLAIN)}".encode()
+    assert label(b"other", PLAIN) != label(KEY, PLAIN)
+    again = frame(one)
+    assert second.frame(again, None) is again
+
+
+def test_save_and_restore() -> None:
+    """What was learned survives as plain values."""
+    first, second = Redactor(KEY), Redactor(KEY)
+    first.learn_card({"security_schemes": {"a": {"api_key_security_scheme": {"location": "cookie", "name": "sid_x"}}}})
+    first.frame(frame(json.dumps({"token": CANARY}).encode()), None)
+    second.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(first.save())))
+    assert_gone(second.frame(frame(json.dumps({"text": f"echo {CANARY}"}).encode()), None))
+    assert second.exchange(exchange(request_headers=((b"sid-x", b"abc"),))).request_headers[0][1] != b"abc"
+
+
+def test_card_frames_teach() -> None:
+    """A card that passes teaches its names by itself, plain or as the result of a call."""
+    card = {"securitySchemes": {"k": {"type": "apiKey", "in": "query", "name": "zugang"}}}
+    for value in (card, {"result": card}):
+        redactor = Redactor(KEY)
+        redactor.frame(frame(json.dumps(value).encode(), event=EventKind.CARD), None)
+        assert_gone(redactor.exchange(exchange(target=f"/x?zugang={PLAIN}")), PLAIN)
+        assert_gone(redactor.frame(frame(json.dumps({"zugang": PLAIN}).encode()), None), PLAIN)
+
+
+def test_paths() -> None:
+    """`redacted` says where: JSON path, protobuf field path."""
+    payload = rpc("message/send", {"configuration": {"pushNotificationConfig": {"token": CANARY}}})
+    done = Redactor(KEY).frame(frame(payload), exchange(dialect=Dialect.V0_3))
+    assert done.redacted == ("$.params.configuration.pushNotificationConfig.token",)
+    value = {"metadata": {"apiKey": CANARY}, "configuration": {"taskPushNotificationConfig": {"token": CANARY}}}
+    done = Redactor(KEY).frame(
+        frame(protobuf("1.0", "SendMessageRequest", value), "lf.a2a.v1.SendMessageRequest"), None
+    )
+    assert done.redacted == ("configuration.task_push_notification_config.token", "metadata.fields[apiKey]")
+
+
+def test_in_place() -> None:
+    """Only the octets of the value change: spaces, order, escapes and duplicates stay."""
+    before = b'{ "b" :\t1.50e1,\r\n "token":  "' + PLAIN.encode() + b'" , "b":"\\u00e9\\/" }'
+    after = Redactor(KEY).frame(frame(before), None).payload
+    assert after == before.replace(PLAIN.encode(), label(KEY, PLAIN).encode())
+
+
+def test_disabled() -> None:
+    """Switched off, everything passes as it is."""
+    redactor = Redactor(KEY, enabled=False)
+    dirty = frame(b'{"token":"' + CANARY.encode() + b'"}')
+    assert redactor.frame(dirty, None) is dirty
+    assert redactor.text(f"Bearer {CANARY}") == f"Bearer {CANARY}"

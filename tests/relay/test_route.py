@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.relay.route import Listen, RouteError, Upstream
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "hosts"),
+    [
+        (":9000", "", 9000, ("127.0.0.1", "::1")),
+        (":0", "", 0, ("127.0.0.1", "::1")),
+        ("0.0.0.0:9000", "0.0.0.0", 9000, ("0.0.0.0",)),
+        ("[::1]:9000", "::1", 9000, ("::1",)),
+        ("[::]:65535", "::", 65535, ("::",)),
+        ("localhost:9000", "localhost", 9000, ("localhost",)),
+    ],
+)
+def test_listen(text: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
+    """A bare port means this machine only; a host means what it says."""
+    listen = Listen.parse(text)
+    assert (listen.host, listen.port, listen.hosts) == (host, port, hosts)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "9000", "host", "[::1]", ":", ":x", ":65536", ":-1", "::1:9000", "[::1", "[a]:1", ":٣"]
+)
+def test_listen_mistakes(text: str) -> None:
+    """A mistake is told in one line, with a hint of what to write."""
+    with pytest.raises(RouteError) as caught:
+        Listen.parse(text)
+    for line in (caught.value.message, caught.value.hint):
+        assert line
+        assert "\n" not in line
+
+
+def test_the_hint_for_a_bare_number_is_that_port() -> None:
+    """`9000` is meant as `:9000`."""
+    with pytest.raises(RouteError) as caught:
+        Listen.parse("9000")
+    assert caught.value.hint == "write --listen :9000"
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "address"),
+    [
+        ("agent", "agent", 80, "agent:80"),
+        ("agent:9001", "agent", 9001, "agent:9001"),
+        ("[::1]", "::1", 80, "[::1]:80"),
+        ("[::1]:9001", "::1", 9001, "[::1]:9001"),
+        ("http://agent", "agent", 80, "agent:80"),
+        ("HTTP://agent/", "agent", 80, "agent:80"),
+        ("http://agent:9001/", "agent", 9001, "agent:9001"),
+        ("http://[::1]:9001", "::1", 9001, "[::1]:9001"),
+    ],
+)
+def test_upstream(text: str, host: str, port: int, address: str) -> None:
+    """Host, port and URL forms; 80 is the port where none is given."""
+    upstream = Upstream.parse(text)
+    assert (upstream.host, upstream.port, upstream.address) == (host, port, address)
+    assert (upstream.text, upstream.tls) == (text, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "port", "authority"),
+    [
+        ("https://agent", 443, "agent"),
+        ("HTTPS://agent:8443/", 8443, "agent:8443"),
+        ("https://[::1]", 443, "[::1]"),
+        ("https://agent:80", 80, "agent:80"),
+        ("http://agent", 80, "agent"),
+        ("agent:443", 443, "agent:443"),
+    ],
+)
+def test_tls_and_the_authority(text: str, port: int, authority: str) -> None:
+    """`https` is TLS on port 443; `Host` has no port where the scheme says it."""
+    upstream = Upstream.parse(text)
+    assert (upstream.port, upstream.tls, upstream.authority) == (port, text[:5].lower() == "https", authority)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no host"),
+        (":9001", "no host"),
+        ("agent:0", "no host or port"),
+        ("agent:http", "not a port"),
+        ("::1", "cannot read"),
+        ("http://agent/a2a", "has a path: /a2a"),
+        ("http://agent?x=1", "query or fragment"),
+        ("http://agent/?x=1", "has a path"),
+        ("ftp://agent", "ftp://"),
+        ("http://", "no host"),
+        ("agent/path", "cannot read"),
+        ("a b", "cannot read"),
+    ],
+)
+def test_upstream_mistakes(text: str, said: str) -> None:
+    """Each mistake is named; a path cannot be added by a proxy that relays octets."""
+    with pytest.raises(RouteError) as caught:
+        Upstream.parse(text)
+    assert said in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["http://user:hunter2@agent/", "user:hunter2@agent:80", "https://user:hunter2@agent"])
+def test_user_information_is_refused_and_not_repeated(text: str) -> None:
+    """A password in an upstream is neither used nor printed."""
+    with pytest.raises(RouteError) as caught:
+        Upstream.parse(text)
+    assert "hunter2" not in caught.value.message + caught.value.hint

@@ -1,0 +1,183 @@
+"""Commands as a user runs them, and a plain agent to send to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sysconfig
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+SECONDS = 30.0
+
+
+def environment(state: Path, **more: str) -> dict[str, str]:
+    """No setting of the person who runs the tests."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("A2A_PROXY_")}
+    return {**own, "A2A_PROXY_STATE": str(state), **more}
+
+
+def program(name: str) -> str:
+    return str(Path(sysconfig.get_path("scripts")) / name)
+
+
+class Ran:
+    """What a finished command said."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+        self.lines = self.out.splitlines()
+
+
+def run(state: Path, name: str, *words: object, **environ: str) -> Ran:
+    """Run a command to its end."""
+    line = [program(name), *map(str, words)]
+    env = environment(state, **environ)
+    return Ran(subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=env, check=False))
+
+
+def until(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
+    """What `what()` gives once it gives something."""
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+    return found
+
+
+class Proxy:
+    """A running `a2a-proxy`; stdout and stderr go to files unless the test gives a descriptor; `before` is
+    put before its command line."""
+
+    def __init__(
+        self, folder: Path, *words: object, stdout: int | None = None, before: Sequence[str] = (), **environ: str
+    ) -> None:
+        self.folder, self.state = folder, Path(environ.get("A2A_PROXY_STATE") or folder / "state")
+        self.out_file, self.err_file = folder / "stdout", folder / "stderr"
+        with self.out_file.open("wb") as out, self.err_file.open("wb") as err:
+            self.process = subprocess.Popen(
+                [*before, program("a2a-proxy"), *map(str, words)],
+                stdin=subprocess.DEVNULL,
+                stdout=out if stdout is None else stdout,
+                stderr=err,
+                env={**environment(self.state), **environ},
+            )
+
+    @property
+    def out(self) -> str:
+        return self.out_file.read_text()
+
+    @property
+    def err(self) -> str:
+        return self.err_file.read_text()
+
+    @property
+    def journals(self) -> list[Path]:
+        return list((self.state / "journals").iterdir())
+
+    def addresses(self) -> list[str]:
+        """Where it listens, as the banner says."""
+        until(lambda: "stop with" in self.err or '"start"' in self.out)
+        if '"start"' in self.out:
+            return [route["listen"][0] for route in json.loads(self.out.splitlines()[0])["routes"]]
+        return [line.split(" listens on ")[1].split()[0] for line in self.err.splitlines() if " listens on " in line]
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+
+    def wait(self) -> int:
+        return self.process.wait(SECONDS)
+
+    def stop(self) -> int:
+        self.interrupt()
+        return self.wait()
+
+
+class Agent:
+    """Answers JSON-RPC; a stream sends one event, then waits for `go_on`."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        agent = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                call = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                agent.answer(self, call)
+
+            def log_message(self, *_: object) -> None:
+                """Says nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def upstream(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def answer(self, to: BaseHTTPRequestHandler, call: dict[str, Any]) -> None:
+        if call["method"] == "SendStreamingMessage":
+            to.send_response(200)
+            to.send_header("Content-Type", "text/event-stream")
+            to.send_header("Connection", "close")
+            to.end_headers()
+            for state in ("SUBMITTED", "COMPLETED"):
+                task = {"task": {"id": "task-1", "contextId": "ctx", "status": {"state": f"TASK_STATE_{state}"}}}
+                body = json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": task})
+                with contextlib.suppress(OSError):
+                    to.wfile.write(f"data: {body}\n\n".encode())
+                self.go_on.wait(SECONDS)
+            return
+        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": call["id"]}
+        if call["method"] == "GetTask":
+            reply["error"] = {"code": -32001, "message": "no \x1b[31msuch\x07 task"}
+        else:
+            parts = [{"text": "hello \x1b]0;owned\x07 there"}]
+            reply["result"] = {"message": {"messageId": "m-2", "role": "ROLE_AGENT", "parts": parts}}
+        data = json.dumps(reply).encode()
+        to.send_response(200)
+        to.send_header("Content-Type", "application/json")
+        to.send_header("Content-Length", str(len(data)))
+        to.end_headers()
+        to.wfile.write(data)
+
+    def close(self) -> None:
+        self.go_on.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def call(address: str, method: str = "SendMessage", **headers: str) -> Any:
+    """One JSON-RPC call, its answer decoded; of a stream the open response."""
+    message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+    params = {"id": "task-9"} if method == "GetTask" else {"message": message}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    fields = {"Content-Type": "application/json", "A2A-Version": "1.0", **headers}
+    response = urllib.request.urlopen(urllib.request.Request(f"http://{address}/", body, fields), timeout=SECONDS)
+    if method == "SendStreamingMessage":
+        return response
+    with response:
+        return json.load(response)
+
+
+@contextlib.contextmanager
+def agent() -> Iterator[Agent]:
+    """An agent while the block runs."""
+    one = Agent()
+    try:
+        yield one
+    finally:
+        one.close()

@@ -1,0 +1,70 @@
+"""Frames by hand, conversations by h2, and one form in which the events of any split can be compared."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Body, WireEvent
+from a2a_proxy.wire.detect import PREFACE
+from a2a_proxy.wire.http2 import Http2Decoder
+
+UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
+
+REQUEST = [
+    (b":method", b"POST"),
+    (b":scheme", b"http"),
+    (b":path", b"/lf.a2a.v1.A2AService/SendMessage"),
+    (b":authority", b"agent:9000"),
+    (b"content-type", b"application/grpc"),
+    (b"te", b"trailers"),
+]
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return struct.pack(">IBI", len(payload) << 8 | kind, flags, stream) + payload
+
+
+def literal(name: bytes, value: bytes) -> bytes:
+    """A field as a literal without indexing; short names and values only."""
+    return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+def merged(events: Iterable[WireEvent]) -> list[WireEvent]:
+    """Adjacent pieces of one body joined: what is left does not depend on how the octets came."""
+    out: list[WireEvent] = []
+    for event in events:
+        last = out[-1] if out else None
+        if (
+            isinstance(event, Body)
+            and isinstance(last, Body)
+            and (last.stream, last.direction, last.end) == (event.stream, event.direction, event.start)
+        ):
+            out[-1] = msgspec.structs.replace(last, end=event.end, data=last.data + event.data)
+        else:
+            out.append(event)
+    return out
+
+
+def decode(
+    chunks: Iterable[tuple[Direction, bytes]], start: bytes = b"", decoder: Http2Decoder | None = None
+) -> tuple[Http2Decoder, list[WireEvent]]:
+    """Events of a conversation: `(direction, octets)` in order, the client's `start` before it."""
+    decoder = decoder or Http2Decoder()
+    out: list[WireEvent] = []
+    for direction, data in ([(UP, start)] if start else []) + list(chunks):
+        decoder.feed(direction, data, 7, out)
+    return decoder, out
+
+
+def rebuilt(decoder: Http2Decoder) -> Http2Decoder:
+    """The decoder after a stop and a restart of the recorder."""
+    return Http2Decoder.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(decoder.save())))
+
+
+def upstream(*frames: bytes, settings: bytes = b"") -> bytes:
+    """The client's octets: preface, SETTINGS, frames."""
+    return PREFACE + frame(4, 0, 0, settings) + b"".join(frames)

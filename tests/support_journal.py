@@ -1,0 +1,73 @@
+"""Journals for tests: a loop that is turned by hand, a disk that fails on order."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.capture.gap import Lost
+from a2a_proxy.capture.tail import JournalReader
+from a2a_proxy.model.chunk import Chunk, ChunkKind
+
+
+class Turns:
+    """Stands for the event loop's `call_later`."""
+
+    def __init__(self) -> None:
+        self.due: list[Callable[[], None]] = []
+
+    def __call__(self, seconds: float, callback: Callable[[], None]) -> None:
+        self.due.append(callback)
+
+    def turn(self) -> None:
+        """Run what is due."""
+        due, self.due = self.due, []
+        for callback in due:
+            callback()
+
+
+class Disk:
+    """An `os.write` that can be full, or held up."""
+
+    def __init__(self) -> None:
+        self.room: int | None = None
+        """Octets that still fit; None: no limit."""
+        self.most: int | None = None
+        """Octets taken by one write at most."""
+        self.open = threading.Event()
+        self.open.set()
+
+    def __call__(self, fd: int, data: bytes | memoryview) -> int:
+        self.open.wait(30)
+        size = len(data) if self.most is None else min(len(data), self.most)
+        if self.room is not None:
+            size = min(size, self.room)
+            if size == 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            self.room -= size
+        return os.write(fd, data[:size])
+
+
+def read_all(folder: Path, max_bytes: int = 1 << 20) -> list[Chunk]:
+    """Everything that a journal holds."""
+    reader = JournalReader(folder)
+    chunks: list[Chunk] = []
+    while more := reader.read(max_bytes):
+        chunks += more
+    reader.close()
+    return chunks
+
+
+def lost(chunks: list[Chunk]) -> int:
+    """Octets that LOST records tell of."""
+    return sum(msgspec.json.decode(chunk.data, type=Lost).bytes for chunk in chunks if chunk.kind is ChunkKind.LOST)
+
+
+def payload(chunks: list[Chunk]) -> int:
+    """Octets of the peers and of ours."""
+    return sum(len(chunk.data) for chunk in chunks if chunk.kind in (ChunkKind.DATA, ChunkKind.OURS))

@@ -1,0 +1,264 @@
+"""Real peers for tests: start agents, run clients, compare what they saw; and a byte-capturing TCP forwarder.
+
+The programs themselves lie in `tests/peers/`; those of an SDK need the environments that `tests/peers/setup.py` makes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import itertools
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PEERS = Path(__file__).resolve().parent / "peers"
+ENVIRONMENTS = PEERS.parent.parent / ".peers"
+SDK = {"sdk1", "sdk03", "js"}
+OLD = {"0_1", "0_2", "vendor"}
+AGENT_SECONDS, CLIENT_SECONDS = 30, 120
+CLIENT_TO_SERVER, SERVER_TO_CLIENT = 0, 1
+
+
+def missing(*kinds: str) -> str | None:
+    """Why peers of these kinds cannot run here (sdk1, sdk03, js, 0_1, 0_2, vendor); None if they can."""
+    for kind in kinds:
+        if kind in SDK and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
+            return f"the {kind} environment is missing: run `python tests/peers/setup.py`"
+        if kind == "js" and shutil.which("node") is None:
+            return "node is not on PATH"
+    return None
+
+
+def command(role: str, kind: str) -> list[str]:
+    """The command that runs the agent or client of this kind, without its arguments."""
+    if kind in OLD:
+        return [sys.executable, str(PEERS / "old" / f"{role}_{kind}.py")]
+    if kind == "js":
+        return ["node", "--preserve-symlinks-main", str(ENVIRONMENTS / "js" / "js_client.mjs")]
+    folder = "agents" if role == "agent" else "clients"
+    return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / folder / f"{kind}_{role}.py")]
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A running agent: its ports on 127.0.0.1, `grpc` 0 where it speaks none."""
+
+    kind: str
+    http: int
+    grpc: int
+
+    @property
+    def base_url(self) -> str:
+        """Where its HTTP is."""
+        return f"http://127.0.0.1:{self.http}"
+
+    @property
+    def grpc_target(self) -> str:
+        """Where its gRPC is, or the empty string."""
+        return f"127.0.0.1:{self.grpc}" if self.grpc else ""
+
+
+@contextlib.contextmanager
+def agent(kind: str, *arguments: str) -> Iterator[Agent]:
+    """An agent of this kind, listening while the block runs; `arguments` are its program's own (--compat)."""
+    line = [*command("agent", kind), "--until-stdin-closes", *arguments]
+    process = subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        ready = process.stdout.readline()
+        if not ready:
+            raise RuntimeError(f"the {kind} agent ended before it listened: {' '.join(line)}")
+        ports = json.loads(ready)
+        yield Agent(kind, ports["http"], ports.get("grpc", 0))
+    finally:
+        process.stdin.close()
+        process.terminate()
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One event that an SDK gave a client: on which of the scenario's streams, at which ns since the epoch."""
+
+    stream: str
+    at: int
+    event: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """All that a client saw in one scenario, in the order it saw it."""
+
+    scenario: str
+    entries: list[Entry] = field(default_factory=list)
+
+    def streams(self) -> dict[str, list[dict[str, Any]]]:
+        """The events of each stream, streams sorted by name: the order between streams says nothing."""
+        names = sorted({entry.stream for entry in self.entries})
+        return {name: [entry.event for entry in self.entries if entry.stream == name] for name in names}
+
+
+async def run_client(
+    kind: str, binding: str, scenarios: list[str], base_url: str, grpc_target: str = "", *extra: str
+) -> list[Transcript]:
+    """Run one client process through these scenarios over one binding; RuntimeError if it fails or hangs."""
+    where = ["--binding", binding, "--base-url", base_url, "--grpc", grpc_target, "--scenarios", ",".join(scenarios)]
+    line = [*command("client", kind), *where, *extra]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*line, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe)
+    try:
+        async with asyncio.timeout(CLIENT_SECONDS):
+            out, err = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise RuntimeError(f"the {kind} client hung: {' '.join(line)}") from None
+    if process.returncode:
+        raise RuntimeError(f"the {kind} client failed: {' '.join(line)}\n{err.decode()}")
+    return transcripts(out.decode())
+
+
+def transcripts(lines: str) -> list[Transcript]:
+    """Read what a client wrote."""
+    found: dict[str, Transcript] = {}
+    for line in lines.rstrip("\n").split("\n"):  # splitlines would break at U+2028, which JSON need not escape
+        entry = json.loads(line)
+        kept = found.setdefault(entry["scenario"], Transcript(entry["scenario"]))
+        kept.entries.append(Entry(entry["stream"], entry["at"], entry["event"]))
+    return list(found.values())
+
+
+UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+PLACE = re.compile(r"127\.0\.0\.1:\d+")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
+
+
+def normalise(seen: list[Transcript]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Scenario -> stream -> events without what differs between runs: ids become ordinals, times and ports words."""
+    return {one.scenario: json.loads(_anonymous(json.dumps(one.streams()))) for one in seen}
+
+
+def _anonymous(text: str) -> str:
+    numbers: dict[str, str] = {}
+    ordinals = itertools.count(1)
+
+    def ordinal(found: re.Match[str]) -> str:
+        if found[0] not in numbers:
+            numbers[found[0]] = f"id-{next(ordinals)}"
+        return numbers[found[0]]
+
+    return TIME.sub("TIME", PLACE.sub("PLACE", UUID.sub(ordinal, text)))
+
+
+@dataclass(frozen=True)
+class Captured:
+    """Bytes as read from one side of one connection; `data` empty means that this direction ended (EOF or reset)."""
+
+    conn: int
+    direction: int
+    at: int
+    data: bytes
+
+    def json(self) -> str:
+        """One line of a capture file."""
+        line: dict[str, Any] = {"conn": self.conn, "dir": self.direction, "at": self.at}
+        return json.dumps({**line, "b64": base64.b64encode(self.data).decode()} if self.data else {**line, "eof": True})
+
+
+class Forwarder:
+    """Forwards TCP connections to one place, keeping what each side sent.
+
+    Half-close is passed on; a reset ends both sides. `target` may be set after `start`.
+    """
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.target = (host, port)
+        self.captured: list[Captured] = []
+        self._connections = itertools.count()
+        self._pairs: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> int:
+        """Listen on a free port of 127.0.0.1 and give it."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        return self.port
+
+    async def stop(self) -> None:
+        """Stop listening and end what is open."""
+        self._server.close()
+        for pair in self._pairs:
+            pair.cancel()
+        await asyncio.gather(*self._pairs, return_exceptions=True)
+
+    def sent(self, direction: int) -> bytes:
+        """All that came from this side, over all connections, in order of arrival."""
+        return b"".join(one.data for one in self.captured if one.direction == direction)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._pair(next(self._connections), reader, writer))
+        self._pairs.add(task)
+        task.add_done_callback(self._pairs.discard)
+
+    async def _pair(self, conn: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            far_reader, far_writer = await asyncio.open_connection(*self.target)
+        except OSError:
+            writer.transport.abort()
+            return
+        try:
+            await asyncio.gather(
+                self._pump(conn, CLIENT_TO_SERVER, reader, far_writer),
+                self._pump(conn, SERVER_TO_CLIENT, far_reader, writer),
+            )
+        except OSError:  # a reset, or a peer that is gone when its EOF is due
+            writer.transport.abort()
+            far_writer.transport.abort()
+        finally:
+            far_writer.close()
+            writer.close()
+
+    async def _pump(
+        self, conn: int, direction: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+                self.captured.append(Captured(conn, direction, time.time_ns(), data))
+                await writer.drain()
+            if writer.can_write_eof():
+                writer.write_eof()
+        finally:
+            self.captured.append(Captured(conn, direction, time.time_ns(), b""))
+
+
+@contextlib.asynccontextmanager
+async def forwarders(far: Agent) -> AsyncIterator[tuple[Forwarder, Forwarder | None]]:
+    """A forwarder before the agent's HTTP port and, if it has one, another before its gRPC port."""
+    http = Forwarder("127.0.0.1", far.http)
+    grpc = Forwarder("127.0.0.1", far.grpc) if far.grpc else None
+    await http.start()
+    if grpc:
+        await grpc.start()
+    try:
+        yield http, grpc
+    finally:
+        await http.stop()
+        if grpc:
+            await grpc.stop()

@@ -1,0 +1,165 @@
+"""The real proxy for tests: started as a user starts it, on loopback, with a state directory of its own.
+
+`start` and `stop` wait for the proxy and so block; from a test whose own event loop serves a peer, call `stop` by
+`asyncio.to_thread`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sysconfig
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from a2a_proxy.recording.reader import Recording
+
+START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 30, 60, 60
+
+
+def program(name: str) -> str:
+    """Our command as it is installed beside the interpreter that runs the tests."""
+    return str(Path(sysconfig.get_path("scripts")) / name)
+
+
+def environment(state: Path) -> dict[str, str]:
+    """The environment of a command of ours: this state directory, and no setting of the person who runs the tests."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("A2A_PROXY_")}
+    return {**own, "A2A_PROXY_STATE": str(state)}
+
+
+class Proxy:
+    """One run of `a2a-proxy` between clients and the given upstreams; its files are in `folder`."""
+
+    def __init__(self, folder: Path, upstream: str, grpc: str = "", *extra: str, log_format: str = "json") -> None:
+        self.folder = folder
+        self.recording = folder / "recording.a2a"
+        self.state = folder / "state"
+        self.log_format = log_format
+        self.words = ["--listen", "127.0.0.1:0", "--upstream", upstream, "--record", self.recording.name]
+        self.words += ["--log-format", log_format, *(("--upstream-grpc", grpc) if grpc else ()), *extra]
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self.address = ""
+        self._said: queue.Queue[str | None] = queue.Queue()
+
+    def start(self) -> Proxy:
+        """Run it and wait until it listens; RuntimeError if it does not."""
+        pipe = subprocess.PIPE
+        line = [program("a2a-proxy"), *self.words]
+        # From its folder, so that no path of this machine is in the command line, which is recorded.
+        self.process = subprocess.Popen(
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            env=environment(self.state),
+            cwd=self.folder,
+        )
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self._readers = [
+            threading.Thread(target=self._read, args=each, daemon=True)
+            for each in ((self.process.stdout, self.out), (self.process.stderr, self.err))
+        ]
+        for reader in self._readers:
+            reader.start()
+        self.address = self._listening()
+        return self
+
+    def stop(self) -> dict[str, Any]:
+        """Interrupt it as Ctrl-C does, wait until all is recorded, and give its summary (empty in text format)."""
+        self.process.send_signal(signal.SIGINT)
+        self._end(STOP_SECONDS)
+        if self.process.returncode:
+            raise RuntimeError(f"the proxy ended with {self.process.returncode}: {self.text}")
+        return self.said("summary")[-1] if self.log_format == "json" else {}
+
+    def kill(self) -> None:
+        """End it at once, if it still runs."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self._end(STOP_SECONDS)
+
+    @property
+    def base_url(self) -> str:
+        """Where HTTP clients go."""
+        return f"http://{self.address}"
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self.address.rpartition(":")[2])
+
+    @property
+    def text(self) -> str:
+        """All that it printed so far."""
+        return "\n".join([*self.out, *self.err])
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """The objects of this kind that it logged so far."""
+        return [found for line in self.out if (found := json.loads(line))["event"] == event]
+
+    def _listening(self) -> str:
+        marker = '"event": "start"' if self.log_format == "json" else " listens on "
+        while True:
+            try:
+                line = self._said.get(timeout=START_SECONDS)
+            except queue.Empty:
+                line = None
+            if line is None:
+                self.kill()
+                raise RuntimeError(f"the proxy did not start: {self.text}")
+            if marker in line:
+                if self.log_format == "json":
+                    return str(json.loads(line)["routes"][0]["listen"][0])
+                return line.partition(marker)[2].partition(" ")[0]
+
+    def _read(self, stream: IO[str], kept: list[str]) -> None:
+        for line in stream:
+            kept.append(line.rstrip("\n"))
+            self._said.put(kept[-1])
+        self._said.put(None)
+
+    def _end(self, seconds: int) -> None:
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise RuntimeError(f"the proxy did not stop: {self.text}") from None
+        finally:
+            for reader in self._readers:
+                reader.join(5)
+
+
+@contextlib.contextmanager
+def proxy(folder: Path, upstream: str, grpc: str = "", *extra: str, log_format: str = "json") -> Iterator[Proxy]:
+    """A proxy that listens while the block runs; killed at its end unless it was stopped."""
+    running = Proxy(folder, upstream, grpc, *extra, log_format=log_format).start()
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+def inspect(state: Path, *words: str | Path) -> str:
+    """What `a2a-inspect` with these words prints on stdout; RuntimeError if it fails."""
+    line = [program("a2a-inspect"), *map(str, words)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=COMMAND_SECONDS, env=environment(state))
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(line)} ended with {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def finished(running: Proxy) -> Recording:
+    """Stop the proxy and open what it recorded."""
+    running.stop()
+    return Recording(running.recording)

@@ -1,0 +1,122 @@
+"""A recorder at work on a journal: as a real process under its keeper, or in this process without one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.capture import places
+from a2a_proxy.capture.append import Journal
+from a2a_proxy.capture.places import JournalFolder, SessionFile
+from a2a_proxy.capture.segments import Limits
+from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.recorder.keeper import Keeper
+from a2a_proxy.recorder.status import Done, Ready, Status
+from a2a_proxy.recording.reader import Recording
+from support_journal import Turns
+from support_observer import START
+
+SECONDS = 60.0
+
+
+def wait_until(what: Callable[[], Any], seconds: float = SECONDS) -> None:
+    """Until `what()` holds; fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.005)
+
+
+class Bench:
+    """One session: a journal that the test appends to, and a keeper with its recorder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        limits: Limits | None = None,
+        *,
+        number: int = 1,
+        started: int = START,
+        patience: float = SECONDS,
+    ) -> None:
+        self.recording = folder / "recording.a2a.db"
+        self.session = SessionFile(
+            recording=str(self.recording),
+            pid=os.getpid(),
+            started=started,
+            uuid=str(uuid.UUID(int=number)),
+            command=("a2a-proxy",),
+            listens=("127.0.0.1:9000",),
+            upstreams=("agent:8000",),
+        )
+        self.folder: JournalFolder = places.new_journal(self.session)
+        self.heard: list[Status] = []
+        self.killed = 0
+        """Process id of the recorder killed last."""
+        self.keeper = Keeper(self.folder.path, self.heard.append, pauses=(0.01,), patience=patience)
+        limits = limits or Limits(keep_free=0)
+        self.journal = Journal(self.folder.path, Turns(), limits, wake_fd=self.keeper.wake_write)
+
+    def write(self, chunks: Iterable[Chunk]) -> None:
+        for chunk in chunks:
+            self.journal.append(chunk.kind, chunk.direction, chunk.connection, chunk.at, chunk.data)
+        self.journal.flush()
+
+    def start(self) -> None:
+        answer = self.keeper.start(SECONDS)
+        assert isinstance(answer, Ready), answer
+
+    def end(self, at: int = START + 10**12) -> None:
+        """A clean end of the relay."""
+        self.journal.close(at, SECONDS)
+        self.keeper.let_go()
+
+    def die(self) -> None:
+        """The relay is gone without a word: everything it held is closed, no END."""
+        self.journal.flush()
+        wait_until(lambda: not self.journal.stats().queued)
+        self.journal.wake_by(None)
+        self.keeper.let_go()
+
+    def kill_recorder(self) -> None:
+        """SIGKILL the recorder that runs now; one that has not been killed before."""
+        wait_until(lambda: self.keeper.pid != self.killed)
+        self.killed = self.keeper.pid
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.killed, signal.SIGKILL)
+
+    def finish(self) -> Done:
+        """Wait for the outcome."""
+        assert self.keeper.drain(SECONDS)
+        assert isinstance(self.keeper.outcome, Done), self.keeper.outcome
+        return self.keeper.outcome
+
+    def close(self) -> None:
+        """Whatever the test left."""
+        self.keeper.kill()
+        self.folder.release()
+
+    @property
+    def segments(self) -> list[str]:
+        return sorted(path.name for path in self.folder.path.glob("*.a2aj"))
+
+
+def contents(path: Path) -> dict[str, list[Any]]:
+    """All that a recording holds of its sessions, comparable between two recordings."""
+    with Recording(path) as stored:
+        return {
+            "sessions": [(row.how, row.complete, row.lost) for row in stored.sessions()],
+            "connections": [row.connection for row in stored.connections()],
+            "exchanges": [row.exchange for row in stored.exchanges()],
+            "frames": [row.frame for row in stored.frames_after(0)],
+            "tasks": sorted(msgspec.structs.astuple(row.task) for row in stored.tasks()),
+            "findings": [row.finding for row in stored.findings()],
+        }

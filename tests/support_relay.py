@@ -1,0 +1,151 @@
+"""A relay between two scripted peers, and a journal in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any
+
+from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.relay.clock import session_clock
+from a2a_proxy.relay.edits.edit import Note
+from a2a_proxy.relay.route import Listen, Route, Upstream
+from a2a_proxy.relay.server import Relay
+from a2a_proxy.relay.way import Editing
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Story = Coroutine[Any, Any, None]
+SECONDS = 30.0
+NO_EDITS = Editing("never", keep_host=True)
+
+
+class MemoryJournal:
+    """Keeps what the relay appends."""
+
+    def __init__(self) -> None:
+        self.chunks: list[Chunk] = []
+
+    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+        self.chunks.append(Chunk(connection, kind, direction, at, data))
+
+    def kinds(self, connection: int = 1) -> list[str]:
+        """The story of a connection without its octets: `EOF to_agent`."""
+        return [
+            chunk.kind.name if chunk.kind in (1, 2, 6) else f"{chunk.kind.name} {chunk.direction.name.lower()}"
+            for chunk in self.chunks
+            if chunk.connection == connection and chunk.kind is not ChunkKind.DATA
+        ]
+
+    def data(self, direction: Direction, connection: int = 1, kind: ChunkKind = ChunkKind.DATA) -> bytes:
+        """What was captured of one direction."""
+        return b"".join(
+            chunk.data
+            for chunk in self.chunks
+            if chunk.kind is kind and chunk.direction is direction and chunk.connection == connection
+        )
+
+
+class CountingJournal(MemoryJournal):
+    """Keeps the story, counts the octets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.octets = [0, 0]
+
+    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+        if kind is ChunkKind.DATA:
+            self.octets[direction] += len(data)
+        else:
+            super().append(kind, direction, connection, at, data)
+
+
+class Bench:
+    """One relay under test."""
+
+    def __init__(self, relay: Relay, journal: MemoryJournal, notes: list[Note]) -> None:
+        self.relay = relay
+        self.journal = journal
+        self.notes = notes
+        """What the user was told."""
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        found = []
+        for text in self.relay.listening[0][1]:
+            host, _, port = text.rpartition(":")
+            found.append((host.strip("[]"), int(port)))
+        return found
+
+    @property
+    def port(self) -> int:
+        return self.addresses[0][1]
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
+    async def closed(self, connection: int = 1) -> None:
+        """Wait until a connection's last record is there."""
+        await until(lambda: any(c.kind is ChunkKind.CLOSED and c.connection == connection for c in self.journal.chunks))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that has no event of its own."""
+    async with asyncio.timeout(SECONDS):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+@contextlib.asynccontextmanager
+async def agent(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[int]:
+    """A server whose connections run `handler`; gives its port."""
+    server = await asyncio.start_server(handler, host, 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+@contextlib.asynccontextmanager
+async def relaying(
+    upstream: int | str,
+    grpc: int | None = None,
+    journal: MemoryJournal | None = None,
+    listen: str = ":0",
+    editing: Editing = NO_EDITS,
+) -> AsyncIterator[Bench]:
+    """A relay to a port of 127.0.0.1, or to an upstream as a user writes it."""
+    to = Upstream.parse(f"127.0.0.1:{upstream}" if isinstance(upstream, int) else upstream)
+    to_grpc = Upstream.parse(f"127.0.0.1:{grpc}") if grpc is not None else None
+    journal = journal or MemoryJournal()
+    notes: list[Note] = []
+    relay = Relay([Route(Listen.parse(listen), to, to_grpc)], journal, session_clock(), editing, notes.append)
+    await relay.start()
+    try:
+        yield Bench(relay, journal, notes)
+    finally:
+        await relay.stop()
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send back what comes, then close."""
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+def free_port() -> int:
+    """A port on which nobody listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def reset(sock: socket.socket) -> None:
+    """Close with RST."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()

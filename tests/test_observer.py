@@ -1,0 +1,349 @@
+"""The whole pure core: any cut, saved and restored anywhere, gives the same; nothing that peers send raises."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.observer import Observer
+from a2a_proxy.wire.connection import ConnectionDecoder
+from support_conversation import TO_AGENT, TO_CLIENT, Http, Script
+from support_observer import (
+    START,
+    Seen,
+    bytewise,
+    captured,
+    fresh,
+    grpc_call,
+    interleaved,
+    note,
+    observe,
+    reloaded,
+    scripted,
+    streaming,
+    unary,
+)
+
+SESSIONS = {
+    "vendor": lambda: captured("vendor"),
+    "js_grpc": lambda: captured("js_grpc"),
+    "stream": lambda: scripted(streaming("t-1")),
+    "several": lambda: interleaved(
+        scripted(streaming("t-1"), 1), scripted(unary(), 2), scripted(grpc_call(), 3), scripted(streaming("t-2"), 4)
+    ),
+}
+
+
+@pytest.fixture(params=SESSIONS)
+def session(request: pytest.FixtureRequest) -> list[Chunk]:
+    return SESSIONS[request.param]()
+
+
+def frames(seen: Seen) -> list[Frame]:
+    return [each for each in seen.out if isinstance(each, Frame)]
+
+
+def test_a_real_conversation_gives_frames_of_every_call(session: list[Chunk]) -> None:
+    """Nothing is undecodable, every exchange is closed and has frames."""
+    seen = observe(session)
+    assert not [each for each in seen.out if isinstance(each, Finding)]
+    assert seen.exchanges
+    assert all(exchange.closed for exchange in seen.exchanges.values())
+    assert {frame.exchange for frame in frames(seen)} - {0} == set(seen.exchanges)
+    assert all(connection.closed for connection in seen.connections.values())
+
+
+def test_saved_and_restored_before_any_chunk_it_goes_on_the_same(session: list[Chunk]) -> None:
+    """A recorder may be replaced at any record."""
+    whole = observe(session)
+    assert observe(session, restart_at=range(1, len(session))) == whole
+    for index in range(1, len(session), max(1, len(session) // 12)):
+        assert observe(session, restart_at=[index]) == whole, index
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_octets_may_come_in_pieces_of_any_size(session: list[Chunk], size: int) -> None:
+    """How TCP cut them shows nowhere."""
+    assert observe(bytewise(session, size)) == observe(session)
+
+
+def test_cut_at_odd_places_and_restarted_there(session: list[Chunk]) -> None:
+    """Pieces of 61 octets with a new observer for each: decoders are saved in the middle of everything."""
+    pieces = list(bytewise(session, 61))
+    assert observe(pieces, restart_at=range(1, len(pieces))) == observe(session)
+
+
+def test_how_often_changes_are_asked_for_changes_nothing(session: list[Chunk]) -> None:
+    """Snapshots are snapshots."""
+    seldom = observe(session, commit_every=10**6)
+    often = observe(session)
+    assert (seldom.exchanges, seldom.tasks, seldom.connections) == (often.exchanges, often.tasks, often.connections)
+    assert seldom.out == often.out
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(ChunkKind), st.sampled_from(Direction), st.binary(max_size=60)), max_size=12))
+def test_garbage_never_raises(records: list[tuple[ChunkKind, Direction, bytes]]) -> None:
+    """Whatever a record holds, also one of ours that is damaged."""
+    observer = fresh()
+    out: list[Frame | Finding] = []
+    observer.feed(scripted(Http())[0], out)
+    for at, (kind, direction, data) in enumerate(records):
+        for number in (0, 1, 2):
+            observer.feed(Chunk(number, kind, direction, START + at, data), out)
+        observer = reloaded(observer)
+    observer.interrupt(START + 100, out)
+    observer.changes()
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from(sorted(SESSIONS)), st.integers(0, 2**32), st.integers(1, 40))
+def test_octets_that_were_flipped_never_raise(name: str, seed: int, flips: int) -> None:
+    """Real traffic with some octets changed: findings perhaps, exceptions never, and restarts see the same."""
+    chance = random.Random(seed)
+    session = SESSIONS[name]()
+    for _ in range(flips):
+        index = chance.randrange(len(session))
+        chunk = session[index]
+        if chunk.kind is ChunkKind.DATA and chunk.data:
+            octets = bytearray(chunk.data)
+            octets[chance.randrange(len(octets))] = chance.randrange(256)
+            session[index] = msgspec.structs.replace(chunk, data=bytes(octets))
+    whole = observe(session)
+    assert not [each for each in whole.out if isinstance(each, Finding) and each.rule == "RECORDER"]
+    assert observe(session, restart_at=[chance.randrange(1, len(session))]) == whole
+
+
+def test_a_connection_with_a_hole_is_opaque_and_new_ones_are_read() -> None:
+    """LOST ends the reading of one connection, with its open calls cut; octets are counted."""
+    broken = scripted(streaming("t-1"), 1)
+    broken.insert(6, Chunk(1, ChunkKind.LOST, TO_CLIENT, broken[5].at, b'{"bytes":400}'))
+    chunks = interleaved(broken, scripted(unary(), 2))
+    observer, seen = fresh(), Seen([], {}, {}, {})
+    for chunk in chunks:
+        observer.feed(chunk, seen.out)
+    note(observer, seen)
+    assert seen.exchanges[1].how == "connection lost"
+    assert seen.exchanges[2].how == "complete"
+    assert seen.connections[1].lost_bytes == observer.lost == 400
+    after = [frame for frame in frames(seen) if frame.connection == 1 and frame.kind is FrameKind.EVENT]
+    assert len(after) < 6
+
+
+def test_a_damaged_journal_makes_open_connections_opaque() -> None:
+    """LOST on connection 0 with damage: one finding, open connections are over, new ones are read."""
+    first, second = scripted(streaming("t-1"), 1), scripted(unary(), 2)
+    damage = Chunk(0, ChunkKind.LOST, TO_AGENT, START + 10, b'{"bytes":7,"damage":"segment 1: a wrong checksum"}')
+    observer, seen = fresh(), Seen([], {}, {}, {})
+    for chunk in [*first[:6], damage, *first[6:], *second]:
+        observer.feed(chunk, seen.out)
+    note(observer, seen)
+    assert [each.summary for each in seen.out if isinstance(each, Finding)] == ["segment 1: a wrong checksum"]
+    assert [seen.exchanges[number].how for number in (1, 2)] == ["connection lost", "complete"]
+    assert observer.lost == 7
+
+
+def test_a_connection_whose_beginning_is_missing_is_not_guessed_at() -> None:
+    """Its octets count as lost and no row is made of it."""
+    session = scripted(streaming("t-1"))
+    observer, seen = fresh(), Seen([], {}, {}, {})
+    for chunk in session[4:]:
+        observer.feed(chunk, seen.out)
+    note(observer, seen)
+    assert seen == Seen([], {}, {}, {})
+    assert observer.lost == sum(len(chunk.data) for chunk in session[4:])
+
+
+def test_octets_of_the_proxy_are_marked() -> None:
+    """A 502 of ours is not the agent's."""
+    script = Http().call("SendMessage", {"message": {}})
+    chunks = scripted(script)[:-1]
+    answer = Http().answer({"title": "no agent"}, "502 Bad Gateway").steps[0][2]
+    chunks += [
+        Chunk(1, ChunkKind.OURS, TO_CLIENT, START + 9000, answer),
+        Chunk(1, ChunkKind.CLOSED, TO_AGENT, START + 9001),
+    ]
+    seen = observe(chunks)
+    assert seen.exchanges[1].ours
+    assert {frame.ours for frame in frames(seen) if frame.direction is TO_CLIENT} == {True}
+    assert {frame.ours for frame in frames(seen) if frame.direction is TO_AGENT} == {False}
+
+
+def test_an_interrupted_session_closes_everything(session: list[Chunk]) -> None:
+    """The relay died: what is open ends as `proxy killed`, and none stays open."""
+    for length in range(1, len(session), max(1, len(session) // 10)):
+        observer, seen = fresh(), Seen([], {}, {}, {})
+        for chunk in session[:length]:
+            observer.feed(chunk, seen.out)
+        observer.interrupt(session[length].at, seen.out)
+        note(observer, seen)
+        assert all(exchange.closed for exchange in seen.exchanges.values())
+        assert all(connection.closed for connection in seen.connections.values())
+        assert not observer.save()["lines"]
+
+
+@pytest.mark.parametrize("how", ["proxy stopped", "proxy killed"])
+@pytest.mark.parametrize("script", [streaming, grpc_call], ids=["http", "grpc"])
+def test_what_the_proxy_cut_is_not_said_of_a_peer(script: Callable[..., Script], how: str) -> None:
+    """Its orderly end closes connections on which nobody said FIN or RST; its death leaves the journal without more."""
+    session = scripted(script("t-1") if script is streaming else script())[:-3]
+    observer, seen = fresh(), Seen([], {}, {}, {})
+    for chunk in session:
+        observer.feed(chunk, seen.out)
+    if how == "proxy stopped":
+        observer.feed(Chunk(1, ChunkKind.CLOSED, TO_AGENT, session[-1].at + 1), seen.out)
+    else:
+        observer.interrupt(session[-1].at + 1, seen.out)
+    note(observer, seen)
+    assert seen.exchanges[1].how == how
+    assert [frame.note for frame in frames(seen) if frame.kind is FrameKind.CUT] == [how]
+    assert seen.connections[1].how == ("closed" if how == "proxy stopped" else "proxy killed")
+
+
+def test_a_task_is_joined_over_connections_and_restarts() -> None:
+    """A stream and a later call on another connection tell of one task; a restart in between forgets nothing."""
+    asks = Http().call("GetTask", {"id": "t-1"}, A2A_Version="1.0")
+    asks.result({"id": "t-1", "contextId": "c-t-1", "status": {"state": "TASK_STATE_COMPLETED"}})
+    chunks = scripted(streaming("t-1"), 1) + scripted(asks, 2, START + 10**9)
+    whole = observe(chunks)
+    ((_, task),) = whole.tasks.items()
+    assert task.exchanges == (1, 2)
+    assert [state for _, state in task.states] == [1, 2, 3]
+    assert (task.artifacts[0].chunks, task.artifacts[0].complete) == (3, True)
+    for index in range(1, len(chunks)):
+        assert observe(chunks, restart_at=[index]).tasks == whole.tasks, index
+
+
+def test_a_state_that_comes_again_after_a_restart_is_seen() -> None:
+    """`working`, `input-required`, restart, `working`: the second `working` is no repetition."""
+    http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
+    for state in ("WORKING", "INPUT_REQUIRED", "WORKING", "COMPLETED"):
+        http.rpc_event({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}}})
+    chunks = scripted(http.done())
+    whole = observe(chunks)
+    ((_, task),) = whole.tasks.items()
+    assert [state for _, state in task.states] == [2, 6, 2, 3]
+    for index in range(1, len(chunks)):
+        assert observe(chunks, restart_at=[index]).tasks == whole.tasks, index
+
+
+def test_ids_that_are_no_text_survive_a_snapshot() -> None:
+    """A lone surrogate in JSON cannot be written as UTF-8; a snapshot with it can."""
+    for raw in (b'"\\ud800"', b'"\xed\xa0\x80"', b'"\\u0000"', b'"a\\udfff b"'):
+        body = b'{"jsonrpc":"2.0","id":%s,"method":"GetTask","params":{"id":%s}}' % (raw, raw)
+        answer = b'{"jsonrpc":"2.0","id":%s,"result":{"id":%s,"contextId":%s,"status":{"state":"TASK_STATE_WORKING"}}}'
+        http = Http().request("POST /", body, A2A_Version="1.0").answer(answer % (raw, raw, raw))
+        chunks = scripted(http)
+        assert observe(chunks, restart_at=range(1, len(chunks))) == observe(chunks)
+
+
+def test_a_fault_of_ours_costs_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder that raises makes its connection opaque, with one finding; others are read on."""
+    read = ConnectionDecoder.feed
+
+    def feed(self: ConnectionDecoder, direction: Direction, data: bytes, at: int, out: list[object]) -> None:
+        if b"poison" in data:
+            raise RuntimeError("the decoder is wrong")
+        read(self, direction, data, at, out)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ConnectionDecoder, "feed", feed)
+    bad = Http().call("SendMessage", {"message": {}}).answer({"poison": 1}).call("SendMessage", {"message": {}})
+    seen = observe(interleaved(scripted(bad, 1), scripted(unary(), 2)))
+    (finding,) = [each for each in seen.out if isinstance(each, Finding)]
+    assert (finding.connection, "the decoder is wrong" in finding.summary) == (1, True)
+    assert [exchange.how for exchange in seen.exchanges.values()] == ["connection lost", "complete"]
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "words"),
+    [
+        (b"\x16\x03\x01\x00\x05\x01", b"\x16\x03\x03\x00\x02\x02", "TLS"),
+        (b"*1\r\n$4\r\nPING\r\n", b"+PONG\r\n", "not HTTP"),
+        (b"GE", b"", "not HTTP"),
+    ],
+)
+def test_a_connection_that_is_no_http_is_one_finding(first: bytes, more: bytes, words: str) -> None:
+    """However its octets come, and across restarts."""
+    for size in (len(first), 1):
+        script = Script()
+        for at in range(0, len(first), size):
+            script.client(first[at : at + size])
+        for octets in (more, more):
+            script.agent(octets)
+        session = scripted(script.end("eof", TO_AGENT))
+        seen = observe(session)
+        (finding,) = [each for each in seen.out if isinstance(each, Finding)]
+        assert (finding.rule, finding.severity, finding.connection) == ("UNDECODABLE", Severity.WARNING, 1)
+        assert words in finding.summary
+        assert observe(session, restart_at=range(1, len(session))) == seen
+
+
+def test_a_connection_that_stopped_being_http_or_was_lost_is_no_finding() -> None:
+    """An upgrade is not read, a hole cannot be: neither is garbage of a peer."""
+    upgraded = Http().request("GET /", Connection="upgrade", Upgrade="x")
+    upgraded.agent(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n").client(b"\x00\x01")
+    silent = scripted(Script().client(b"GE"))
+    hole = Chunk(1, ChunkKind.LOST, TO_AGENT, silent[2].at, b'{"bytes":4}')
+    for session in (scripted(upgraded), [*silent[:3], hole, *silent[3:]], scripted(Script().agent(b"220 mail\r\n"))):
+        assert not [each for each in observe(session).out if isinstance(each, Finding)]
+
+
+def test_abandon_makes_a_connection_opaque_for_good() -> None:
+    """Also after a restart, and what follows raises nothing."""
+    session = scripted(streaming("t-1"))
+    observer, seen = fresh(), Seen([], {}, {}, {})
+    for chunk in session[:5]:
+        observer.feed(chunk, seen.out)
+    observer.abandon(1, session[5].at, "test", seen.out)
+    observer = reloaded(observer)
+    note(observer, seen)
+    count = len(seen.out)
+    for chunk in session[6:]:
+        observer.feed(chunk, seen.out)
+    note(observer, seen)
+    assert len(seen.out) == count
+    assert seen.exchanges[1].how == "connection lost"
+    assert seen.connections[1].closed
+
+
+def test_edits_and_the_end_are_counted_and_survive() -> None:
+    """EDIT records change no observation."""
+    observer = fresh()
+    out: list[Frame | Finding] = []
+    for chunk in [*scripted(Http())[:1], Chunk(1, ChunkKind.EDIT, TO_CLIENT, START, b"{}")]:
+        observer.feed(chunk, out)
+    observer = reloaded(observer)
+    assert (observer.edits, observer.ended, out) == (1, False, [])
+    observer.feed(Chunk(0, ChunkKind.END, TO_AGENT, START), out)
+    assert observer.ended
+
+
+def test_secrets_leave_the_observer_as_labels() -> None:
+    """Neither frames nor exchanges carry a credential."""
+    secret = "sk-canary-4f9a8b7c6d5e"
+    http = Http().call("SendMessage", {"message": {}}, authorization=f"Bearer {secret}")
+    seen = observe(scripted(http.result({"message": {"messageId": "m", "parts": [{"text": f"key {secret}"}]}})))
+    assert secret not in repr(seen)
+    assert isinstance(fresh(), Observer)
+
+
+def test_what_is_kept_does_not_grow_with_a_session() -> None:
+    """A thousand connections later a snapshot is as large as after a hundred, but for the tasks touched last."""
+    observer = fresh()
+    sizes = []
+    for number in range(1, 1001):
+        out: list[Frame | Finding] = []
+        for chunk in scripted(unary(f"t-{number}"), number, START + number * 10**6):
+            observer.feed(chunk, out)
+        observer.changes()
+        if number in (100, 1000):
+            sizes.append(len(msgspec.msgpack.encode({**observer.save(), "tasks": []})))
+    assert sizes[1] - sizes[0] < 100

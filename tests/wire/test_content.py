@@ -1,0 +1,184 @@
+"""Content codings, against the libraries that made them."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import sys
+import zlib
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_proxy.wire import content
+from a2a_proxy.wire.content import ContentDecoder, decompress_message
+
+try:
+    zstd = importlib.import_module("compression.zstd")
+except ImportError:
+    zstd = importlib.import_module("backports.zstd")
+
+
+def raw_deflate(data):
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+def flushed_gzip(data):
+    """As a server does with a stream of events: a flush after each piece."""
+    packer = zlib.compressobj(wbits=31)
+    pieces = [packer.compress(data[i : i + 50]) + packer.flush(zlib.Z_SYNC_FLUSH) for i in range(0, len(data), 50)]
+    return b"".join(pieces) + packer.flush()
+
+
+CODINGS = {
+    b"": lambda data: data,
+    b"identity": lambda data: data,
+    b"gzip": gzip.compress,
+    b"X-GZIP": flushed_gzip,
+    b"deflate": zlib.compress,
+    b"Deflate": raw_deflate,
+    b"zstd": zstd.compress,
+    b"deflate, gzip": lambda data: gzip.compress(zlib.compress(data)),
+    b"gzip , identity,zstd": lambda data: zstd.compress(gzip.compress(data)),
+}
+
+
+def rebuilt(decoder):
+    return ContentDecoder.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(decoder.save())))
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("plain", [b"", b"x", b'data: {"jsonrpc":"2.0"}\r\n\r\n' * 20])
+def test_every_split_decodes_to_the_same(coding, plain):
+    """Whole, byte by byte, and cut at each octet with a restart there."""
+    wire = CODINGS[coding](plain)
+    whole, single = ContentDecoder(coding), ContentDecoder(coding)
+    assert whole.feed(wire) == plain
+    assert b"".join(single.feed(wire[i : i + 1]) for i in range(len(wire))) == plain
+    for decoder in (whole, single):
+        decoder.finish()
+        assert decoder.problem == ""
+    for cut in range(len(wire)):
+        decoder = ContentDecoder(coding)
+        out = decoder.feed(wire[:cut])
+        decoder = rebuilt(decoder)
+        assert out + decoder.feed(wire[cut:]) == plain
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"zstd"])
+def test_members_and_frames_in_a_row_are_one_body(coding):
+    wire = CODINGS[coding](b"one ") + CODINGS[coding](b"two")
+    single = ContentDecoder(coding)
+    assert ContentDecoder(coding).feed(wire) == b"one two"
+    assert b"".join(single.feed(wire[i : i + 1]) for i in range(len(wire))) == b"one two"
+
+
+def test_padding_after_gzip_is_ignored():
+    decoder = ContentDecoder(b"gzip")
+    assert decoder.feed(gzip.compress(b"plain") + b"\0\0\0\0") == b"plain"
+    assert decoder.problem == ""
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"Deflate", b"zstd"])
+def test_a_body_that_ends_early_is_a_problem(coding):
+    plain = bytes(range(256)) * 10
+    decoder = ContentDecoder(coding)
+    assert plain.startswith(decoder.feed(CODINGS[coding](plain)[:-3]))
+    decoder.finish()
+    assert decoder.problem == "encoded content ends early"
+
+
+@given(st.sampled_from([b"gzip", b"deflate", b"zstd", b"gzip, zstd"]), st.lists(st.binary(max_size=50), max_size=5))
+@settings(max_examples=200, deadline=None)
+def test_garbage_never_raises(coding, pieces):
+    """After the first problem nothing more is given."""
+    decoder = ContentDecoder(coding)
+    for piece in pieces:
+        before = decoder.problem
+        assert not (decoder.feed(piece) and before)
+    decoder.finish()
+
+
+def test_broken_octets_are_a_problem():
+    for coding in (b"gzip", b"zstd", b"deflate"):
+        decoder = ContentDecoder(coding)
+        decoder.feed(b"\xff\xfe not compressed at all")
+        assert decoder.problem
+        assert decoder.feed(b"more") == b""
+        assert rebuilt(decoder).problem == decoder.problem
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"zstd", b"zstd, gzip"])
+def test_a_bomb_is_a_problem_and_its_output_is_bounded(coding):
+    """What comes out stays within the slack and the ratio."""
+    wire = CODINGS[coding if coding in CODINGS else b"zstd"](bytes(content.SLACK * 3))
+    wire = gzip.compress(wire) if coding == b"zstd, gzip" else wire
+    decoder = ContentDecoder(coding)
+    out = sum(len(decoder.feed(wire[i : i + 1000])) for i in range(0, len(wire), 1000))
+    assert "encoded octets become more than" in decoder.problem
+    assert 0 < out <= content.SLACK * 1.5
+
+
+@pytest.mark.parametrize("coding", [b"snappy", b"gzip, unheard-of", b"\xff"])
+def test_an_unknown_coding_leaves_the_octets_as_they_are(coding):
+    decoder = rebuilt(ContentDecoder(coding))
+    assert decoder.problem.startswith("no decoder for content coding")
+    assert decoder.feed(b"as sent") == b"as sent"
+
+
+def test_a_restart_that_comes_too_late_is_a_problem(monkeypatch):
+    """Encoded octets are kept up to a limit; beyond it the decoder goes on, but cannot be restored."""
+    monkeypatch.setattr(content, "REPLAY_LIMIT", 50)
+    wire = gzip.compress(bytes(range(256)))
+    decoder = ContentDecoder(b"gzip")
+    first = decoder.feed(wire[:60])
+    restored = rebuilt(decoder)
+    assert restored.problem == "cannot resume encoded content"
+    assert restored.feed(wire[60:]) == b""
+    assert first + decoder.feed(wire[60:]) == bytes(range(256))
+
+
+def test_one_message_is_decompressed_up_to_the_limit():
+    """A larger one keeps its beginning, its true size and its hash."""
+    plain, problem = decompress_message(b"gzip", gzip.compress(b"m" * 100), limit=100, keep=10)
+    assert (plain.data, plain.size, plain.truncated, problem) == (b"m" * 100, 100, False, "")
+    plain, problem = decompress_message(b"gzip", gzip.compress(b"m" * 101), limit=100, keep=10)
+    assert (plain.data, plain.size, plain.truncated, problem) == (b"m" * 10, 101, True, "")
+    assert len(plain.sha256) == 32
+
+
+class FakeBrotli:
+    """Stands for the module `brotli`, which is not installed here: octets doubled, output bounded."""
+
+    class error(Exception):
+        pass
+
+    class Decompressor:
+        def __init__(self):
+            self.rest = b""
+
+        def process(self, data, output_buffer_limit):
+            if data[:1] == b"!":
+                raise FakeBrotli.error("broken")
+            self.rest += bytes(octet for octet in data for _ in range(2))
+            out, self.rest = self.rest[:output_buffer_limit], self.rest[output_buffer_limit:]
+            return out
+
+        def can_accept_more_data(self):
+            return not self.rest
+
+        def is_finished(self):
+            return not self.rest
+
+
+def test_brotli_is_used_where_it_is_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "brotli", FakeBrotli)
+    decoder = ContentDecoder(b"br")
+    assert decoder.feed(b"ab") == b"aabb"
+    decoder.feed(b"!")
+    assert decoder.problem == "broken"
+    monkeypatch.setitem(sys.modules, "brotli", None)
+    assert ContentDecoder(b"br").problem == "no decoder for content coding br"

@@ -1,0 +1,53 @@
+"""What the first octets of a client are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_proxy.wire.detect import LIMIT, PREFACE, Kind, detect
+
+HELLO = bytes.fromhex("1603010200010001fc0303")
+
+
+@pytest.mark.parametrize(
+    ("wire", "kind"),
+    [
+        (PREFACE + b"\x00\x00\x12", Kind.H2C),
+        (b"GET / HTTP/1.1\r\n", Kind.HTTP1),
+        (b"PRI / HTTP/1.1\r\n", Kind.HTTP1),
+        (b"PUT / HTTP/1.1\r\n", Kind.HTTP1),
+        (b"\r\n\r\nM-SEARCH * HTTP/1.1\r\n", Kind.HTTP1),
+        (HELLO, Kind.TLS),
+        (b"\x16\x03\x01\x00\x04\x02...", Kind.OPAQUE),
+        (b"\x16\x02", Kind.OPAQUE),
+        (b"SSH-2.0-OpenSSH_9.6 x\r\n", Kind.OPAQUE),
+        (b"*1\r\n$4\r\nPING\r\n", Kind.OPAQUE),
+        (b"get / HTTP/1.1\r\n", Kind.OPAQUE),
+        (b" GET / HTTP/1.1\r\n", Kind.OPAQUE),
+        (b"A" * 40 + b" ", Kind.OPAQUE),
+        (b"\r\n" * LIMIT + b"GET / ", Kind.OPAQUE),
+        (b"\x00", Kind.OPAQUE),
+    ],
+)
+def test_kinds(wire: bytes, kind: Kind) -> None:
+    """Told as soon as it is certain, and the same with more octets."""
+    answers = [detect(wire[:size]) for size in range(len(wire) + 1)]
+    certain = next(size for size, answer in enumerate(answers) if answer is not None)
+    assert set(answers[certain:]) == {kind}
+
+
+@pytest.mark.parametrize("wire", [b"", b"P", PREFACE[:-1], b"GET", b"\r\n", HELLO[:5]])
+def test_more_is_needed(wire: bytes) -> None:
+    """Nothing is guessed."""
+    assert detect(wire) is None
+
+
+@given(wire=st.binary(min_size=LIMIT, max_size=LIMIT + 20))
+def test_an_answer_comes_and_stays(wire: bytes) -> None:
+    """Within the limit, whatever comes, and the answer does not change."""
+    answers = [detect(wire[:size]) for size in range(len(wire) + 1)]
+    certain = next(size for size, answer in enumerate(answers) if answer is not None)
+    assert certain <= LIMIT
+    assert set(answers[certain:]) == {answers[-1]}

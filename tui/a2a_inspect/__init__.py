@@ -1,0 +1,1 @@
+"""Look at recordings: a Textual screen and its headless twin; never opens a socket."""

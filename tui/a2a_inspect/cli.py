@@ -1,0 +1,131 @@
+"""`a2a-inspect`: what was typed, nothing else. Heavy imports happen inside the commands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from a2a_proxy import __version__
+from a2a_proxy.cli.main import run_cli
+
+_HELP = """Look at recordings of A2A traffic, also while they are written.
+
+\b
+  a2a-inspect                      the screen, on the newest recording
+  a2a-inspect FILE                 the screen, on this one
+  a2a-inspect ls                   every exchange
+  a2a-inspect show                 the conversation, frame by frame
+  a2a-inspect show 2 --payloads    one exchange with its decoded payloads
+
+Without a FILE every command takes the newest recording of the state directory.
+"""
+
+
+class _Group(click.Group):
+    """`a2a-inspect FILE` means `a2a-inspect screen FILE`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the name of the screen's command where the user gave none."""
+        if not args or (args[0] not in self.commands and _names_file(args[0])):
+            args = ["screen", *args]
+        return super().parse_args(ctx, args)
+
+
+def _names_file(word: str) -> bool:
+    """A path, not a mistyped command."""
+    return not word.startswith("-") and ("/" in word or "." in word or Path(word).exists())
+
+
+_recording = click.argument("recording", required=False, type=click.Path(path_type=Path))
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
+
+
+@click.group(cls=_Group, help=_HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="a2a-inspect", message="%(prog)s %(version)s", help="Print the version.")
+def cli() -> None:
+    """See `_HELP`."""
+
+
+@cli.command(hidden=True)
+@_recording
+def screen(recording: Path | None) -> int:
+    """The screen."""
+    from a2a_inspect.app import run_app
+    from a2a_inspect.place import chosen
+
+    return run_app(chosen(recording))
+
+
+@cli.command()
+@_recording
+@click.option("--tasks", is_flag=True, help="One line per task instead.")
+@_json
+def ls(recording: Path | None, tasks: bool, as_json: bool) -> None:
+    """List the exchanges of a recording."""
+    from a2a_inspect.commands.ls import list_exchanges, list_tasks
+    from a2a_inspect.place import opened
+
+    with opened(recording) as source:
+        (list_tasks if tasks else list_exchanges)(source, as_json=as_json)
+
+
+@cli.command()
+@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]...")
+@click.option("--payloads", "-p", is_flag=True, help="Each frame with its payload, decoded.")
+@click.option("--artifacts", "-a", is_flag=True, help="Each task with its artifacts, put together from their chunks.")
+@click.option("--raw", is_flag=True, help="Each frame with its payload as it was on the wire.")
+@_json
+def show(words: tuple[str, ...], as_json: bool, **detail: bool) -> None:
+    """Show the conversation: session, context, task, exchange, frame.
+
+    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
+
+    The agent's frames and the time an exchange took count from the end of the request, the client's frames from its
+    first octet.
+    """
+    from a2a_inspect.commands.show import Wanted, show_conversation
+    from a2a_inspect.place import opened, split_words
+
+    path, chosen = split_words(words)
+    with opened(path) as source:
+        show_conversation(source, Wanted(chosen, **detail), as_json=as_json)
+
+
+@cli.group()
+def cassette() -> None:
+    """Recordings as text files (`*.a2a.jsonl`) to commit and review."""
+
+
+@cassette.command("write")
+@click.argument("recording", type=click.Path(path_type=Path))
+@click.argument("target", type=click.Path(path_type=Path))
+def cassette_write(recording: Path, target: Path) -> None:
+    """Write RECORDING as a cassette to TARGET."""
+    from a2a_inspect.commands.cassette import write
+
+    write(recording, target)
+
+
+@cassette.command("read")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("recording", type=click.Path(path_type=Path))
+def cassette_read(source: Path, recording: Path) -> None:
+    """Read the cassette SOURCE into a new RECORDING."""
+    from a2a_inspect.commands.cassette import read
+
+    read(source, recording)
+
+
+@cli.command()
+def recover() -> int:
+    """Finish recordings whose proxy and recorder were both ended early."""
+    from a2a_inspect.commands.recover import recover_all
+
+    return recover_all()
+
+
+def main() -> None:
+    """Run `a2a-inspect` and exit with its code."""
+    sys.exit(run_cli("a2a-inspect", cli))

@@ -1,0 +1,145 @@
+"""`a2a-inspect ls`: one line per exchange, or per task."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+
+from a2a_inspect.commands.session import connection_counts, session_line
+from a2a_inspect.commands.table import Room, columns, terminal_width
+from a2a_proxy.cli import text
+from a2a_proxy.cli.console import exchange_object
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow, SessionRow, TaskRow
+
+_EXCHANGES = ("#", "TIME", "OUTCOME", "OPERATION", "BINDING", "TASK", "STATES", "EVENTS", "TOOK", "ERROR")
+_GIVES = (
+    ("TASK", 0),
+    ("EVENTS", 0),
+    ("ERROR", 32),
+    ("BINDING", 0),
+    ("TIME", 0),
+    ("OPERATION", 14),
+    ("ERROR", 22),
+    ("STATES", 12),
+    ("ERROR", 10),
+    ("OPERATION", 8),
+    ("STATES", 8),
+    ("ERROR", 7),
+)
+"""What gives way on a terminal: how far it came and what went wrong stay longest."""
+_TASK_GIVES = (("AGENT", 0), ("CONTEXT", 0), ("EXCHANGES", 10), ("ARTIFACTS", 10), ("TASK", 9), ("STATES", 12))
+_WIDE = 140
+"""Cells from which on a line has room for the time to the first event."""
+_TASKS = ("TASK", "STATE", "CONTEXT", "AGENT", "STATES", "ARTIFACTS", "EXCHANGES")
+
+
+def list_exchanges(recording: Recording, *, as_json: bool) -> None:
+    """Print the exchanges of all sessions in order."""
+    if as_json:
+        for row in recording.exchanges():
+            print(json.dumps({"session": row.session, **exchange_object(row.exchange)}))
+        return
+    sessions = recording.sessions()
+    for session in sessions:
+        for line in _session_lines(recording, session, several=len(sessions) > 1):
+            print(line)
+
+
+def _session_lines(recording: Recording, session: SessionRow, *, several: bool) -> Iterator[str]:
+    empty = next(recording.exchanges(session.id, limit=1), None) is None
+    if empty:
+        yield session_line(session)
+    elif several:
+        yield f"session {session.id}, {text.day(session.facts.started)}"
+    if not empty:
+        width = terminal_width()
+        room = Room(width, {"OPERATION": 28}, _GIVES, ("STATES",)) if width else None
+        brief = 0 < width < _WIDE
+        rows = (_cells(row, several=several, brief=brief) for row in recording.exchanges(session.id))
+        yield from columns(_EXCHANGES, rows, room)
+    counts = connection_counts(recording, session)
+    if counts:
+        yield f"{counts}; see {shlex.join(('a2a-inspect', 'show', recording.path))}"
+    elif empty:
+        yield "nothing was recorded"
+
+
+def _cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str, ...]:
+    exchange = row.exchange
+    return (
+        f"{row.session}:{exchange.id}" if several else str(exchange.id),
+        text.clock(exchange.started),
+        text.outcome(exchange),
+        visible(text.title(exchange)),
+        text.manner(exchange),
+        visible(text.short(exchange.task_id)),
+        visible(" > ".join(exchange.states)),
+        str(exchange.events) if exchange.streaming else "",
+        text.latency(exchange).rpartition(", ")[2] if brief else text.latency(exchange),
+        visible(exchange.error) or (visible(exchange.how) if text.outcome(exchange) == "cut" else ""),
+    )
+
+
+def list_tasks(recording: Recording, *, as_json: bool) -> None:
+    """Print the tasks of all sessions in order of first sight."""
+    if as_json:
+        for row in recording.tasks():
+            print(json.dumps(task_object(row)))
+        return
+    several = len(recording.sessions()) > 1
+    width = terminal_width()
+    room = Room(width, {}, _TASK_GIVES, ("STATES",)) if width else None
+    for line in columns(_TASKS, _task_rows(recording, several=several), room):
+        print(line)
+
+
+def _task_rows(recording: Recording, *, several: bool) -> Iterator[tuple[str, ...]]:
+    for row in recording.tasks():
+        task, mark = row.task, f"#{row.session}:" if several else "#"
+        yield (
+            visible(task.task_id),
+            state_name(task.state),
+            visible(text.short(task.context_id)),
+            visible(task.agent),
+            " > ".join(state_name(state) for _, state in task.states),
+            ", ".join(visible(artifact.name or artifact.artifact_id) for artifact in task.artifacts),
+            " ".join(f"{mark}{number}" for number in task.exchanges),
+        )
+
+
+def task_object(row: TaskRow) -> dict[str, object]:
+    """A task as JSON with stable names."""
+    task = row.task
+    return {
+        "session": row.session,
+        "task_id": task.task_id,
+        "context_id": task.context_id,
+        "agent": task.agent,
+        "state": state_name(task.state),
+        "states": [{"at": text.utc(at), "state": state_name(state)} for at, state in task.states],
+        "generation": task.generation or None,
+        "missed_generations": list(task.missed),
+        "artifacts": [
+            {
+                "artifact_id": artifact.artifact_id,
+                "name": artifact.name,
+                "chunks": artifact.chunks,
+                "parts": artifact.parts,
+                "bytes": artifact.size,
+                "complete": artifact.complete,
+            }
+            for artifact in task.artifacts
+        ],
+        "exchanges": list(task.exchanges),
+    }
+
+
+def state_name(number: int) -> str:
+    """`input-required`; numbers of no known state as they are, nothing where none was told."""
+    if not number:
+        return ""
+    return TaskState(number).label if number in TaskState._value2member_map_ else str(number)

@@ -1,0 +1,76 @@
+"""A session in lines: where and when, whether all of it is recorded, and what belongs to its connections alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.capture import places
+from a2a_proxy.cli import text
+from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import FindingRow, SessionRow, key
+
+_UNREAD = {"tls": "not read: encrypted", "opaque": "not HTTP"}
+"""By kind of connection, why it has no exchanges."""
+
+
+def session_line(session: SessionRow) -> str:
+    """`session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`."""
+    facts = session.facts
+    ways = ", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
+    return f"session {session.id}  {text.day(facts.started)}  {visible(ways)}  {_completeness(session)}"
+
+
+def _completeness(session: SessionRow) -> str:
+    if not session.how:
+        return _unended(session.facts.uuid)
+    return "capture complete" if session.complete == "complete" else f"INCOMPLETE: {session.complete}"
+
+
+def _unended(uuid: str) -> str:
+    """What becomes of a session without an end: its journal tells, as long as there is one here."""
+    try:
+        left = {leftover.session.uuid for leftover in places.leftovers()}
+        known = [places.read_session(path) for path in places.journals_dir().iterdir()]
+    except OSError:
+        left, known = set(), []
+    if uuid in left:
+        return "not recorded to the end; finish with: a2a-inspect recover"
+    if any(session is not None and session.uuid == uuid for session in known):
+        return "(being recorded)"
+    return "ended without a word"
+
+
+def connection_findings(recording: Recording, session: SessionRow) -> Iterator[FindingRow]:
+    """Findings about connections, not about an exchange."""
+    return recording.findings(exchange=key(session.id, 0))
+
+
+def unread_connections(recording: Recording, session: SessionRow) -> Iterator[Connection]:
+    """Connections that could not be read."""
+    rows = recording.connections(session.id)
+    return (row.connection for row in rows if row.connection.kind in _UNREAD)
+
+
+def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
+    """A line per connection that could not be read and per finding about a connection."""
+    for connection in unread_connections(recording, session):
+        octets = text.size(connection.bytes_to_agent + connection.bytes_to_client)
+        yield f"connection {connection.id}  {connection.kind}  {octets}, {_UNREAD[connection.kind]}"
+    for row in connection_findings(recording, session):
+        yield f"connection {row.finding.connection}  {finding_words(row.finding)}"
+
+
+def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
+    """`warning  UNDECODABLE not HTTP/2`, the severity in so many cells, at their right."""
+    return f"{finding.severity.name.lower():>{width}}{' ' * gap}{finding.rule} {visible(finding.summary)}"
+
+
+def connection_counts(recording: Recording, session: SessionRow) -> str:
+    """How many of these lines there are: `1 connection not read, 2 findings of connections`; empty where none."""
+    unread = sum(1 for _ in unread_connections(recording, session))
+    found = sum(1 for _ in connection_findings(recording, session))
+    counts = [f"{text.plural(unread, 'connection')} not read"] if unread else []
+    return ", ".join([*counts, f"{text.plural(found, 'finding')} of connections"] if found else counts)

@@ -1,0 +1,252 @@
+"""`a2a-inspect show`: the conversation as a tree of session, context, task, exchange and frame."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from a2a_inspect.artifacts import artifacts_of
+from a2a_inspect.commands.ls import state_name
+from a2a_inspect.commands.session import connection_findings, connection_lines, finding_words, session_line
+from a2a_inspect.decoded import decoded, decoded_lines, json_text, raw_lines
+from a2a_proxy.cli import text
+from a2a_proxy.cli.console import exchange_object
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import Part
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.describe import describe
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow, SessionRow
+
+_ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What of a recording, and how much of it."""
+
+    words: tuple[str, ...] = ()
+    """Exchange numbers (`2`, or `1:2` with that of the session) and beginnings of task ids; empty: everything."""
+    payloads: bool = False
+    raw: bool = False
+    artifacts: bool = False
+    """The content of each task's artifacts, put together from their chunks."""
+
+    def has(self, row: ExchangeRow) -> bool:
+        """The exchange was asked for."""
+        return not self.words or any(self._is(word, row) for word in self.words)
+
+    @staticmethod
+    def _is(word: str, row: ExchangeRow) -> bool:
+        exchange = row.exchange
+        if word.removeprefix("#") in (str(exchange.id), f"{row.session}:{exchange.id}"):
+            return True
+        return word == exchange.task_id or (len(word) >= 4 and exchange.task_id.startswith(word))
+
+
+def show_conversation(recording: Recording, wanted: Wanted, *, as_json: bool) -> None:
+    """Print the tree, or with `as_json` one object an exchange, and one a finding that belongs to a connection.
+
+    Raises:
+        UserError: nothing of what was asked for is there.
+    """
+    found = False
+    for session in recording.sessions():
+        rows = [row for row in recording.exchanges(session.id) if wanted.has(row)]
+        found = found or bool(rows)
+        if as_json:
+            for told in _objects(recording, session, rows, wanted):
+                print(json.dumps(told))
+        elif rows or not wanted.words:
+            for line in _session_lines(recording, session, rows, wanted):
+                print(line)
+    if wanted.words and not found:
+        listing = shlex.join(("a2a-inspect", "ls", recording.path))
+        raise UserError(f"nothing in it is called {' or '.join(wanted.words)}", f"see what there is with: {listing}")
+
+
+def _session_lines(recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted) -> Iterator[str]:
+    yield session_line(session)
+    connections = [] if wanted.words else list(connection_lines(recording, session))
+    yield from ("  " + line for line in connections)
+    if not rows and not connections:
+        yield "  nothing was recorded"
+    tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
+    for context, members in _by_context(rows, tasks):
+        yield f"  context {visible(context)}" if context else "  outside any context"
+        for task_id, exchanges in members.items():
+            depth = 4
+            if task_id:
+                depth = 6
+                yield "    " + _task_line(task_id, tasks.get(task_id))
+                if wanted.artifacts and task_id in tasks:
+                    yield from _artifact_lines(recording, session.id, tasks[task_id])
+            for row in exchanges:
+                yield from (" " * depth + line for line in _exchange_lines(recording, row, wanted))
+
+
+_Members = dict[str, list[ExchangeRow]]
+
+
+def _by_context(rows: list[ExchangeRow], tasks: dict[str, Task]) -> list[tuple[str, _Members]]:
+    """Exchanges by context and task, in order of first sight; a task's context counts where its exchange tells none.
+
+    Exchanges without either belong to nothing, so they stand where their time is: in as many groups as that takes.
+    """
+    groups: list[tuple[str, _Members]] = []
+    homes: dict[tuple[str, str], _Members] = {}
+    for row in rows:
+        task_id = row.exchange.task_id
+        known = tasks.get(task_id)
+        context = row.exchange.context_id or (known.context_id if known is not None else "")
+        home = (context, "" if context else task_id)
+        if home == ("", "") or home not in homes:
+            if context or not groups or groups[-1][0]:
+                groups.append((context, {}))
+            homes[home] = groups[-1][1]
+        homes[home].setdefault(task_id, []).append(row)
+    return groups
+
+
+def _task_line(task_id: str, task: Task | None) -> str:
+    if task is None:
+        return f"task {visible(task_id)}"
+    passed = " > ".join(state_name(state) for _, state in task.states)
+    artifacts = "".join(
+        f"  artifact {visible(a.name or a.artifact_id)} ({text.plural(max(a.chunks, 1), 'chunk')}, {text.size(a.size)})"
+        for a in task.artifacts
+    )
+    return f"task {visible(task_id)}  {passed}{artifacts}"
+
+
+def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
+    for name, found in artifacts_of(recording, session, task).items():
+        end = "complete" if found.complete else "not complete"
+        title = visible(found.artifact.name or name)
+        yield f"      artifact {title}  {text.plural(len(found.artifact.parts), 'part')}, {end}"
+        for part in found.artifact.parts:
+            yield from (" " * 10 + visible(line) for line in _part_text(part).split("\n") if line)
+
+
+def _part_text(part: Part) -> str:
+    """Text and data as they are, files by their name, type and size."""
+    if part.text is not None:
+        return part.text
+    if part.data is not None:
+        return json_text(part.data)
+    about = " ".join(word for word in (part.filename, part.media_type) if word)
+    if part.url is not None:
+        return f"file {part.url} {about}"
+    return f"file {about} {text.size(len(part.raw or '') * 3 // 4)}"
+
+
+def _exchange_lines(recording: Recording, row: ExchangeRow, wanted: Wanted) -> Iterator[str]:
+    exchange = row.exchange
+    parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.outcome(exchange)]
+    parts += [text.latency(exchange), visible(exchange.error)]
+    if text.outcome(exchange) == "cut":
+        parts.append(visible(exchange.how))
+    yield "  ".join(part for part in parts if part)
+    if wanted.raw or wanted.payloads:
+        yield from ("    " + line for line in _head_lines(exchange))
+    for frame_row in recording.frames(row.key):
+        frame = frame_row.frame
+        if _goes_without_saying(frame, exchange) and not (wanted.raw or wanted.payloads):
+            continue
+        what = describe(frame, frame.payload, exchange.operation, exchange.dialect)
+        yield f"  {_moment(exchange, frame):>14} {_ARROWS[frame.direction]} {what}"
+        if wanted.raw:
+            yield from (" " * 20 + line for line in raw_lines(frame))
+        elif wanted.payloads:
+            yield from (" " * 20 + line for line in decoded_lines(frame, exchange))
+    for finding_row in recording.findings(exchange=row.key):
+        yield f"  {finding_words(finding_row.finding, 14, 5)}"
+
+
+def _goes_without_saying(frame: Frame, exchange: Exchange) -> bool:
+    """The good end of a call that has one message each way, and a client's half-close right after its only message."""
+    if frame.kind is not FrameKind.END or frame.error_code or exchange.requests > 1:
+        return False
+    return frame.direction is Direction.TO_AGENT or not exchange.streaming
+
+
+def _moment(exchange: Exchange, frame: Frame) -> str:
+    """The agent's frames count from the request's end, as the latency in the head does; the client's from its start."""
+    if frame.seq == 0:
+        return text.clock(frame.at)
+    answer = frame.direction is Direction.TO_CLIENT
+    zero = (exchange.request_ended if answer else 0) or exchange.started
+    return "+" + text.duration(max(frame.at - zero, 0))
+
+
+def _head_lines(exchange: Exchange) -> Iterator[str]:
+    yield visible(f"{exchange.method} {exchange.target}")
+    for side, headers in (
+        ("-->", exchange.request_headers),
+        ("<--", exchange.response_headers),
+        ("<--", exchange.trailers),
+    ):
+        for name, value in headers:
+            yield f"{side} {visible(name.decode('latin-1'))}: {visible(value.decode('latin-1'))}"
+
+
+def _objects(
+    recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted
+) -> Iterator[dict[str, object]]:
+    for row in rows:
+        yield _object(recording, row)
+    if not wanted.words:
+        for finding in connection_findings(recording, session):
+            yield {"session": session.id, "finding": msgspec.to_builtins(finding.finding)}
+
+
+def _object(recording: Recording, row: ExchangeRow) -> dict[str, object]:
+    exchange = row.exchange
+    return {
+        "session": row.session,
+        **exchange_object(exchange),
+        "request_headers": _pairs(exchange.request_headers),
+        "response_headers": _pairs(exchange.response_headers),
+        "trailers": _pairs(exchange.trailers),
+        "frames": [frame_object(r.frame, exchange) for r in recording.frames(row.key)],
+        "findings": [msgspec.to_builtins(r.finding) for r in recording.findings(exchange=row.key)],
+    }
+
+
+def _pairs(headers: tuple[tuple[bytes, bytes], ...]) -> list[list[str]]:
+    return [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
+
+
+def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
+    """A frame as JSON with stable names; what it does not tell is left out."""
+    facts: dict[str, object] = {
+        "seq": frame.seq,
+        "direction": "to_agent" if frame.direction is Direction.TO_AGENT else "to_client",
+        "kind": FrameKind(frame.kind).name.lower(),
+        "at": text.utc(frame.at),
+        "event": EventKind(frame.event).name.lower() if frame.event else None,
+        "task_id": frame.task_id,
+        "context_id": frame.context_id,
+        "message_id": frame.message_id,
+        "artifact_id": frame.artifact_id,
+        "state": state_name(frame.state),
+        "generation": frame.generation or None,
+        "append": frame.append or None,
+        "last_chunk": frame.last_chunk or None,
+        "final": frame.final or None,
+        "error_code": frame.error_code or None,
+        "rpc_id": frame.rpc_id,
+        "note": frame.note,
+        "size": frame.size,
+        "truncated": frame.truncated or None,
+        "ours": frame.ours or None,
+        "redacted": list(frame.redacted) or None,
+        "payload": decoded(frame, exchange),
+    }
+    return {name: value for name, value in facts.items() if value not in (None, "")}

@@ -1,0 +1,50 @@
+"""Which recording a command means, and its opening: errors become a message and a hint."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from a2a_proxy.capture import places
+from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.names import newest_recording
+from a2a_proxy.recording.reader import Recording
+
+
+def chosen(path: Path | None) -> Path:
+    """The recording that was named, else the newest one of the state directory.
+
+    Raises:
+        UserError: there is none.
+    """
+    if path is not None:
+        return path
+    with state_directory():
+        newest = newest_recording(places.recordings_dir())
+    if newest is None:
+        raise UserError("there is no recording yet", "make one with: a2a-proxy demo")
+    return newest
+
+
+@contextlib.contextmanager
+def opened(path: Path | None) -> Iterator[Recording]:
+    """The recording, open for reading; a cassette as well.
+
+    Raises:
+        UserError: it cannot be opened or read.
+    """
+    try:
+        with open_any(chosen(path)) as recording:
+            yield recording
+    except RecordingError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+
+
+def split_words(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
+    """The recording and what is wanted of it: the first word is a recording if it looks like a path or is one."""
+    if words and ("/" in words[0] or "." in words[0] or Path(words[0]).is_file()):
+        return Path(words[0]), words[1:]
+    return None, words

@@ -1,0 +1,83 @@
+"""The list of exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from a2a_inspect.screen.columns import Column
+from a2a_inspect.screen.lazy_list import LazyList
+from a2a_inspect.source import Snapshot
+from a2a_proxy.cli import text
+from a2a_proxy.recording.rows import ExchangeRow
+
+_STYLES = {"ok": "list--good", "error": "list--bad", "cut": "list--warn", "refused": "list--bad", "live": "list--live"}
+
+
+class ExchangeList(LazyList):
+    """All exchanges of a recording, session after session; one may still be live."""
+
+    def __init__(self, load: Callable[[int], Awaitable[Sequence[ExchangeRow]]], *, id: str) -> None:
+        super().__init__(
+            [
+                Column("#", 4, self._number, right=True, style="list--dim"),
+                Column("TIME", 12, lambda row: text.clock(row.exchange.started), drop=1, style="list--dim"),
+                Column("OUTCOME", 7, lambda row: text.outcome(row.exchange), style=outcome_style),
+                Column("OPERATION", 20, lambda row: text.title(row.exchange), grow=1, style="list--strong"),
+                Column("BINDING", 12, lambda row: text.manner(row.exchange), drop=2, style="list--dim"),
+                Column("TASK", 9, lambda row: text.short(row.exchange.task_id), drop=3, style="list--dim"),
+                Column("EVENTS", 6, events, right=True),
+                Column("TOOK", 8, took, right=True),
+                Column("STATES, ERROR", 18, states_error, grow=3, tail=ended_well, style=error_style),
+            ],
+            id=id,
+        )
+        self._load = load
+        self._sessions = 1
+
+    async def load(self, page: int) -> Sequence[ExchangeRow]:
+        """One page."""
+        return await self._load(page)
+
+    def show(self, now: Snapshot, *, above: int) -> None:
+        """What the recording holds now; see `update`. With more than one session, a row says which is its own."""
+        self._sessions = len(now.sessions)
+        longest = f"{self._sessions}:{now.highest}" if self._sessions > 1 else str(now.highest)
+        self.widen("#", len(longest))
+        self.update(now.exchanges, above=above)
+
+    def _number(self, row: ExchangeRow) -> str:
+        return f"{row.session}:{row.exchange.id}" if self._sessions > 1 else str(row.exchange.id)
+
+
+def outcome_style(row: ExchangeRow) -> str:
+    """How a row's outcome looks; it is told in words as well."""
+    return _STYLES[text.outcome(row.exchange)]
+
+
+def events(row: ExchangeRow) -> str:
+    """How many events a stream has had."""
+    return str(row.exchange.events) if row.exchange.streaming else ""
+
+
+def took(row: ExchangeRow) -> str:
+    """How long it took, or has taken up to what came last."""
+    exchange = row.exchange
+    end = exchange.closed or exchange.last_event
+    return text.duration(max(end - (exchange.request_ended or exchange.started), 0)) if end else ""
+
+
+def states_error(row: ExchangeRow) -> str:
+    """The states passed, in order, and what went wrong."""
+    exchange = row.exchange
+    wrong = exchange.error or ("" if ended_well(row) else exchange.how)
+    return "  ".join(words for words in (" > ".join(exchange.states), wrong) if words)
+
+
+def ended_well(row: ExchangeRow) -> bool:
+    """Nothing went wrong so far."""
+    return text.outcome(row.exchange) in ("ok", "live")
+
+
+def error_style(row: ExchangeRow) -> str:
+    """What went wrong looks like the outcome."""
+    return "" if ended_well(row) else outcome_style(row)

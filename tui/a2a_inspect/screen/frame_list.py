@@ -1,0 +1,80 @@
+"""The list of an exchange's frames."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from a2a_inspect.screen.columns import Column
+from a2a_inspect.screen.lazy_list import LazyList
+from a2a_inspect.source import FrameLine, Stream
+from a2a_proxy.cli import text
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.frame import FrameKind
+
+_STYLES = {
+    FrameKind.ERROR: "list--bad",
+    FrameKind.CUT: "list--warn",
+    FrameKind.UNDECODABLE: "list--bad",
+    FrameKind.COMMENT: "list--dim",
+    FrameKind.END: "list--dim",
+}
+
+
+class FrameList(LazyList):
+    """The frames of one exchange, both directions in one order."""
+
+    def __init__(self, load: Callable[[int, int], Awaitable[Sequence[FrameLine]]], *, id: str) -> None:
+        super().__init__(
+            [
+                Column("FRAME", 5, lambda line: str(line.row.frame.seq), right=True, style="list--dim", drop=1),
+                Column("+SECONDS", 8, self._moment, right=True, style="list--dim"),
+                Column("", 1, arrow, style=way),
+                Column("KIND", 8, kind, style=kind_style, drop=2),
+                Column("WHAT", 28, lambda line: line.text, grow=1, style=text_style),
+                Column("SIZE", 9, lambda line: text.size(line.row.frame.size), right=True, style="list--dim", drop=3),
+            ],
+            id=id,
+        )
+        self._load = load
+        self.stream: Stream | None = None
+        """The exchange whose frames these are."""
+
+    def show(self, stream: Stream) -> None:
+        """Another exchange, or the same as it is now. A live one is followed from the start."""
+        if self.stream is None or self.stream.row.key != stream.row.key:
+            self.restart(follow=not stream.row.exchange.closed)
+        self.stream = stream
+        self.update(stream.frames)
+
+    async def load(self, page: int) -> Sequence[FrameLine]:
+        """One page."""
+        return await self._load(self.stream.row.key, page) if self.stream is not None else []
+
+    def _moment(self, line: FrameLine) -> str:
+        began = self.stream.row.exchange.started if self.stream is not None else line.row.frame.at
+        return f"{(line.row.frame.at - began) / 1e9:+.3f}"
+
+
+def arrow(line: FrameLine) -> str:
+    """To the agent, or back."""
+    return "→" if line.row.frame.direction is Direction.TO_AGENT else "←"
+
+
+def way(line: FrameLine) -> str:
+    """How the arrow looks."""
+    return "list--out" if line.row.frame.direction is Direction.TO_AGENT else "list--in"
+
+
+def kind(line: FrameLine) -> str:
+    """The kind in a word."""
+    return line.row.frame.kind.name.lower()
+
+
+def kind_style(line: FrameLine) -> str:
+    """How the kind looks."""
+    return _STYLES.get(line.row.frame.kind, "list--dim")
+
+
+def text_style(line: FrameLine) -> str:
+    """How the description looks: what went wrong stands out, what says nothing stands back."""
+    return _STYLES.get(line.row.frame.kind, "")

@@ -1,0 +1,323 @@
+"""A list of any length: only the pages on the screen are asked for, only a few are kept. Cursor, follow, stale rows.
+
+Subclasses say which columns there are and where pages come from. A row that is not there yet is an empty line; a row
+that may have changed is shown as it was until it has been read again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+from rich.segment import Segment
+from rich.style import Style
+from textual import events, work
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from a2a_inspect.positions import PAGE
+from a2a_inspect.screen.columns import GAP, Column, fit, fitting
+
+_KEPT = 16
+"""Pages."""
+_CURSOR = "▌"
+
+
+class LazyList(ScrollView, can_focus=True):
+    """See the module."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *("list--head", "list--cursor", "list--mark", "list--dim", "list--strong"),
+        *("list--good", "list--bad", "list--warn", "list--live", "list--out", "list--in"),
+    }
+
+    DEFAULT_CSS = """
+    LazyList {
+        height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+        background: $background; color: $foreground;
+        &> .list--head { color: $text-muted; }
+        &> .list--cursor { background: $foreground 8%; }
+        &:focus > .list--cursor { background: $primary 40%; }
+        &> .list--mark { color: $foreground 30%; }
+        &:focus > .list--mark { color: $accent; }
+        &> .list--dim { color: $foreground 60%; }
+        &> .list--strong { text-style: bold; }
+        &> .list--good { color: $text-success; }
+        &> .list--bad { color: $text-error; text-style: bold; }
+        &> .list--warn { color: $text-warning; text-style: bold; }
+        &> .list--live { color: $text-accent; text-style: bold; }
+        &> .list--out { color: $text-primary; }
+        &> .list--in { color: $text-success; }
+    }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "move(1)", "Down", show=False),
+        Binding("k,up", "move(-1)", "Up", show=False),
+        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False),
+        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False),
+        Binding("home", "first", "First", show=False),
+        Binding("G,end", "last", "Last", show=False),
+        Binding("F", "follow", "Follow"),
+        Binding("enter,l,right", "open", "Open", key_display="enter"),
+    ]
+
+    cursor: reactive[int] = reactive(0, repaint=False)
+    follow: reactive[bool] = reactive(False, repaint=False)
+    total: reactive[int] = reactive(0, repaint=False)
+
+    class Moved(Message):
+        """The cursor stands on another row, or its row has been read again. `row` is None while it is not there."""
+
+        def __init__(self, sender: LazyList, row: Any) -> None:
+            super().__init__()
+            self.sender = sender
+            self.row = row
+
+        @property
+        def control(self) -> LazyList:
+            """For `@on` selectors."""
+            return self.sender
+
+    class Opened(Moved):
+        """The user wants to see what is in the row."""
+
+    class Changed(Message):
+        """Total, follow or the number of rows not seen is another."""
+
+    def __init__(self, columns: Sequence[Column], *, id: str) -> None:
+        super().__init__(id=id)
+        self._columns = columns
+        self._layout: list[tuple[Column, int]] = []
+        self._pages: OrderedDict[int, Sequence[Any]] = OrderedDict()
+        self._stale: set[int] = set()
+        self._loading = False
+        self._epoch = 0
+        self._seen = 0
+        self._g = False
+
+    async def load(self, page: int) -> Sequence[Any]:
+        """The rows of one page, at most PAGE. Exceptions are the subclass's to handle."""
+        raise NotImplementedError
+
+    @property
+    def unseen(self) -> int:
+        """Rows added since following stopped."""
+        return 0 if self.follow else self.total - self._seen
+
+    @property
+    def row(self) -> Any:
+        """The row under the cursor; None while it has not been read."""
+        return self._row(self.cursor)
+
+    def restart(self, *, follow: bool) -> None:
+        """Forget everything: the list is about something else now."""
+        self._epoch += 1
+        self._pages.clear()
+        self._stale.clear()
+        self._seen = 0
+        self.set_reactive(LazyList.cursor, 0)
+        self.set_reactive(LazyList.total, 0)
+        self.follow = follow
+        self.virtual_size = Size(0, 0)
+        self.scroll_to(y=0, animate=False)
+        self.refresh()
+
+    def update(self, total: int, *, above: int = 0) -> None:
+        """There are `total` rows now, any of them may have changed; `above` of the new ones came before the cursor."""
+        if above:
+            self._pages.clear()
+            self.set_reactive(LazyList.cursor, self.cursor + above)
+            self._seen += above
+        if total < self.total:
+            self._pages.clear()
+            self.set_reactive(LazyList.cursor, max(min(self.cursor, total - 1), 0))
+        self._stale.update(self._pages)
+        if self.follow or not self.total:
+            self._seen = total
+        self.total = total
+        self.virtual_size = Size(self.size.width, total)
+        if self.follow:
+            self._go(total - 1)
+        elif above:
+            self.scroll_to(y=self.scroll_offset.y + above, animate=False)
+        self.refresh()
+        self._feed()
+        self.post_message(self.Changed())
+
+    def widen(self, title: str, width: int) -> None:
+        """A column needs at least so many cells now."""
+        wider = [c.width < width and c.title == title for c in self._columns]
+        if any(wider):
+            pairs = zip(self._columns, wider, strict=True)
+            self._columns = [replace(column, width=width) if yes else column for column, yes in pairs]
+            self._fit()
+
+    def _fit(self) -> None:
+        self._layout = fitting(self._columns, self.size.width - 2)
+        self.refresh()
+
+    def head(self) -> Strip:
+        """The titles of the columns, for a line above the list."""
+        style = self._style("list--head")
+        cells = GAP.join(fit(column.title, width, right=column.right) for column, width in self._layout)
+        return Strip([Segment(f" {cells}", style)]).adjust_cell_length(self.size.width, style)
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        index = self.scroll_offset.y + y
+        width = self.size.width
+        if index >= self.total:
+            return Strip.blank(width, self.rich_style)
+        row = self._row(index)
+        under = ("list--cursor",) if index == self.cursor else ()
+        mark = Segment(_CURSOR if under else " ", self._style(*under, "list--mark"))
+        cells = [] if row is None else self._cells(row, under)
+        return Strip([mark, *cells]).adjust_cell_length(width, self._style(*under))
+
+    def _cells(self, row: Any, under: tuple[str, ...]) -> list[Segment]:
+        cells: list[Segment] = []
+        gap = Segment(GAP, self._style(*under))
+        for column, width in self._layout:
+            name = column.style if isinstance(column.style, str) else column.style(row)
+            tail = column.tail is not None and column.tail(row)
+            text = fit(column.cell(row), width, right=column.right, tail=tail)
+            cells += (Segment(text, self._style(*under, name) if name else gap.style), gap)
+        return cells[:-1]
+
+    def _style(self, *names: str) -> Style:
+        return self.get_visual_style(*names).rich_style
+
+    def _row(self, index: int) -> Any:
+        page, offset = divmod(index, PAGE)
+        rows = self._pages.get(page)
+        return rows[offset] if rows is not None and offset < len(rows) else None
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit the columns, keep the cursor in sight."""
+        self._fit()
+        self.virtual_size = Size(event.size.width, self.total)
+        self._reveal()
+        self._feed()
+        self.post_message(self.Changed())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Rows come into sight; the user who scrolls away from the end stops following."""
+        super().watch_scroll_y(old_value, new_value)
+        if self.follow and new_value < min(old_value, self.max_scroll_y):
+            self.follow = False
+        self._feed()
+
+    def watch_follow(self, follow: bool) -> None:
+        """Count what is new from here, or catch up."""
+        self._seen = self.total
+        if follow and self.total:
+            self._go(self.total - 1)
+        self.post_message(self.Changed())
+
+    def _feed(self) -> None:
+        """Read the pages in sight that are missing or stale, one after another."""
+        if not self._loading and self._wanted() is not None:
+            self._loading = True
+            self._fill()
+
+    @work(group="pages", exit_on_error=False)
+    async def _fill(self) -> None:
+        try:
+            while (page := self._wanted()) is not None:
+                epoch = self._epoch
+                self._stale.discard(page)
+                rows = await self.load(page)
+                if epoch == self._epoch:
+                    self._keep(page, rows)
+        finally:
+            self._loading = False
+
+    def _wanted(self) -> int | None:
+        if not self.total:
+            return None
+        top = self.scroll_offset.y
+        last = min(top + max(self.size.height, 1), self.total) - 1
+        pages = {self.cursor // PAGE, *range(top // PAGE, last // PAGE + 1)}
+        return next((page for page in sorted(pages) if page not in self._pages or page in self._stale), None)
+
+    def _keep(self, page: int, rows: Sequence[Any]) -> None:
+        before = self.row
+        self._pages[page] = rows
+        self._pages.move_to_end(page)
+        while len(self._pages) > _KEPT:
+            self._stale.discard(self._pages.popitem(last=False)[0])
+        self.refresh()
+        if self.row is not before and self.cursor // PAGE == page:
+            self.post_message(self.Moved(self, self.row))
+
+    def _go(self, index: int) -> None:
+        index = max(0, min(index, self.total - 1))
+        moved = index != self.cursor
+        self.cursor = index
+        self._reveal()
+        self.refresh()
+        self._feed()
+        if moved and self.row is not None:
+            self.post_message(self.Moved(self, self.row))
+
+    def _reveal(self) -> None:
+        top, height = self.scroll_offset.y, max(self.size.height, 1)
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False)
+        elif self.cursor >= top + height:
+            self.scroll_to(y=self.cursor - height + 1, animate=False)
+
+    def select(self, index: int) -> None:
+        """Put the cursor on a row; following goes on only on the last one where it was on."""
+        self._g = False
+        if index < self.total - 1:
+            self.follow = False
+        self._go(index)
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor by rows."""
+        self.select(self.cursor + by)
+
+    def action_page(self, by: int) -> None:
+        """Move the cursor by screens."""
+        self.select(self.cursor + by * max(self.size.height - 1, 1))
+
+    def action_first(self) -> None:
+        """Go to the first row."""
+        self.select(0)
+
+    def action_last(self) -> None:
+        """Go to the last row and follow."""
+        self.follow = True
+        self._go(self.total - 1)
+
+    def action_follow(self) -> None:
+        """Follow the end of the list, or stop."""
+        self.follow = not self.follow
+
+    def action_open(self) -> None:
+        """Drill into the row."""
+        if self.row is not None:
+            self.post_message(self.Opened(self, self.row))
+
+    def on_key(self, event: events.Key) -> None:
+        """`gg`: two keys, one command."""
+        twice = self._g and event.key == "g"
+        self._g = event.key == "g" and not twice
+        if twice:
+            self.action_first()
+
+    def on_click(self, event: events.Click) -> None:
+        """Select; a double click opens."""
+        index = self.scroll_offset.y + event.y
+        if index < self.total:
+            self.select(index)
+            if event.chain == 2:
+                self.action_open()

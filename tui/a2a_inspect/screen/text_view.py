@@ -1,0 +1,147 @@
+"""Lines of text of any number and length, wrapped to the width; only what is on the screen is rendered.
+
+The lines must be harmless already (`visible`); what a line is made of is said by a `Paint`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+Paint = Callable[[str], list[tuple[int, str]]]
+"""A line -> where each style begins, ascending: `[(0, ""), (2, "text--name"), ...]`."""
+
+_LONG = 65_536
+"""Characters: longer lines outside ASCII are wrapped without measuring every character."""
+
+
+def plain(_line: str) -> list[tuple[int, str]]:
+    """No colours."""
+    return [(0, "")]
+
+
+class TextView(ScrollView, can_focus=True):
+    """See the module."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *("text--name", "text--string", "text--number", "text--word", "text--title", "text--dim"),
+    }
+
+    DEFAULT_CSS = """
+    TextView {
+        height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+        background: $background; color: $foreground;
+        &> .text--name { color: $text-primary; }
+        &> .text--string { color: $text-success; }
+        &> .text--number { color: $text-warning; }
+        &> .text--word { color: $text-accent; }
+        &> .text--title { text-style: bold; }
+        &> .text--dim { color: $foreground 60%; }
+    }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "scroll_down", "Down", show=False),
+        Binding("k,up", "scroll_up", "Up", show=False),
+        Binding("pagedown,ctrl+d", "page_down", "Page down", show=False),
+        Binding("pageup,ctrl+u", "page_up", "Page up", show=False),
+        Binding("home", "scroll_home", "First", show=False),
+        Binding("G,end", "scroll_end", "Last", show=False),
+    ]
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._lines: Sequence[str] = ()
+        self._paint: Paint = plain
+        self._rows: list[tuple[int, int, int, int]] = []
+        """Of each row of the screen: line, first and last character, indent."""
+        self._g = False
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """What is shown, unwrapped."""
+        return self._lines
+
+    def show(self, lines: Sequence[str], paint: Paint = plain, *, keep: bool = False) -> None:
+        """Show other lines from their beginning; with `keep` the same lines in a new state."""
+        self._lines, self._paint = lines, paint
+        self._wrap()
+        if not keep:
+            self.scroll_to(y=0, animate=False)
+        self.refresh()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Wrap anew."""
+        self._wrap()
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One row."""
+        base, index = self.rich_style, self.scroll_offset.y + y
+        if index >= len(self._rows):
+            return Strip.blank(self.size.width, base)
+        number, first, last, indent = self._rows[index]
+        line = self._lines[number]
+        segments = [Segment(" " * (indent + 1), base)]
+        marks = self._paint(line)
+        for (begin, name), (end, _) in zip(marks, [*marks[1:], (len(line), "")], strict=True):
+            if text := line[max(begin, first) : min(end, last)]:
+                style = self.get_visual_style(name).rich_style if name else base
+                segments.append(Segment(text, style))
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def on_key(self, event: events.Key) -> None:
+        """`gg`."""
+        twice = self._g and event.key == "g"
+        self._g = event.key == "g" and not twice
+        if twice:
+            self.scroll_home(animate=False)
+
+    def _wrap(self) -> None:
+        width = max(self.size.width - 2, 8)
+        self._rows = [row for number, line in enumerate(self._lines) for row in _rows(number, line, width)]
+        self.virtual_size = Size(self.size.width, len(self._rows))
+
+
+def _rows(number: int, line: str, width: int) -> Iterator[tuple[int, int, int, int]]:
+    """A line in rows; those after the first are indented as the line is, and a little more."""
+    length = len(line)
+    if length <= width and line.isascii():
+        yield number, 0, length, 0
+        return
+    hang = min(length - len(line.lstrip(" ")) + 2, width // 2)
+    measured = not line.isascii() and length <= _LONG
+    wide = 1 if measured or line.isascii() else 2
+    first = indent = 0
+    while first < length:
+        last = min(first + max((width - indent) // wide, 1), length)
+        if measured:
+            last = _measured(line, first, width - indent)
+        last = _word_end(line, first, last)
+        yield number, first, last, indent
+        first, indent = last, hang
+
+
+def _measured(line: str, first: int, width: int) -> int:
+    """How far a row of this many cells goes; one character at least."""
+    for last in range(first, len(line)):
+        width -= cell_len(line[last])
+        if width < 0:
+            return max(last, first + 1)
+    return len(line)
+
+
+def _word_end(line: str, first: int, last: int) -> int:
+    """Where to break a row that could go on to `last`: after a word, where one ends in its second half."""
+    if last == len(line):
+        return last
+    space = line.rfind(" ", (first + last) // 2, last)
+    return space + 1 if space >= 0 else last

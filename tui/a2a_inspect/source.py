@@ -1,0 +1,243 @@
+"""What the screens read: pages of exchanges and frames, one frame with its payload, and whether anything changed.
+
+All reading happens in one thread of its own, one query after another; widgets get frozen values. No transaction is held
+between two calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from a2a_inspect.positions import PAGE, Positions
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.protocol.describe import describe
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.database import translated
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key, split
+
+_DESCRIBED = 64 << 10
+"""Octets: a larger payload is not read for the one line of its frame in the list."""
+_FINDINGS = 50
+
+_Value = TypeVar("_Value")
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """What a recording holds at one moment."""
+
+    sessions: tuple[SessionRow, ...] = ()
+    lengths: tuple[int, ...] = ()
+    """Exchanges of each session."""
+    highest: int = 0
+    """The largest number of an exchange."""
+    frames: int = 0
+    findings: int = 0
+
+    @property
+    def exchanges(self) -> int:
+        """Exchanges of all sessions: the length of the list."""
+        return sum(self.lengths)
+
+    @property
+    def live(self) -> bool:
+        """A session has not ended."""
+        return any(not session.how for session in self.sessions)
+
+
+class FrameLine(msgspec.Struct, frozen=True):
+    """A frame as the list shows it."""
+
+    row: FrameRow
+    """Without its payload."""
+    text: str
+    """What it says, in one line."""
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """An exchange as it is now."""
+
+    row: ExchangeRow
+    frames: int
+    connection: Connection | None = None
+    findings: tuple[Finding, ...] = ()
+    """At most 50."""
+
+
+def _missing(path: Path) -> bool:
+    """There is no file, or nothing in it: a proxy may be about to write it."""
+    try:
+        return path.is_file() and not path.stat().st_size if path.exists() else True
+    except OSError:
+        return False
+
+
+class Source:
+    """One recording, or a cassette. The coroutines run one at a time, in the order in which they were awaited.
+
+    A file that does not exist yet, or is empty, has nothing until a proxy writes it. Opening, and each coroutine,
+    raises RecordingError where the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if _missing(path) and not path.absolute().parent.is_dir():
+            raise RecordingError(f"there is no recording {path}: there is no folder {path.parent}", "check the name")
+        self._reader = None if _missing(path) else _Reader(open_any(path))
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recording")
+
+    async def poll(self) -> Snapshot | None:
+        """What is there now; None where nothing changed since the last time, or where there is no recording yet."""
+        return await self._run(lambda reader: reader.poll(), None)
+
+    async def exchanges(self, page: int) -> list[ExchangeRow]:
+        """One page of the list: PAGE rows of all sessions, in order of session and first octet."""
+        return await self._run(lambda reader: reader.exchanges(page), [])
+
+    async def stream(self, exchange: int) -> Stream | None:
+        """The exchange of this key as it is now."""
+        return await self._run(lambda reader: reader.stream(exchange), None)
+
+    async def frames(self, exchange: int, page: int) -> list[FrameLine]:
+        """One page of the frames of the exchange that `stream` gave last; of any other, nothing."""
+        return await self._run(lambda reader: reader.frames(exchange, page), [])
+
+    async def frame(self, number: int) -> FrameRow | None:
+        """One frame by its id, with its payload."""
+        return await self._run(lambda reader: reader.recording.frame(number), None)
+
+    def close(self) -> None:
+        """Close the file when what runs has ended; nothing may be awaited after."""
+        self._thread.submit(self._close)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, ask: Callable[[_Reader], _Value], nothing: _Value) -> _Value:
+        def call() -> _Value:
+            if self._reader is None:
+                if _missing(self.path):
+                    return nothing
+                self._reader = _Reader(open_any(self.path))
+            with translated(self.path):
+                return ask(self._reader)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    def _close(self) -> None:
+        if self._reader is not None:
+            self._reader.recording.close()
+
+
+class _Reader:
+    """The open recording, used by one thread."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._version = -1
+        self._lists: dict[int, Positions] = {}
+        self._frames = Tally(recording, "frame")
+        self._findings = Tally(recording, "finding")
+        self._chosen = 0
+        self._stream = self._frame_positions(0)
+
+    def poll(self) -> Snapshot | None:
+        """See `Source.poll`."""
+        version = self.recording.data_version()
+        if version == self._version:
+            return None
+        self._version = version
+        sessions = tuple(self.recording.sessions())
+        known = {session.id for session in sessions}
+        if not known.issuperset(self._lists):
+            self._lists.clear()
+        lengths = tuple(self._list(session.id).grow() for session in sessions)
+        highest = max((split(positions.last)[1] for positions in self._lists.values()), default=0)
+        return Snapshot(sessions, lengths, highest, self._frames.grow(), self._findings.grow())
+
+    def exchanges(self, page: int) -> list[ExchangeRow]:
+        """See `Source.exchanges`: a page may begin in one session and end in another."""
+        rows: list[ExchangeRow] = []
+        skip = page * PAGE
+        for session, positions in sorted(self._lists.items()):
+            if len(rows) == PAGE:
+                break
+            if skip >= positions.count:
+                skip -= positions.count
+                continue
+            within, left = skip % PAGE, PAGE - len(rows)
+            after = positions.before(skip // PAGE)
+            rows += list(self.recording.exchanges(session, after=after, limit=within + left))[within:]
+            skip = 0
+        return rows
+
+    def stream(self, exchange: int) -> Stream | None:
+        """See `Source.stream`."""
+        row = self.recording.exchange(exchange)
+        if row is None:
+            return None
+        if exchange != self._chosen:
+            self._chosen, self._stream = exchange, self._frame_positions(exchange)
+        connection = self.recording.connection(key(row.session, row.exchange.connection))
+        found = self.recording.findings(exchange=exchange, limit=_FINDINGS)
+        return Stream(
+            row,
+            self._stream.grow(),
+            None if connection is None else connection.connection,
+            tuple(each.finding for each in found),
+        )
+
+    def frames(self, exchange: int, page: int) -> list[FrameLine]:
+        """See `Source.frames`."""
+        if exchange != self._chosen:
+            return []
+        row = self.recording.exchange(exchange)
+        of = row.exchange if row is not None else None
+        after = self._stream.before(page)
+        rows = self.recording.frames(exchange, after=after, limit=PAGE, payloads=False)
+        return [FrameLine(row, self._described(row, of)) for row in rows]
+
+    def _described(self, row: FrameRow, exchange: Exchange | None) -> str:
+        try:
+            payload = self.recording.payload(row) if row.frame.size <= _DESCRIBED else b""
+        except RecordingError as damage:
+            return damage.message
+        if exchange is None:
+            return describe(row.frame, payload)
+        return describe(row.frame, payload, exchange.operation, exchange.dialect)
+
+    def _list(self, session: int) -> Positions:
+        if session not in self._lists:
+            query = "SELECT id AS k FROM exchange WHERE id < ? AND id > ? ORDER BY id LIMIT ?"
+            self._lists[session] = Positions(self.recording.db, query, (key(session + 1, 0),), key(session, 0))
+        return self._lists[session]
+
+    def _frame_positions(self, exchange: int) -> Positions:
+        query = "SELECT seq AS k FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT ?"
+        return Positions(self.recording.db, query, split(exchange), -1)
+
+
+class Tally:
+    """How many rows a table has, counted once and then only at its end."""
+
+    def __init__(self, recording: Recording, table: str) -> None:
+        self._db = recording.db
+        self._table = table
+        self._count = 0
+        self._last = 0
+
+    def grow(self) -> int:
+        """The number of rows now."""
+        last = self._db.execute(f"SELECT max(id) FROM {self._table}").fetchone()[0] or 0
+        if last < self._last:  # a session was removed
+            self._count = self._last = 0
+        since = f"SELECT count(*) FROM {self._table} WHERE id > ?"
+        self._count += self._db.execute(since, (self._last,)).fetchone()[0]
+        self._last = last
+        return self._count
