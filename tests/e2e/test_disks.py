@@ -100,7 +100,7 @@ def test_the_journal_is_on_a_full_disk(start: Start, small: Path) -> None:
     one = start("--journal-segment", "64K", A2A_PROXY_STATE=str(small))
     (address,) = one.addresses()
     call(address)
-    (small / "filler").write_bytes(bytes(small_free(small)))
+    fill(small)
     for _ in range(3):
         assert "result" in call(address)
     until(lambda: "the journal takes nothing: the disk is almost full" in one.out)
@@ -112,9 +112,11 @@ def test_the_journal_is_on_a_full_disk(start: Start, small: Path) -> None:
         assert [row.exchange.operation for row in stored.exchanges()][-1] == "GetTask"
 
 
-def small_free(folder: Path) -> int:
-    disk = os.statvfs(folder)
-    return disk.f_bavail * disk.f_frsize
+def fill(folder: Path) -> None:
+    """Write until the disk takes nothing more: what is free may shrink while it is being filled."""
+    with contextlib.suppress(OSError), (folder / "filler").open("wb", 0) as filler:
+        while True:
+            filler.write(bytes(4096))
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
@@ -124,9 +126,7 @@ def test_the_recording_is_on_a_full_disk(start: Start, small: Path, log_format: 
     (address,) = one.addresses()
     call(address)
     until(lambda: calls(small / "r.db") == 1)
-    with contextlib.suppress(OSError), (small / "filler").open("wb", 0) as filler:
-        while True:
-            filler.write(bytes(4096))
+    fill(small)
     for _ in range(20):
         assert "result" in call(address)
     told = "the disk is full; the journal keeps everything, trying again"
