@@ -62,7 +62,7 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
 class Link:
     """What the calls of one connection share."""
 
-    __slots__ = ("connection", "facts", "ours", "shared", "touched")
+    __slots__ = ("closed", "connection", "facts", "ours", "shared", "touched")
 
     def __init__(self, connection: int, facts: ConnectionFacts, shared: Shared) -> None:
         self.connection = connection
@@ -70,6 +70,8 @@ class Link:
         self.shared = shared
         self.ours = False
         self.touched: dict[int, ExchangeState] = {}
+        self.closed: list[ExchangeState] = []
+        """Exchanges that ended since somebody asked."""
 
 
 class Call(ABC):
@@ -134,7 +136,7 @@ class Call(ABC):
             exchange.half_close = "client" if event.direction == TO_AGENT else "agent"
         self.on_end(event, out)
         if event.direction == TO_CLIENT:
-            exchange.close(event.at, "complete")
+            self.close(event.at, "complete")
         self.touch()
 
     def cut(self, event: Cut, out: Out) -> None:
@@ -146,7 +148,7 @@ class Call(ABC):
             note = f"rst_stream {_code_name(event.code)}" if event.how == "rst_stream" else event.how
             place = Piece(event.at, event.at, event.start, event.start)
             self.emit(out, event.direction, FrameKind.CUT, place, "", NOTHING, note=note)
-            exchange.close(event.at, how_cut(event))
+            self.close(event.at, how_cut(event))
         self.touch()
 
     def undecodable(self, event: Undecodable, out: Out) -> None:
@@ -176,6 +178,12 @@ class Call(ABC):
             self.over.append(int(direction))
 
     # --- what is said about it ----------------------------------------------------------------------------------
+
+    def close(self, at: int, how: str) -> None:
+        """The exchange is over, unless it was before."""
+        if not self.exchange.closed:
+            self.exchange.close(at, how)
+            self.link.closed.append(self.exchange)
 
     def touch(self) -> None:
         """The exchange changed."""
