@@ -17,13 +17,12 @@ RULES = pytest.mark.parametrize("rule", rules().values(), ids=list(rules()))
 def test_it_is_documented(rule: Rule) -> None:
     """Id, title, what, why, section; nothing of it empty or cut off."""
     assert re.fullmatch(r"A2A-[A-Z]+-\d{3}", rule.id)
-    assert rule.title and not rule.title.endswith(".")
-    assert rule.what.endswith(".") and rule.why.endswith("."), "a docstring has two paragraphs: what, and why"
-    assert rule.section
-    assert rule.bindings and rule.lines.value and rule.moments
-    assert rule.module.startswith(f"a2a_proxy.rules.families.{rule.family.lower()}"), (
-        "a family has a module or a folder"
-    )
+    assert rule.title
+    assert not rule.title.endswith(".")
+    assert rule.what.endswith(".")
+    assert rule.why.endswith("."), "a docstring has two paragraphs: what, and why"
+    assert all((rule.section, rule.bindings, rule.lines.value, rule.moments))
+    assert rule.module.startswith(f"a2a_proxy.rules.families.{rule.family.lower()}."), "a family has a folder"
 
 
 @RULES
@@ -37,4 +36,5 @@ def test_its_flagged_example_is_flagged(rule: Rule) -> None:
 def test_its_clean_example_is_clean(rule: Rule) -> None:
     """No rule at all has anything to say."""
     assert not told(rule.clean)
-    assert rule.clean.lines() and rule.flagged.lines()
+    assert rule.clean.lines()
+    assert rule.flagged.lines()

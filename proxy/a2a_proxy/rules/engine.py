@@ -1,7 +1,7 @@
 """Asks the rules about what passes: redacted frames and exchanges in, findings out. Live and over recordings alike.
 
-Time goes on by frames and by `tick`. What is due before a frame (an exchange that ended, a deadline) comes before it, so
-that the order of findings depends on the traffic alone, not on when somebody looked.
+Time goes on by frames and by `tick`. What is due before a frame (an exchange that ended, a deadline) comes before it,
+so that the order of findings depends on the traffic alone, not on when somebody looked.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Engine:
         if frame.ours:
             track.ours = True
         elif frame.direction is Direction.TO_AGENT and track.binding is not Binding.WEBHOOK:
-            self._asks(track, frame, source, out)
+            self._asks(track, frame, out)
         elif frame.kind in _ANSWERS and frame.direction is _telling(track):
             self._answers(track, frame, source, out)
 
@@ -160,7 +160,7 @@ class Engine:
         self.world.tracks[track.id] = track
         return track
 
-    def _asks(self, track: Track, frame: Frame, source: Source, out: list[Observation]) -> None:
+    def _asks(self, track: Track, frame: Frame, out: list[Observation]) -> None:
         kind = frame.kind
         if kind is FrameKind.REQUEST:
             self.world.asked(track, frame)
@@ -183,7 +183,7 @@ class Engine:
         pending, track.pending = track.pending, []
         for frame in pending:
             self._judge_request(see, frame, out)
-        see.look(None)  # type: ignore[arg-type]
+        see.look(None)
         self._ask(self._table(Moment.HEADS, exchange), _UNCLEAN, see, out)
 
     def _judge_request(self, see: See, frame: Frame, out: list[Observation]) -> None:
@@ -276,7 +276,7 @@ class Engine:
     def _later(self, see: See, at: int, note: str) -> None:
         assert self._asking is not None
         self._asked += 1
-        frame, task = see.frame, see.task
+        frame, task = see.shown, see.task
         due = _Due(
             at,
             _DEADLINE + self._asked,
@@ -338,7 +338,7 @@ class Engine:
                 out.append(Finding(BROKEN, Severity.WARNING, see.at, summary, see.track.connection, see.track.id))
 
     def _tell(self, rule: Rule, hit: Hit, see: See, out: list[Observation]) -> None:
-        frame = see.frame
+        frame = see.shown
         if hit.path and frame is not None and frame.redacted and hit.seq is None and _hidden(hit.path, frame.redacted):
             return
         track = see.track

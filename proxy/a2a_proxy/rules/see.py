@@ -29,7 +29,7 @@ class See:
 
     __slots__ = (
         "_body", "_event", "_failure", "_later", "_params", "_value",
-        "agent", "at", "before", "context_before", "due_note", "due_seq", "exchange", "flags", "frame",
+        "agent", "at", "before", "context_before", "due_note", "due_seq", "exchange", "flags", "shown",
         "generation_before", "task", "track", "world",
     )  # fmt: skip
 
@@ -42,8 +42,8 @@ class See:
         self.agent: Agent = world.agent(track.upstream)
         self.at = at
         """Now, ns."""
-        self.frame: Frame = None  # type: ignore[assignment]
-        """The frame; at `HEADS`, `CLOSED` and when a time is due there is none: do not look."""
+        self.shown: Frame | None = None
+        """The frame; None at `HEADS`, `CLOSED` and when a time is due."""
         self.task: Known | None = None
         """The task that the frame is about."""
         self.flags = 0
@@ -64,10 +64,16 @@ class See:
         self._params: Any = _UNSET
         self._failure: Any = _UNSET
 
-    def look(self, frame: Frame, task: Known | None = None, flags: int = 0) -> None:
+    def look(self, frame: Frame | None, task: Known | None = None, flags: int = 0) -> None:
         """Go on to a frame."""
-        self.frame, self.task, self.flags = frame, task, flags
+        self.shown, self.task, self.flags = frame, task, flags
         self._value = self._body = self._event = self._failure = _UNSET
+
+    @property
+    def frame(self) -> Frame:
+        """The frame, for rules that are asked about one."""
+        assert self.shown is not None
+        return self.shown
 
     # --- the frame ----------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """A conversation of two peers as octets with times: what an example of a rule is made of.
 
-Scripts are made of exchanges (`a2a_proxy.rules.examples.talk`), one after the other (`+`) or at once (`both`). They cost
-nothing until `chunks` or `lines` asks for them.
+Scripts are made of exchanges (`a2a_proxy.rules.examples.talk`), one after the other (`+`) or at once (`both`). They
+cost nothing until `chunks` or `lines` asks for them.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class Script:
         return cls(build)
 
     def __add__(self, other: Script) -> Script:
-        """This one, then the other."""
+        """First this one, then the other."""
         return self.then(other, STEP)
 
     def then(self, other: Script, pause: int) -> Script:
-        """This one, a pause of so many ns, then the other."""
+        """First this one, after a pause of so many ns the other."""
 
         def build() -> tuple[list[_Placed], int]:
             first, length = self._build()
