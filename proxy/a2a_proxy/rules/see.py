@@ -28,9 +28,25 @@ class See:
     """Handed to one rule after the other; rules read it and change nothing but notes."""
 
     __slots__ = (
-        "_body", "_event", "_failure", "_later", "_params", "_value",
-        "agent", "at", "before", "context_before", "due_note", "due_seq", "exchange", "flags", "shown",
-        "generation_before", "task", "track", "world",
+        "_body",
+        "_event",
+        "_failure",
+        "_later",
+        "_params",
+        "_value",
+        "agent",
+        "at",
+        "before",
+        "context_before",
+        "due_note",
+        "due_seq",
+        "exchange",
+        "flags",
+        "generation_before",
+        "shown",
+        "task",
+        "track",
+        "world",
     )  # fmt: skip
 
     def __init__(self, world: World, track: Track, exchange: Exchange, at: int, later: Callable[[See, int, str], None]):
