@@ -37,6 +37,7 @@ class See:
         "agent",
         "at",
         "before",
+        "cache",
         "context_before",
         "due_note",
         "due_seq",
@@ -79,11 +80,14 @@ class See:
         self._event: Any = _UNSET
         self._params: Any = _UNSET
         self._failure: Any = _UNSET
+        self.cache: dict[str, Any] = {}
+        """What rules worked out about this frame, for those that come after."""
 
     def look(self, frame: Frame | None, task: Known | None = None, flags: int = 0) -> None:
         """Go on to a frame."""
         self.shown, self.task, self.flags = frame, task, flags
         self._value = self._body = self._event = self._failure = _UNSET
+        self.cache = {}
 
     @property
     def frame(self) -> Frame:
