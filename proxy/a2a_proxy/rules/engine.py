@@ -23,7 +23,7 @@ from a2a_proxy.rules.gate import clean
 from a2a_proxy.rules.ledger import Ledger
 from a2a_proxy.rules.rule import Hit, Judge, Moment, Rule, Scope, When
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import Track, World, lines_of
+from a2a_proxy.rules.world import LARGE, Track, World, lines_of
 
 MAX_PENDING = 16
 """Requests of one exchange that wait to be judged; bidirectional streams have more after their first answer."""
@@ -34,6 +34,9 @@ _VALUE = 200
 _BY_PEERS = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone"})
 """How an exchange ends by the doing of a peer; what the proxy or a hole in the capture ended is not judged."""
 _UNCLEAN, _ERROR, _CARD = int(When.UNCLEAN), int(When.ERROR), int(When.CARD)
+_OTHER, _LARGE = int(When.OTHER), int(When.LARGE)
+_ALL = -1
+"""Where there is no frame, `when` says nothing: all rules of the moment are asked."""
 _ANSWERS = frozenset(
     {
         FrameKind.RESPONSE,
@@ -117,6 +120,8 @@ class Engine:
             self._asks(track, frame, out)
         elif frame.kind in _ANSWERS and frame.direction is _telling(track):
             self._answers(track, frame, source, out)
+        elif frame.kind is FrameKind.CUT:
+            track.cut = frame.note
 
     def closed(self, exchange: Exchange, out: list[Observation]) -> None:
         """An exchange is over; it is judged when the time has gone on, after all frames of its last moment."""
@@ -184,12 +189,17 @@ class Engine:
         for frame in pending:
             self._judge_request(see, frame, out)
         see.look(None)
-        self._ask(self._table(Moment.HEADS, exchange), _UNCLEAN, see, out)
+        self._ask(self._table(Moment.HEADS, exchange), _ALL, see, out)
 
     def _judge_request(self, see: See, frame: Frame, out: list[Observation]) -> None:
         asked = see.track.asked
         known = self.world.task(see.track.agent, frame.task_id) if frame.task_id else None
-        see.look(frame, known, 0 if clean(frame, see.exchange) else _UNCLEAN)
+        flags = 0 if clean(frame, see.exchange) else _UNCLEAN
+        if frame.kind is not FrameKind.REQUEST:
+            flags |= _UNCLEAN | _OTHER
+        if frame.size > LARGE:
+            flags |= _LARGE
+        see.look(frame, known, flags)
         see.before = asked.state if asked else 0
         self._ask(self._table(Moment.REQUEST, see.exchange), see.flags, see, out)
 
@@ -243,7 +253,7 @@ class Engine:
         if not ours and exchange.how in _BY_PEERS and exchange.binding not in _UNJUDGED:
             see = See(self.world, track, exchange, exchange.closed, self._later)
             see.task = self.world.task(track.agent, track.task_id) if track.task_id else None
-            self._ask(self._table(Moment.CLOSED, exchange), _UNCLEAN, see, out)
+            self._ask(self._table(Moment.CLOSED, exchange), _ALL, see, out)
         self.world.over(track)
 
     def _connection_frame(self, frame: Frame, source: Source, out: list[Observation]) -> None:
@@ -255,7 +265,7 @@ class Engine:
         exchange = Exchange(0, frame.connection, 0, Binding.OTHER, frame.at)
         see = See(self.world, track, exchange, frame.at, self._later)
         see.look(frame)
-        self._ask(table, _UNCLEAN, see, out)
+        self._ask(table, _ALL, see, out)
 
     # --- time ---------------------------------------------------------------------------------------------------
 

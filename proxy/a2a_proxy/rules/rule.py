@@ -97,6 +97,12 @@ class When(IntFlag):
     """The same octets came on this stream before."""
     LATER = 1 << 24
     """On a stream: there was an event before this one."""
+    FRAMED = 1 << 25
+    """An event of a stream that is more than one data line and its empty line; a gRPC message that is compressed."""
+    LARGE = 1 << 26
+    """Its payload is over 4 MiB. Also for requests."""
+    AFTER_ERROR = 1 << 27
+    """On a stream: there was an error before this frame."""
 
 
 EVENTS = When.TASK | When.STATUS | When.ARTIFACT | When.MESSAGE

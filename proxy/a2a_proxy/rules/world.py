@@ -22,6 +22,8 @@ MAX_TASKS = 100_000
 MAX_SAVED = 1000
 """Tasks that are saved: those touched last."""
 _MAX_STATES = 32
+LARGE = 4 << 20
+"""What receivers commonly take as one message, octets (protocol sheet 2.9, 1.5)."""
 _RECENT = 32
 """Digests of payloads that a stream remembers."""
 
@@ -177,6 +179,8 @@ class Track(msgspec.Struct):
     digests: list[int] = []
     """Of the latest payloads."""
     notes: Notes | None = None
+    cut: str = ""
+    """How the agent broke off, in the words of the wire: `rst_stream internal_error`, `goaway`, `reset`, `eof`."""
     told: dict[str, int] = {}
     """Rule -> how often it was broken here."""
 
@@ -258,6 +262,12 @@ class World:
             return self._ended(track, frame)
         flags = 0 if track.answers else _FIRST
         track.answers += 1
+        if frame.framing not in _PLAIN_FRAMINGS:
+            flags |= _FRAMED
+        if frame.size > LARGE:
+            flags |= _LARGE
+        if track.errors:
+            flags |= _AFTER_ERROR
         if kind is FrameKind.ERROR:
             track.errors += 1
             return flags | _ERROR, self.tasks.get((track.agent, frame.task_id or track.task_id))
@@ -450,6 +460,9 @@ _AFTER_TERMINAL, _NUMBERED, _APPEND = int(When.AFTER_TERMINAL), int(When.NUMBERE
 _KNOWN_ARTIFACT, _REPEAT = int(When.KNOWN_ARTIFACT), int(When.REPEAT)
 _TERMINAL, _INTERRUPTED = int(When.TERMINAL), int(When.INTERRUPTED)
 _SAME, _CHANGED = int(When.SAME), int(When.CHANGED)
+_FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)
+_PLAIN_FRAMINGS = frozenset({"", "data: \0\n\n", "data: \0\r\n\r\n"})
+"""What most senders write around the data of an event; no framing at all: the frame is no event of a stream."""
 _EVENTS = {
     EventKind.TASK: int(When.TASK),
     EventKind.STATUS: int(When.STATUS),

@@ -19,6 +19,8 @@ START = 1_767_225_600_000_000_000
 STEP = 10 * MS
 """Between one step of a conversation and the next."""
 UPSTREAM = "http://localhost:8000"
+_LINE = 2000
+"""Characters of a line of an example that are shown."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -107,9 +109,14 @@ class Script:
                 found.append(f"       ... {(at - before) // (1000 * MS)} s later")
             before = at
             head = "client ->" if step.direction is Direction.TO_AGENT else "agent  <-"
-            first, *rest = step.text.split("\n")
+            first, *rest = map(_shortened, step.text.split("\n"))
             found += [f"{head} {first}", *(f"          {line}" for line in rest)]
         return found
+
+
+def _shortened(line: str) -> str:
+    """Nobody reads megabytes."""
+    return line if len(line) <= _LINE else f"{line[:_LINE]}... ({len(line)} characters)"
 
 
 def both(first: Script, second: Script, *, after: int = STEP // 2) -> Script:

@@ -11,7 +11,7 @@ import msgspec
 
 from a2a_proto import from_dict, message_class
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.rules.examples.objects import Json, card, error_info
+from a2a_proxy.rules.examples.objects import Json, card, chunk, error_info
 from a2a_proxy.rules.examples.script import MS, STEP, UPSTREAM, Script, Step, Talk
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -40,7 +40,18 @@ class Said(msgspec.Struct, frozen=True):
     message: Json
 
 
-Event = Json | str | Raw | Wait
+class Filled(msgspec.Struct, frozen=True):
+    """An artifact update with a text of so many octets."""
+
+    octets: int
+
+    @property
+    def event(self) -> Json:
+        """The whole of it; made when it is sent, since examples are held in memory."""
+        return chunk("x" * self.octets)
+
+
+Event = Json | str | Raw | Wait | Filled
 """One event of a stream: an object that is wrapped as the binding wants it, a text sent as the data of an event, or
 octets."""
 
@@ -254,6 +265,8 @@ def _stream(
 
 
 def _text(event: Event, wrap: Any) -> str:
+    if isinstance(event, Filled):
+        event = event.event
     return wrap(event) if isinstance(event, dict) else str(event)
 
 
@@ -330,7 +343,7 @@ def _message(name: str, value: Json | str | bytes | Raw) -> bytes:
 def grpc(
     method: str,
     request: Json | bytes | Raw,
-    *answers: Json | bytes | Raw | Wait | Said,
+    *answers: Json | bytes | Raw | Wait | Said | Filled,
     status: int | None = 0,
     text: str = "",
     details: list[Json] | None = None,
@@ -388,6 +401,7 @@ def grpc(
                 data = _message(_REQUESTS.get(method, f"{method}Request"), answer.message)
                 talk.say(UP, _frame(_DATA, 0, 1, data), json_text(answer.message))
             else:
+                answer = answer.event if isinstance(answer, Filled) else answer
                 data = _message(_ANSWERS.get(method, "StreamResponse"), answer)
                 shown = json_text(answer) if isinstance(answer, dict) else repr(answer)
                 talk.say(DOWN, _frame(_DATA, 0, 1, data), shown)
