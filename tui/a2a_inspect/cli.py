@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,6 +19,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect ls                   every exchange
   a2a-inspect show                 the conversation, frame by frame
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
+  a2a-inspect check                what the peers did wrong
 
 Without a FILE every command takes the newest recording of the state directory.
 """
@@ -122,14 +124,38 @@ def cassette_read(source: Path, recording: Path) -> None:
 @click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--select", multiple=True, metavar="PREFIX", help="Only rules whose id begins so: A2A-GEN, or GEN.")
 @click.option("--ignore", multiple=True, metavar="PREFIX", help="No rules whose id begins so.")
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
-def check_recordings(
-    recordings: tuple[Path, ...], select: tuple[str, ...], ignore: tuple[str, ...], output: str
-) -> int:
-    """Run today's rules over recordings."""
-    from a2a_inspect.commands.check.run import run
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "info", "never"]),
+    default="error",
+    show_default=True,
+    help="Exit with 1 where a finding is at least so grave.",
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json", "junit", "sarif"]),
+    default="text",
+    show_default=True,
+    help="How the report is written.",
+)
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="The report goes there.")
+@click.option(
+    "--suppressions", type=click.Path(path_type=Path), metavar="FILE", help="Findings that do not count, with reasons."
+)
+@click.option("--allow-incomplete", is_flag=True, help="Do not exit with 3 where the capture is not whole.")
+def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
+    """Run today's rules over recordings: what did the peers do that the protocol forbids?
 
-    return run(recordings or (None,), select, ignore, output)
+    \b
+    Exit code: 0 nothing grave enough was found, 1 something was, 2 it cannot be checked,
+    3 nothing was found but the capture is incomplete.
+    """
+    import datetime
+
+    from a2a_inspect.commands.check.run import Options, run
+
+    return run(recordings or (None,), Options(**options), datetime.datetime.now(datetime.UTC).date())
 
 
 @cli.command()

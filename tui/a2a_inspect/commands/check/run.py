@@ -2,51 +2,94 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+import datetime
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.commands.check.report import Checked, Report, check, chosen
+from a2a_inspect.commands.check import json_format, junit, sarif, text_format
+from a2a_inspect.commands.check.report import Report, check, chosen
+from a2a_inspect.commands.check.suppressions import Suppression, read
 from a2a_inspect.place import opened
-from a2a_proxy.cli import text
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.finding import Severity
+
+FOUND, INCOMPLETE = 1, 3
+"""Exit codes: findings that are grave enough; a capture that is not whole."""
+FORMATS: dict[str, Callable[[Report], Iterator[str]]] = {
+    "text": text_format.lines,
+    "json": json_format.lines,
+    "junit": junit.lines,
+    "sarif": sarif.lines,
+}
 
 
-def run(paths: tuple[Path | None, ...], select: tuple[str, ...], ignore: tuple[str, ...], output: str) -> int:
-    """Check the recordings and print what was found."""
-    wanted = chosen(select, ignore)
-    report = Report(list(wanted.values()), [])
+class Options(msgspec.Struct, kw_only=True):
+    """What was typed."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    fail_on: str = "error"
+    """The name of a severity, or `never`."""
+    output_format: str = "text"
+    output: Path | None = None
+    suppressions: Path | None = None
+    allow_incomplete: bool = False
+
+
+def run(paths: tuple[Path | None, ...], options: Options, today: datetime.date) -> int:
+    """Check the recordings, print what was found; the exit code.
+
+    Raises:
+        UserError: a recording, or the file of suppressions, cannot be read; no rule is chosen.
+    """
+    wanted = chosen(options.select, options.ignore)
+    if not wanted:
+        raise UserError("no rule is chosen", "see which there are: a2a-inspect rules")
+    entries, over = read(options.suppressions, today) if options.suppressions else ([], [])
+    report = Report(list(wanted.values()))
     for path in paths:
         with opened(path) as recording:
-            report.checked += check(recording, Path(recording.path), wanted)
-    for line in _text(report) if output == "text" else _json(report):
+            report.checked += check(recording, path or Path(recording.path), wanted)
+    report.unused = over + _suppress(report, entries)
+    _write(report, options)
+    return _code(report, options)
+
+
+def _suppress(report: Report, entries: list[Suppression]) -> list[Suppression]:
+    """Mark what is suppressed; the entries that meant nothing."""
+    used: set[int] = set()
+    for one in report.checked:
+        for found in one.found:
+            entry = next((n for n, each in enumerate(entries) if each.covers(found.finding, found.operation)), None)
+            if entry is not None:
+                used.add(entry)
+                found.suppressed = entries[entry].reason
+    return [each for number, each in enumerate(entries) if number not in used]
+
+
+def _write(report: Report, options: Options) -> None:
+    lines = FORMATS[options.output_format]
+    if options.output is None:
+        for line in lines(report):
+            print(line)
+        return
+    try:
+        with options.output.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines(report))
+    except OSError as wrong:
+        reason = (wrong.strerror or str(wrong)).lower()
+        raise UserError(f"cannot write {options.output}: {reason}", "choose another file: --output FILE") from wrong
+    for line in text_format.lines(report):
         print(line)
+
+
+def _code(report: Report, options: Options) -> int:
+    if options.fail_on != "never":
+        worst = report.worst
+        if worst is not None and worst >= Severity[options.fail_on.upper()]:
+            return FOUND
+    if not options.allow_incomplete and any(one.missing for one in report.checked):
+        return INCOMPLETE
     return 0
-
-
-def _text(report: Report) -> Iterator[str]:
-    for one in report.checked:
-        yield f"{one.path} session {one.session}: {text.plural(one.exchanges, 'exchange')}, {one.frames} frames"
-        for finding in one.findings:
-            yield f"  {_line(finding)}"
-    told = ", ".join(f"{report.count(each)} {each.name.lower()}" for each in reversed(Severity))
-    yield f"{text.plural(len(report.ran), 'rule')} ran: {told}"
-
-
-def _line(finding: Finding) -> str:
-    place = f"#{finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "") if finding.exchange else ""
-    sure = "" if finding.confidence == "high" else f" ({finding.confidence} confidence)"
-    return f"{finding.severity.name.lower():8}{finding.rule:16}{place:8}{visible(finding.summary)}{sure}"
-
-
-def _json(report: Report) -> Iterator[str]:
-    for one in report.checked:
-        yield from (_finding(one, each) for each in one.findings)
-
-
-def _finding(one: Checked, finding: Finding) -> str:
-    told = msgspec.to_builtins(finding) | {"severity": finding.severity.name.lower()}
-    return json.dumps({"recording": one.path, "session": one.session, **told})

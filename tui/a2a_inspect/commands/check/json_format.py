@@ -1,0 +1,45 @@
+"""The report for programs: one JSON object a line, the last one sums up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import msgspec
+
+from a2a_inspect.commands.check.report import Checked, Found, Report
+from a2a_proxy.cli import text
+from a2a_proxy.model.finding import Severity
+
+
+def lines(report: Report) -> Iterator[str]:
+    """`finding` for each, `session` after those of a session, `summary` at the end."""
+    for one in report.checked:
+        yield from (_finding(one, each) for each in one.found)
+        yield json.dumps(
+            {
+                "event": "session",
+                "recording": one.path,
+                "session": one.session,
+                "exchanges": one.exchanges,
+                "frames": one.frames,
+                "complete": not one.missing,
+                "missing": one.missing,
+            }
+        )
+    yield json.dumps(
+        {
+            "event": "summary",
+            "rules": [rule.id for rule in report.ran],
+            **{each.name.lower(): report.count(each) for each in reversed(Severity)},
+            "suppressed": report.suppressed,
+            "unused_suppressions": [{"rule": each.rule, "reason": each.reason} for each in report.unused],
+        }
+    )
+
+
+def _finding(one: Checked, found: Found) -> str:
+    finding = found.finding
+    told = msgspec.to_builtins(finding) | {"severity": finding.severity.name.lower(), "at": text.utc(finding.at)}
+    more = {"operation": found.operation, "suppressed": found.suppressed or None}
+    return json.dumps({"event": "finding", "recording": one.path, "session": one.session, **told, **more})

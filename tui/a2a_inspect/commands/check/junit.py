@@ -1,0 +1,67 @@
+"""The report as JUnit XML: a suite a session, a case a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+from a2a_inspect.commands.check.report import Checked, Found, Report
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.rules.rule import Rule
+
+
+def lines(report: Report) -> Iterator[str]:
+    """The document."""
+    root = ElementTree.Element("testsuites", name="a2a-inspect check")
+    for one in report.checked:
+        _suite(root, one, report.ran)
+    ElementTree.indent(root)
+    yield '<?xml version="1.0" encoding="utf-8"?>'
+    yield ElementTree.tostring(root, encoding="unicode")
+
+
+def _suite(root: ElementTree.Element, one: Checked, ran: list[Rule]) -> None:
+    """A case fails with the findings of its rule; what the decoders said is a case too."""
+    by_rule: dict[str, list[Found]] = {rule.id: [] for rule in ran}
+    for each in one.found:
+        by_rule.setdefault(each.finding.rule, []).append(each)
+    titles = {rule.id: rule.title for rule in ran}
+    suite = ElementTree.SubElement(root, "testsuite", name=_clean(f"{one.path} session {one.session}"))
+    failures = skipped = 0
+    for ident, found in by_rule.items():
+        name = f"{ident} {titles[ident]}" if ident in titles else ident
+        case = ElementTree.SubElement(suite, "testcase", classname=_family(ident), name=_clean(name))
+        counting = [each for each in found if not each.suppressed]
+        if counting:
+            failures += 1
+            worst = max(each.finding.severity for each in counting)
+            attributes = {"type": worst.name.lower(), "message": _clean(counting[0].finding.summary)}
+            ElementTree.SubElement(case, "failure", attributes).text = "\n".join(map(_line, counting))
+        elif found:
+            skipped += 1
+            ElementTree.SubElement(case, "skipped", message=_clean(f"suppressed: {found[0].suppressed}"))
+    if one.missing:
+        failures += 1
+        case = ElementTree.SubElement(suite, "testcase", classname="a2a.capture", name="the capture is complete")
+        ElementTree.SubElement(case, "failure", type="incomplete", message=_clean(one.missing))
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(failures))
+    suite.set("skipped", str(skipped))
+    suite.set("errors", "0")
+
+
+def _family(ident: str) -> str:
+    return f"a2a.{ident.split('-')[1].lower()}" if ident.startswith("A2A-") else "a2a.capture"
+
+
+def _line(found: Found) -> str:
+    finding = found.finding
+    seq = f".{finding.seq}" if finding.seq >= 0 else ""
+    facts = "; ".join(f"{name}: {value}" for name, value in finding.evidence.items())
+    line = f"{finding.severity.name.lower()} exchange {finding.exchange}{seq}: {finding.summary}"
+    return _clean(f"{line} ({facts})" if facts else line)
+
+
+def _clean(text: str) -> str:
+    """What XML cannot hold is escaped."""
+    return visible(text).encode("utf-8", "replace").decode()
