@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
+from a2a_proxy.recording.writer import Writer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.examples.script import Script
+from support_recording import facts
 
 KEY = b"k" * 32
 
@@ -25,3 +31,17 @@ def told(script: Script) -> list[str]:
     return [
         f"{each.rule} {each.severity.name} #{each.exchange}/{each.seq}: {each.summary}" for each in findings(script)
     ]
+
+
+def record(path: Path, chunks: list[Chunk]) -> list[Finding]:
+    """A recording of a session, with what the rules said while it was made."""
+    observer = Observer(Redactor(KEY))
+    out: list[Observation] = []
+    for chunk in chunks:
+        observer.feed(chunk, out)
+    session = facts(1, started=chunks[0].at, listens=("127.0.0.1:9000",), upstreams=("localhost:8000",))
+    writer = Writer(path, session)
+    found = [each for each in out if type(each) is Finding]
+    writer.write([each for each in out if type(each) is Frame], found, observer.changes())
+    writer.finish(chunks[-1].at)
+    return found

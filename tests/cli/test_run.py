@@ -85,6 +85,7 @@ def test_json_lines(proxy: Start, agent: Agent) -> None:
         "tasks": 0,
         "findings": 0,
         "error_findings": 0,
+        "warning_findings": 0,
         "complete": True,
         "lost_bytes": 0,
     }

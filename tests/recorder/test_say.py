@@ -22,6 +22,7 @@ DONE = Done(
     tasks=0,
     findings=0,
     error_findings=0,
+    warning_findings=0,
     lost=0,
     clean=True,
 )

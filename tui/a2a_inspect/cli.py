@@ -20,6 +20,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect show                 the conversation, frame by frame
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
   a2a-inspect check                what the peers did wrong
+  a2a-inspect rules GEN-001        what a rule means
 
 Without a FILE every command takes the newest recording of the state directory.
 """
@@ -156,6 +157,20 @@ def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
     from a2a_inspect.commands.check.run import Options, run
 
     return run(recordings or (None,), Options(**options), datetime.datetime.now(datetime.UTC).date())
+
+
+@cli.command("rules")
+@click.argument("rule", required=False, default="", metavar="[ID]")
+@_json
+@click.option("--markdown", "as_markdown", is_flag=True, help="All of them as the manual's page.")
+def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
+    """List the rules; with an ID what one of them means.
+
+    ID may be short: GEN-001 for A2A-GEN-001, GEN for all of that family.
+    """
+    from a2a_inspect.commands.rules import show_rules
+
+    show_rules(rule, as_json=as_json, as_markdown=as_markdown)
 
 
 @cli.command()

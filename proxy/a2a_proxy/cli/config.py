@@ -29,6 +29,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     editing: Editing = Editing()
     limits: Limits = Limits()
     """Of the journal."""
+    fail_on: str = "never"
+    """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
 
 
 def proxy_config(
@@ -46,6 +48,7 @@ def proxy_config(
     upstream_insecure: bool = False,
     journal_max: str = "4GiB",
     journal_segment: str = "64MiB",
+    fail_on: str = "never",
 ) -> ProxyConfig:
     """The config of the options.
 
@@ -60,7 +63,7 @@ def proxy_config(
     limits = Limits(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
-    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, limits)
+    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, limits, fail_on)
 
 
 def octets(option: str, size: str) -> int:

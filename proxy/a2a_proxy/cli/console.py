@@ -58,7 +58,10 @@ _CLOSE_SECONDS = 2.0
 _ORDER_SECONDS = 0.2
 """How long lines on stderr wait for those on stdout, so that a terminal shows both in order."""
 _OUTCOMES = ("ok", "error", "cut", "refused")
-_COUNTS = ("connections", "exchanges", *_OUTCOMES, "frames", "tasks", "findings", "error_findings")
+_COUNTS = (
+    *("connections", "exchanges", *_OUTCOMES, "frames", "tasks"),
+    *("findings", "error_findings", "warning_findings"),
+)
 _COLOURS = {"ok": "32", "error": "31", "cut": "33", "refused": "31", "live": "36"}
 
 

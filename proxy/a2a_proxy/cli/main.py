@@ -64,6 +64,13 @@ One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhos
 @click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How lines look."
 )
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "info", "never"]),
+    default="never",
+    show_default=True,
+    help="Exit with 1 where a finding was at least so grave.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No line per exchange; errors and the summary stay.")
 @click.version_option(__version__, prog_name="a2a-proxy", message="%(prog)s %(version)s", help="Print the version.")
 @click.pass_context

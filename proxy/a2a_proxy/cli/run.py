@@ -276,7 +276,13 @@ class ProxyRun:
             if now - told >= _DRAIN_LINES:
                 self._console.draining(_behind(keeper))
                 told = now
-        return 1 if isinstance(keeper.outcome, Failed) else 0
+        outcome = keeper.outcome
+        return 1 if isinstance(outcome, Failed) or (outcome is not None and self._grave(outcome)) else 0
+
+    def _grave(self, done: Done) -> bool:
+        """Something was found that is as grave as the user said."""
+        found = {"error": done.error_findings, "warning": done.error_findings + done.warning_findings}
+        return self._config.fail_on != "never" and found.get(self._config.fail_on, done.findings) > 0
 
     def _left(self, keeper: Keeper) -> int:
         keeper.kill()

@@ -87,6 +87,8 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     findings: int
     error_findings: int
     """Those of severity ERROR."""
+    warning_findings: int
+    """Those of severity WARNING."""
     lost: int
     """Octets that passed but are not in the recording."""
     clean: bool

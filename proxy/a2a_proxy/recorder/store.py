@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -127,7 +128,7 @@ def sum_up(path: str | Path, session: int, *, lost: int, clean: bool) -> Done:
     with Recording(path) as stored:
         counts = stored.counts(session)
         outcomes: dict[str, int] = dict(stored.db.execute(_OUTCOMES, (key(session, 0), key(session + 1, 0))))
-        errors = sum(row.finding.severity is Severity.ERROR for row in stored.findings(session))
+        severities = Counter(row.finding.severity for row in stored.findings(session))
     return Done(
         connections=counts.connections,
         frames=counts.frames,
@@ -138,7 +139,8 @@ def sum_up(path: str | Path, session: int, *, lost: int, clean: bool) -> Done:
         refused=outcomes.get("refused", 0),
         tasks=counts.tasks,
         findings=counts.findings,
-        error_findings=errors,
+        error_findings=severities[Severity.ERROR],
+        warning_findings=severities[Severity.WARNING],
         lost=lost,
         clean=clean,
     )

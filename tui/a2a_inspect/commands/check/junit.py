@@ -7,36 +7,38 @@ from xml.etree import ElementTree
 
 from a2a_inspect.commands.check.report import Checked, Found, Report
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.rules.rule import Rule
 
 
 def lines(report: Report) -> Iterator[str]:
     """The document."""
     root = ElementTree.Element("testsuites", name="a2a-inspect check")
     for one in report.checked:
-        _suite(root, one, report.ran)
+        _suite(root, one, report)
     ElementTree.indent(root)
     yield '<?xml version="1.0" encoding="utf-8"?>'
     yield ElementTree.tostring(root, encoding="unicode")
 
 
-def _suite(root: ElementTree.Element, one: Checked, ran: list[Rule]) -> None:
-    """A case fails with the findings of its rule; what the decoders said is a case too."""
-    by_rule: dict[str, list[Found]] = {rule.id: [] for rule in ran}
+def _suite(root: ElementTree.Element, one: Checked, report: Report) -> None:
+    """A case fails with findings of its rule that are grave enough; what the decoders said is a case too."""
+    by_rule: dict[str, list[Found]] = {rule.id: [] for rule in report.ran}
     for each in one.found:
         by_rule.setdefault(each.finding.rule, []).append(each)
-    titles = {rule.id: rule.title for rule in ran}
+    titles = {rule.id: rule.title for rule in report.ran}
     suite = ElementTree.SubElement(root, "testsuite", name=_clean(f"{one.path} session {one.session}"))
     failures = skipped = 0
     for ident, found in by_rule.items():
         name = f"{ident} {titles[ident]}" if ident in titles else ident
         case = ElementTree.SubElement(suite, "testcase", classname=_family(ident), name=_clean(name))
         counting = [each for each in found if not each.suppressed]
-        if counting:
+        grave = [each for each in counting if report.fail_on is not None and each.finding.severity >= report.fail_on]
+        if grave:
             failures += 1
-            worst = max(each.finding.severity for each in counting)
-            attributes = {"type": worst.name.lower(), "message": _clean(counting[0].finding.summary)}
+            worst = max(each.finding.severity for each in grave)
+            attributes = {"type": worst.name.lower(), "message": _clean(grave[0].finding.summary)}
             ElementTree.SubElement(case, "failure", attributes).text = "\n".join(map(_line, counting))
+        elif counting:
+            ElementTree.SubElement(case, "system-out").text = "\n".join(map(_line, counting))
         elif found:
             skipped += 1
             ElementTree.SubElement(case, "skipped", message=_clean(f"suppressed: {found[0].suppressed}"))

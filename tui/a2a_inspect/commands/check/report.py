@@ -42,6 +42,8 @@ class Report(msgspec.Struct):
     """All that was checked."""
 
     ran: list[Rule]
+    fail_on: Severity | None = None
+    """From here on a finding makes the check fail; None: never."""
     checked: list[Checked] = []
     unused: list[Suppression] = []
     """Suppressions that nothing was found for."""

@@ -48,7 +48,7 @@ def run(paths: tuple[Path | None, ...], options: Options, today: datetime.date) 
     if not wanted:
         raise UserError("no rule is chosen", "see which there are: a2a-inspect rules")
     entries, over = read(options.suppressions, today) if options.suppressions else ([], [])
-    report = Report(list(wanted.values()))
+    report = Report(list(wanted.values()), None if options.fail_on == "never" else Severity[options.fail_on.upper()])
     for path in paths:
         with opened(path) as recording:
             report.checked += check(recording, path or Path(recording.path), wanted)
@@ -86,10 +86,9 @@ def _write(report: Report, options: Options) -> None:
 
 
 def _code(report: Report, options: Options) -> int:
-    if options.fail_on != "never":
-        worst = report.worst
-        if worst is not None and worst >= Severity[options.fail_on.upper()]:
-            return FOUND
+    worst = report.worst
+    if report.fail_on is not None and worst is not None and worst >= report.fail_on:
+        return FOUND
     if not options.allow_incomplete and any(one.missing for one in report.checked):
         return INCOMPLETE
     return 0

@@ -1,0 +1,153 @@
+"""`a2a-inspect check`: what it finds, how it says so, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from a2a_proxy.rules.catalogue import rules
+from support_cli import Ran, run
+from support_rules import record
+
+SARIF = Path(__file__).parents[2] / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
+RULE = rules()["A2A-RPC-002"]
+
+
+@pytest.fixture(scope="module")
+def flagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording with one error, of A2A-RPC-002."""
+    path = tmp_path_factory.mktemp("flagged") / "flagged.db"
+    record(path, RULE.flagged.chunks())
+    return path
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of which nothing is to be said."""
+    path = tmp_path_factory.mktemp("clean") / "clean.db"
+    record(path, RULE.clean.chunks())
+    return path
+
+
+def check(tmp_path: Path, *words: object) -> Ran:
+    return run(tmp_path / "state", "a2a-inspect", "check", *words)
+
+
+def test_a_finding_in_words(flagged: Path, tmp_path: Path) -> None:
+    """Rule, place, what was found, section and path; exit code 1."""
+    done = check(tmp_path, flagged)
+    assert (done.code, done.err) == (1, "")
+    assert "error   A2A-RPC-002     #1.0     there is no member `jsonrpc`" in done.out
+    assert f"{RULE.section}; at jsonrpc" in done.out
+    assert "found: 1 error, 0 warnings, 0 infos" in done.out
+    assert "what a rule means: a2a-inspect rules A2A-RPC-002" in done.out
+
+
+def test_nothing_found_names_the_rules_that_ran(clean: Path, tmp_path: Path) -> None:
+    """In every format."""
+    done = check(tmp_path, clean)
+    assert (done.code, done.err) == (0, "")
+    assert f"{len(rules())} rules ran: " in done.out
+    *_, summary = check(tmp_path, clean, "--format", "json").lines
+    assert json.loads(summary)["rules"] == list(rules())
+    suite = ElementTree.fromstring(check(tmp_path, clean, "--format", "junit").out)[0]
+    assert (suite.get("tests"), suite.get("failures")) == (str(len(rules())), "0")
+    (document,) = json.loads(check(tmp_path, clean, "--format", "sarif").out)["runs"]
+    assert {rule["id"] for rule in document["tool"]["driver"]["rules"]} >= set(rules())
+    assert document["results"] == []
+
+
+def test_select_ignore_and_fail_on(flagged: Path, tmp_path: Path) -> None:
+    """By the beginning of an id, in short too."""
+    assert check(tmp_path, flagged, "--select", "rpc").code == 1
+    assert check(tmp_path, flagged, "--select", "A2A-RPC-002", "--fail-on", "never").code == 0
+    done = check(tmp_path, flagged, "--ignore", "RPC-002")
+    assert done.code == 0
+    assert "A2A-RPC-002" not in done.out
+    assert check(tmp_path, flagged, "--select", "NONE").code == 2
+
+
+def test_junit(flagged: Path, tmp_path: Path) -> None:
+    """A failing case with the finding; below the severity that counts it is output only."""
+    cases = {case.get("name", "")[:11]: case for case in ElementTree.fromstring(junit(flagged, tmp_path))[0]}
+    failure = cases["A2A-RPC-002"].find("failure")
+    assert failure is not None
+    assert "error exchange 1.0: there is no member" in (failure.text or "")
+    quiet = ElementTree.fromstring(junit(flagged, tmp_path, "--fail-on", "never"))[0]
+    assert quiet.get("failures") == "0"
+    assert quiet.find("testcase/system-out") is not None
+
+
+def junit(path: Path, tmp_path: Path, *words: str) -> str:
+    return check(tmp_path, path, "--format", "junit", *words).out
+
+
+def test_sarif_is_valid(flagged: Path, clean: Path, tmp_path: Path) -> None:
+    """By the schema of SARIF 2.1.0; also with a suppressed finding."""
+    schema = json.loads(SARIF.read_text())
+    file = suppressing(tmp_path, 'rule = "A2A-RPC"\nreason = "an old client"')
+    for words in ((flagged,), (clean,), (flagged, "--suppressions", file)):
+        document = json.loads(check(tmp_path, *words, "--format", "sarif").out)
+        jsonschema.validate(document, schema)
+    (result,) = document["runs"][0]["results"]
+    assert result["ruleId"] == "A2A-RPC-002"
+    assert result["suppressions"] == [{"kind": "external", "justification": "an old client"}]
+    assert document["runs"][0]["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "A2A-RPC-002"
+
+
+def suppressing(folder: Path, entry: str) -> Path:
+    path = folder / "suppressions.toml"
+    path.write_text(f"[[suppress]]\n{entry}\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("entry", "code", "note"),
+    [
+        ('rule = "A2A-RPC-002"\nreason = "an old client"', 0, "1 suppressed"),
+        ('rule = "A2A-RPC-002"\nreason = "r"\noperation = "GetTask"\nsummary = "jsonrpc"', 0, "1 suppressed"),
+        ('rule = "A2A-RPC-002"\nreason = "r"\noperation = "SendMessage"', 1, "covers nothing"),
+        ('rule = "A2A-RPC-002"\nreason = "r"\nuntil = 2020-01-31', 1, "not in force"),
+        ('rule = "A2A-RPC-002"\nreason = "r"\nuntil = 2999-01-31', 0, "1 suppressed"),
+    ],
+)
+def test_suppressions(flagged: Path, tmp_path: Path, entry: str, code: int, note: str) -> None:
+    """What is covered does not count; an entry that covers nothing is told."""
+    done = check(tmp_path, flagged, "--suppressions", suppressing(tmp_path, entry))
+    assert done.code == code
+    assert note in done.out
+
+
+@pytest.mark.parametrize("entry", ['rule = "A2A-RPC"', 'rule = "A"\nreason = " "', "rule = 1", 'rules = "x"', "]["])
+def test_a_bad_file_of_suppressions(flagged: Path, tmp_path: Path, entry: str) -> None:
+    """One error line, one hint line."""
+    done = check(tmp_path, flagged, "--suppressions", suppressing(tmp_path, entry))
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 2)
+
+
+def test_an_incomplete_capture_fails(clean: Path, tmp_path: Path) -> None:
+    """With a code of its own, unless it is allowed; what is missing is said in every format."""
+    path = tmp_path / "cut.db"
+    path.write_bytes(clean.read_bytes())
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE session SET complete = '7 octets were not captured'")
+    db.close()
+    done = check(tmp_path, path)
+    assert done.code == 3
+    assert "the capture is incomplete: 7 octets were not captured" in done.out
+    assert check(tmp_path, path, "--allow-incomplete").code == 0
+    assert "7 octets" in junit(path, tmp_path)
+    assert "7 octets" in check(tmp_path, path, "--format", "sarif").out
+
+
+def test_a_report_in_a_file(flagged: Path, tmp_path: Path) -> None:
+    """And the text for people beside it."""
+    done = check(tmp_path, flagged, "--format", "sarif", "-o", tmp_path / "r.sarif")
+    assert "A2A-RPC-002" in done.out
+    assert json.loads((tmp_path / "r.sarif").read_text())["version"] == "2.1.0"
+    assert check(tmp_path, flagged, "-o", tmp_path / "missing" / "r").code == 2

@@ -1,0 +1,51 @@
+"""`a2a-inspect rules` and the manual's page, both made of the rules."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import a2a_proxy
+from a2a_proxy.rules.catalogue import left_out, rules
+from support_cli import Ran, run
+
+PAGE = Path(a2a_proxy.__file__).parent / "manual" / "rules.md"
+
+
+def say(tmp_path: Path, *words: str) -> Ran:
+    return run(tmp_path / "state", "a2a-inspect", "rules", *words)
+
+
+def test_the_catalogue(tmp_path: Path) -> None:
+    """A line a rule; as JSON an object a rule, with all that is known of it."""
+    done = say(tmp_path)
+    assert done.code == 0
+    assert all(f"  {rule.id:16}{rule.severity.name.lower():9}{rule.title}" in done.out for rule in rules().values())
+    told = [json.loads(line) for line in say(tmp_path, "--json").lines]
+    assert [each["id"] for each in told] == list(rules())
+    assert all(each["what"] and each["why"] and each["flagged"] and each["clean"] for each in told)
+
+
+def test_one_rule(tmp_path: Path) -> None:
+    """In full, also by its short name; a family by its name; what is near to a wrong one."""
+    page = say(tmp_path, "rpc-002").out
+    rule = rules()["A2A-RPC-002"]
+    assert all(words in page for words in (rule.title, rule.section, "flagged:", "clean:", *rule.flagged.lines()))
+    assert "A2A-RPC-002" in say(tmp_path, "RPC").out
+    assert "A2A-GRPC-" not in say(tmp_path, "RPC").out
+    wrong = say(tmp_path, "RPC-0002")
+    assert wrong.code == 2
+    assert "did you mean A2A-RPC-0" in wrong.err
+
+
+def test_a_rule_that_is_left_out_says_why(tmp_path: Path) -> None:
+    """No id is both judged and left out."""
+    assert not set(left_out()) & set(rules())
+    for ident, why in left_out().items():
+        assert why.strip()
+        assert why in say(tmp_path, ident).err
+
+
+def test_the_manual_has_this_page(tmp_path: Path) -> None:
+    """After a change: `a2a-inspect rules --markdown > proxy/a2a_proxy/manual/rules.md`."""
+    assert say(tmp_path, "--markdown").out == PAGE.read_text("utf-8")
