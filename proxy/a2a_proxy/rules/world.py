@@ -16,6 +16,7 @@ from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.shared import Shared
+from a2a_proxy.rules.declared import Declared, declare
 from a2a_proxy.rules.rule import When
 
 MAX_TASKS = 100_000
@@ -97,6 +98,8 @@ class Agent(msgspec.Struct):
     card_at: int = 0
     extended: dict[str, Any] | None = None
     """The extended card seen last."""
+    declared: Declared | None = None
+    """What its cards say together."""
     numbers: bool = False
     """A generation was seen from it."""
     notes: Notes = {}
@@ -205,6 +208,8 @@ class World:
         self.agents: dict[str, Agent] = {}
         self.tasks: dict[tuple[str, str], Known] = {}
         """The one idle for longest first."""
+        self.owners: dict[str, str] = {}
+        """Task id -> its agent, for webhooks."""
         self.tracks: dict[int, Track] = {}
         self.clients: dict[str, Notes] = {}
         """Host of a client -> notes."""
@@ -335,8 +340,12 @@ class World:
         known = Known(track.agent, frame.task_id, first=frame.at)
         if track.operation in SENDS and track.asked is not None and not track.asked.task_id:
             known.born = track.id
+        self.owners[known.task_id] = known.agent
         if len(self.tasks) >= self._limit:
-            self.tasks.pop(next(iter(self.tasks)))
+            agent, task_id = next(iter(self.tasks))
+            del self.tasks[agent, task_id]
+            if self.owners.get(task_id) == agent:
+                del self.owners[task_id]
             self.whole = False
         return known
 
@@ -377,7 +386,7 @@ class World:
             track.generation = frame.generation
             known.generation = max(known.generation, frame.generation)
             known.numbered = known.numbered or "yes"
-            self.agents[track.agent].numbers = True
+            self.agents.setdefault(track.agent, Agent(track.agent)).numbers = True
         elif not known.numbered and frame.event is not EventKind.MESSAGE:
             known.numbered = "no"
 
@@ -405,6 +414,7 @@ class World:
             agent.extended = card
         else:
             agent.card, agent.card_at = card, at
+        agent.declared = declare([agent.card, agent.extended], at, agent.declared)
         return agent
 
     # --- across a restart ---------------------------------------------------------------------------------------
@@ -424,6 +434,7 @@ class World:
                 for each in task.artifacts
             }
             self.tasks[key] = known
+            self.owners[task.task_id] = task.agent
 
     def save(self) -> dict[str, Any]:
         """Plain values from which `restore` goes on; of the tasks those touched last."""
@@ -446,6 +457,7 @@ class World:
         world.agents = {each["name"]: msgspec.convert(each, Agent) for each in state["agents"]}
         tasks = [msgspec.convert(each, Known) for each in state["tasks"]]
         world.tasks = {(each.agent, each.task_id): each for each in tasks}
+        world.owners = {each.task_id: each.agent for each in tasks}
         tracks = [msgspec.convert(each, Track, builtin_types=(bytes,)) for each in state["tracks"]]
         world.tracks = {each.id: each for each in tracks}
         world.clients = state["clients"]
