@@ -151,11 +151,13 @@ class Engine:
 
     def _open(self, frame: Frame, source: Source) -> Track:
         exchange, facts = source.exchange(frame.exchange), source.facts(frame.connection)
-        agent = self.world.agent(facts.upstream)
+        name = self.world.agent(facts.upstream).name
+        if exchange.binding is Binding.WEBHOOK:  # the receiver is not the agent: the task tells whose it is
+            name = self.world.owners.get(frame.task_id, name)
         track = Track(
             id=frame.exchange,
             connection=frame.connection,
-            agent=agent.name,
+            agent=name,
             binding=exchange.binding,
             operation=exchange.operation,
             started=exchange.started,
@@ -283,7 +285,7 @@ class Engine:
                 self._over(track, out)
         self._now = max(self._now, at)
 
-    def _later(self, see: See, at: int, note: str) -> None:
+    def _later(self, see: See, at: int, note: str, track: Track) -> None:
         assert self._asking is not None
         self._asked += 1
         frame, task = see.shown, see.task
@@ -291,9 +293,9 @@ class Engine:
             at,
             _DEADLINE + self._asked,
             self._asking.id,
-            see.track.id,
-            see.track.agent,
-            task.task_id if task is not None else see.track.task_id,
+            track.id,
+            track.agent,
+            task.task_id if task is not None else track.task_id,
             frame.seq if frame is not None else -1,
             note,
         )
