@@ -218,6 +218,7 @@ class Engine:
         known = world.tasks.get((track.agent, frame.task_id)) if frame.task_id else None
         before = known.state if known is not None else 0
         context = known.context_id if known is not None else ""
+        shown = track.state
         flags, known = world.told(track, frame)
         if flags & _CARD or frame.event is EventKind.CARD:
             self._card(track, frame, exchange)
@@ -231,12 +232,13 @@ class Engine:
             see = See(world, track, exchange, frame.at, self._later)
             see.look(frame, known, flags)
             see.before, see.context_before, see.generation_before = before, context, track.generation
+            see.shown_before = shown
             self._each(found, see, out)
         if known is not None and frame.task_id:
             if frame.event is not EventKind.NONE and frame.kind is not FrameKind.ERROR:
                 world.numbered(track, frame, known)
-            if frame.event is EventKind.ARTIFACT:
-                world.artifact_told(frame, known)
+            if frame.event is EventKind.ARTIFACT or frame.event is EventKind.TASK:
+                world.artifacts_told(track, frame, known)
 
     def _card(self, track: Track, frame: Frame, exchange: Exchange) -> None:
         see = See(self.world, track, exchange, frame.at, self._later)

@@ -46,6 +46,7 @@ class See:
         "flags",
         "generation_before",
         "shown",
+        "shown_before",
         "task",
         "track",
         "world",
@@ -69,6 +70,8 @@ class See:
         self.flags = 0
         self.before = 0
         """The state that the task was in before this frame; 0 where unknown."""
+        self.shown_before = 0
+        """The state that this exchange had shown before this frame; 0 where it had shown none."""
         self.context_before = ""
         """The context that the task had before this frame."""
         self.generation_before = 0
