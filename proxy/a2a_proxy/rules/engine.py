@@ -151,11 +151,13 @@ class Engine:
 
     def _open(self, frame: Frame, source: Source) -> Track:
         exchange, facts = source.exchange(frame.exchange), source.facts(frame.connection)
-        agent = self.world.agent(facts.upstream)
+        name = self.world.agent(facts.upstream).name
+        if exchange.binding is Binding.WEBHOOK:  # the receiver is not the agent: the task tells whose it is
+            name = self.world.owners.get(frame.task_id, name)
         track = Track(
             id=frame.exchange,
             connection=frame.connection,
-            agent=agent.name,
+            agent=name,
             binding=exchange.binding,
             operation=exchange.operation,
             started=exchange.started,
@@ -216,6 +218,7 @@ class Engine:
         known = world.tasks.get((track.agent, frame.task_id)) if frame.task_id else None
         before = known.state if known is not None else 0
         context = known.context_id if known is not None else ""
+        shown = track.state
         flags, known = world.told(track, frame)
         if flags & _CARD or frame.event is EventKind.CARD:
             self._card(track, frame, exchange)
@@ -229,12 +232,13 @@ class Engine:
             see = See(world, track, exchange, frame.at, self._later)
             see.look(frame, known, flags)
             see.before, see.context_before, see.generation_before = before, context, track.generation
+            see.shown_before = shown
             self._each(found, see, out)
         if known is not None and frame.task_id:
             if frame.event is not EventKind.NONE and frame.kind is not FrameKind.ERROR:
                 world.numbered(track, frame, known)
-            if frame.event is EventKind.ARTIFACT:
-                world.artifact_told(frame, known)
+            if frame.event is EventKind.ARTIFACT or frame.event is EventKind.TASK:
+                world.artifacts_told(track, frame, known)
 
     def _card(self, track: Track, frame: Frame, exchange: Exchange) -> None:
         see = See(self.world, track, exchange, frame.at, self._later)
@@ -283,7 +287,7 @@ class Engine:
                 self._over(track, out)
         self._now = max(self._now, at)
 
-    def _later(self, see: See, at: int, note: str) -> None:
+    def _later(self, see: See, at: int, note: str, track: Track) -> None:
         assert self._asking is not None
         self._asked += 1
         frame, task = see.shown, see.task
@@ -291,9 +295,9 @@ class Engine:
             at,
             _DEADLINE + self._asked,
             self._asking.id,
-            see.track.id,
-            see.track.agent,
-            task.task_id if task is not None else see.track.task_id,
+            track.id,
+            track.agent,
+            task.task_id if task is not None else track.task_id,
             frame.seq if frame is not None else -1,
             note,
         )

@@ -103,6 +103,20 @@ class When(IntFlag):
     """Its payload is over 4 MiB. Also for requests."""
     AFTER_ERROR = 1 << 27
     """On a stream: there was an error before this frame."""
+    LEFT_TERMINAL = 1 << 28
+    """It shows another state after a terminal one, and neither a lagging stream nor an old snapshot explains that."""
+    STALE = 1 << 29
+    """A snapshot of the task as it was before a terminal state that had been relayed before the request."""
+    BACKWARDS = 1 << 30
+    """Its status has an earlier timestamp than the one before on this stream, by over a second."""
+    IDLE = 1 << 31
+    """A status update without anything that the status before on this stream did not say."""
+    RESAID = 1 << 32
+    """The id of its message stood for another content before."""
+    ODD_CHUNK = 1 << 33
+    """An artifact update that does not simply go on: appends to what is not known or is complete, or replaces."""
+    DRIFT = 1 << 34
+    """An artifact update that describes its artifact otherwise than before."""
 
 
 EVENTS = When.TASK | When.STATUS | When.ARTIFACT | When.MESSAGE

@@ -17,6 +17,7 @@ from a2a_proxy.protocol.json_summary import camel
 from a2a_proxy.protocol.request import request as canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match
 from a2a_proxy.rules import failure
+from a2a_proxy.rules.declared import Declared
 from a2a_proxy.rules.failure import Failure
 from a2a_proxy.rules.rule import When
 from a2a_proxy.rules.world import Agent, Known, Track, World
@@ -45,12 +46,15 @@ class See:
         "flags",
         "generation_before",
         "shown",
+        "shown_before",
         "task",
         "track",
         "world",
     )  # fmt: skip
 
-    def __init__(self, world: World, track: Track, exchange: Exchange, at: int, later: Callable[[See, int, str], None]):
+    def __init__(
+        self, world: World, track: Track, exchange: Exchange, at: int, later: Callable[[See, int, str, Track], None]
+    ):
         self.world = world
         self.track = track
         """The exchange's own history."""
@@ -66,6 +70,8 @@ class See:
         self.flags = 0
         self.before = 0
         """The state that the task was in before this frame; 0 where unknown."""
+        self.shown_before = 0
+        """The state that this exchange had shown before this frame; 0 where it had shown none."""
         self.context_before = ""
         """The context that the task had before this frame."""
         self.generation_before = 0
@@ -233,11 +239,18 @@ class See:
         """Of the response, lower case, without parameters."""
         return media_type(self.field("content-type"))
 
+    @property
+    def declared(self) -> Declared | None:
+        """What the agent's cards said when the exchange began; None where none had been seen."""
+        found = self.agent.declared
+        return found if found is not None and found.at < self.track.started else None
+
     # --- time ---------------------------------------------------------------------------------------------------
 
-    def later(self, seconds: float, note: str = "") -> None:
-        """Ask the rule's `due` in so many seconds; `note` is given back as `due_note`."""
-        self._later(self, self.at + int(seconds * 1e9), note)
+    def later(self, seconds: float, note: str = "", track: Track | None = None) -> None:
+        """Ask the rule's `due` in so many seconds; `note` is given back as `due_note`. It is asked about this exchange,
+        or about `track`."""
+        self._later(self, self.at + int(seconds * 1e9), note, track or self.track)
 
 
 def field(headers: Headers, name: str) -> str:

@@ -15,37 +15,30 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.listing import listed
 from a2a_proxy.protocol.shared import Shared
+from a2a_proxy.rules import course
+from a2a_proxy.rules.course import INTERRUPTED as INTERRUPTED
+from a2a_proxy.rules.course import SENDS as SENDS
+from a2a_proxy.rules.course import TERMINAL as TERMINAL
+from a2a_proxy.rules.course import KnownArtifact as KnownArtifact
+from a2a_proxy.rules.course import Saying
+from a2a_proxy.rules.declared import Declared, declare
+from a2a_proxy.rules.glance import ArtifactLook, artifacts_of
 from a2a_proxy.rules.rule import When
 
 MAX_TASKS = 100_000
 MAX_SAVED = 1000
 """Tasks that are saved: those touched last."""
-_MAX_STATES = 32
 LARGE = 4 << 20
 """What receivers commonly take as one message, octets (protocol sheet 2.9, 1.5)."""
 _RECENT = 32
 """Digests of payloads that a stream remembers."""
 
-TERMINAL = frozenset(int(state) for state in TaskState if state.terminal)
-INTERRUPTED = frozenset(int(state) for state in TaskState if state.interrupted)
 ACTIVE = frozenset({int(TaskState.SUBMITTED), int(TaskState.WORKING)})
-SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
 STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask", "SendLiveMessage", "ReconnectToTask"})
 
 Notes = dict[str, Any]
-
-
-class KnownArtifact(msgspec.Struct, gc=False):
-    """An artifact of a task."""
-
-    chunks: int = 0
-    """Updates seen on the stream that has shown most of them."""
-    appends: int = 0
-    done: bool = False
-    """`lastChunk` was said, and it was not replaced since."""
-    name: str = ""
-    notes: Notes | None = None
 
 
 class Known(msgspec.Struct):
@@ -58,6 +51,10 @@ class Known(msgspec.Struct):
     """(ns, state number) for each change."""
     born: int = 0
     """The exchange that created it; 0 where its beginning was not seen: then facts about it are less sure."""
+    made_by: int = 0
+    """CRC-32 of the id of the message that created it."""
+    reissued: bool = False
+    """Its id had been that of another task."""
     first: int = 0
     last: int = 0
     terminal: int = 0
@@ -70,6 +67,12 @@ class Known(msgspec.Struct):
     """Whether its agent numbers it: `yes`, `no`, empty before the first event."""
     awaits: bool = False
     """Interrupted, and no message of a client came since."""
+    spoken: int = 0
+    """When a client's message for it came last, ns; that which created it does not count."""
+    stamp: int = 0
+    """The latest timestamp of a status, ns; 0 where none names its zone."""
+    said: list[Saying] | None = None
+    """The agent's messages in statuses, the latest."""
     artifacts: dict[str, KnownArtifact] = {}
     streams: list[int] = []
     """Open exchanges that stream it."""
@@ -97,6 +100,8 @@ class Agent(msgspec.Struct):
     card_at: int = 0
     extended: dict[str, Any] | None = None
     """The extended card seen last."""
+    declared: Declared | None = None
+    """What its cards say together."""
     numbers: bool = False
     """A generation was seen from it."""
     notes: Notes = {}
@@ -122,6 +127,8 @@ class Asked(msgspec.Struct):
     state: int = 0
     """Its state then."""
     terminal: bool = False
+    stamp: int = 0
+    """The latest timestamp of its statuses, ns."""
     known_generation: int = 0
     known_context: str = ""
     awaited: bool = False
@@ -168,6 +175,10 @@ class Track(msgspec.Struct):
     state: int = 0
     """The state this exchange has shown last."""
     state_at: int = 0
+    stamp: int = 0
+    """Timestamp of the status that this exchange has shown last, ns; below 0 where it names no zone."""
+    bare: bool = False
+    """That status had nothing beside state and timestamp."""
     terminal: int = 0
     """When it showed a terminal state, ns."""
     final_at: int = 0
@@ -205,10 +216,14 @@ class World:
         self.agents: dict[str, Agent] = {}
         self.tasks: dict[tuple[str, str], Known] = {}
         """The one idle for longest first."""
+        self.owners: dict[str, str] = {}
+        """Task id -> its agent, for webhooks."""
         self.tracks: dict[int, Track] = {}
         self.clients: dict[str, Notes] = {}
         """Host of a client -> notes."""
         self.notes: Notes = {}
+        self._look: ArtifactLook | None = None
+        """Of the artifact update that was told last."""
         self.whole = True
         """Everything since the session's beginning is known: no task had to be forgotten."""
 
@@ -232,23 +247,25 @@ class World:
 
     def asked(self, track: Track, frame: Frame) -> None:
         """A request: note what is known now, and that the client spoke."""
-        task_id = frame.task_id
+        # On a live stream a further message may leave the task's id out.
+        task_id = frame.task_id or track.task_id
         known = self.tasks.get((track.agent, task_id)) if task_id else None
         if track.asked is None:
             track.request = frame
-            track.asked = Asked(frame.at, task_id, frame.context_id, frame.message_id, frame.generation)
+            track.asked = Asked(frame.at, frame.task_id, frame.context_id, frame.message_id, frame.generation)
             if known is not None:
                 self._note_known(track.asked, known)
         if known is not None:
             known.last = frame.at
             if track.operation in SENDS:
-                known.awaits = False
+                known.awaits, known.spoken = False, frame.at
 
     @staticmethod
     def _note_known(asked: Asked, known: Known) -> None:
         asked.known = True
         asked.state = known.state
         asked.terminal = bool(known.terminal)
+        asked.stamp = known.stamp
         asked.known_generation = known.generation
         asked.known_context = known.context_id
         asked.awaited = known.awaits
@@ -284,6 +301,8 @@ class World:
             if frame.task_id and event is not EventKind.PUSH_CONFIG:
                 known, more = self._task_told(track, frame, event)
                 flags |= more
+            elif event is EventKind.TASKS:
+                self._listed(track, frame)
             track.last = event
         if track.streams and frame.payload:
             flags |= _repeated(track, frame)
@@ -303,6 +322,8 @@ class World:
         flags = 0
         key = (track.agent, frame.task_id)
         known = self.tasks.pop(key, None)
+        if known is not None and track.events == 1 and track.operation in SENDS:
+            known = self._answered(track, frame, known)
         if known is None:
             flags = _NEW_TASK
             known = self._new(track, frame)
@@ -320,56 +341,58 @@ class World:
         track.context_id = track.context_id or frame.context_id
         if len(known.streams) > 1:
             flags |= _SHARED
-        # Another exchange's terminal state counts from when this one could know of it.
-        if track.terminal or (known.terminal and known.terminal < (frame.at if track.streams else track.started)):
+        if track.task_id != frame.task_id:
+            return known, flags
+        # A stream lags behind others: another exchange's terminal state counts where it came before the request.
+        if track.terminal or 0 < known.terminal < track.started:
             flags |= _AFTER_TERMINAL
         if frame.state:
-            flags |= self._state(track, frame, known, event)
+            flags |= course.state_told(self.tracks, track, frame, known)
         if frame.generation or known.generation or known.numbered == "yes":
             flags |= _NUMBERED
         if event is EventKind.ARTIFACT:
-            flags |= (_APPEND if frame.append else 0) | (_KNOWN_ARTIFACT if frame.artifact_id in known.artifacts else 0)
+            found = artifacts_of(frame)
+            self._look = found[0] if found else None
+            flags |= course.artifact_flags(track, frame, known, self._look)
         return known, flags
+
+    def _answered(self, track: Track, frame: Frame, known: Known) -> Known | None:
+        """A send's first answer is about a task that is known: does it go on, or is its id issued again?"""
+        asked = track.asked
+        if asked is None or asked.task_id or known.first >= asked.at:
+            return known
+        goes_on = asked.context_id == known.context_id and frame.state != TaskState.SUBMITTED
+        if goes_on or not known.born or known.made_by == _ident(asked.message_id):
+            known.awaits, known.spoken = False, asked.at
+            return known
+        made = self._new(track, frame)
+        made.reissued = True
+        return made
+
+    def _listed(self, track: Track, frame: Frame) -> None:
+        """A list tells of tasks that were not seen yet; about those that were it may be behind."""
+        for each in listed(frame):
+            key = (track.agent, each.task_id)
+            if key not in self.tasks:
+                known = self.tasks[key] = self._new(track, each)
+                known.context_id = each.context_id
+                if each.state:
+                    known.states.append((each.at, each.state))
+                    known.terminal = each.at if each.state in TERMINAL else 0
 
     def _new(self, track: Track, frame: Frame) -> Known:
         known = Known(track.agent, frame.task_id, first=frame.at)
-        if track.operation in SENDS and track.asked is not None and not track.asked.task_id:
-            known.born = track.id
+        creates = track.operation in SENDS and track.task_id in ("", frame.task_id)
+        if creates and track.asked is not None and not track.asked.task_id:
+            known.born, known.made_by = track.id, _ident(track.asked.message_id)
+        self.owners[known.task_id] = known.agent
         if len(self.tasks) >= self._limit:
-            self.tasks.pop(next(iter(self.tasks)))
+            agent, task_id = next(iter(self.tasks))
+            del self.tasks[agent, task_id]
+            if self.owners.get(task_id) == agent:
+                del self.owners[task_id]
             self.whole = False
         return known
-
-    @staticmethod
-    def _state(track: Track, frame: Frame, known: Known, event: EventKind) -> int:
-        """As `protocol.task`: what another stream has shown since this one stood there is no change."""
-        state, states = frame.state, known.states
-        flags = 0
-        if state in TERMINAL:
-            flags = _TERMINAL
-            track.terminal = track.terminal or frame.at
-        elif state in INTERRUPTED:
-            flags = _INTERRUPTED
-        if frame.final:
-            track.final_at = track.final_at or frame.at
-        if event is EventKind.STATUS and track.state == state:
-            flags |= _SAME
-        track.state, track.state_at = state, frame.at
-        here = track.position
-        if here < 0 or here >= len(states):
-            here = max((index for index, (at, _) in enumerate(states) if at <= track.started), default=0)
-        for index in range(here, len(states)):
-            if states[index][1] == state:
-                track.position = index
-                return flags
-        states.append((frame.at, state))
-        if len(states) > _MAX_STATES:
-            del states[1]
-        track.position = len(states) - 1
-        known.awaits = state in INTERRUPTED
-        if state in TERMINAL and not known.terminal:
-            known.terminal, known.terminal_in = frame.at, track.id
-        return flags | _CHANGED
 
     def numbered(self, track: Track, frame: Frame, known: Known) -> None:
         """Learn a generation, after the rules have looked at the one before."""
@@ -377,18 +400,18 @@ class World:
             track.generation = frame.generation
             known.generation = max(known.generation, frame.generation)
             known.numbered = known.numbered or "yes"
-            self.agents[track.agent].numbers = True
+            self.agents.setdefault(track.agent, Agent(track.agent)).numbers = True
         elif not known.numbered and frame.event is not EventKind.MESSAGE:
             known.numbered = "no"
 
-    def artifact_told(self, frame: Frame, known: Known) -> None:
-        """Learn an artifact update, after the rules have looked at what was known."""
-        found = known.artifacts.setdefault(frame.artifact_id, KnownArtifact())
-        found.chunks += 1
-        found.appends += frame.append
-        if not frame.append:
-            found.done = False
-        found.done = found.done or frame.last_chunk
+    def artifacts_told(self, track: Track, frame: Frame, known: Known) -> None:
+        """Learn of artifacts, after the rules have looked at what was known."""
+        if track.task_id != frame.task_id:
+            return
+        if frame.event is EventKind.TASK:
+            course.artifacts_told(frame, known)
+        elif frame.event is EventKind.ARTIFACT and self._look is not None:
+            course.artifact_told(self.tracks, track, frame, known, self._look)
 
     def over(self, track: Track) -> None:
         """An exchange is over."""
@@ -405,6 +428,7 @@ class World:
             agent.extended = card
         else:
             agent.card, agent.card_at = card, at
+        agent.declared = declare([agent.card, agent.extended], at, agent.declared)
         return agent
 
     # --- across a restart ---------------------------------------------------------------------------------------
@@ -415,15 +439,13 @@ class World:
             key = (task.agent, task.task_id)
             if key in self.tasks:
                 continue
-            known = Known(task.agent, task.task_id, task.context_id, list(task.states)[-_MAX_STATES:])
+            known = Known(task.agent, task.task_id, task.context_id, list(task.states)[-course.MAX_STATES :])
             known.first, known.last, known.generation = task.first, task.last, task.generation
             known.numbered = "yes" if task.generation else ""
             known.terminal = next((at for at, state in task.states if state in TERMINAL), 0)
-            known.artifacts = {
-                each.artifact_id: KnownArtifact(each.chunks, done=each.complete, name=each.name)
-                for each in task.artifacts
-            }
+            known.artifacts = {each.artifact_id: KnownArtifact(each.chunks, name=each.name) for each in task.artifacts}
             self.tasks[key] = known
+            self.owners[task.task_id] = task.agent
 
     def save(self) -> dict[str, Any]:
         """Plain values from which `restore` goes on; of the tasks those touched last."""
@@ -446,6 +468,7 @@ class World:
         world.agents = {each["name"]: msgspec.convert(each, Agent) for each in state["agents"]}
         tasks = [msgspec.convert(each, Known) for each in state["tasks"]]
         world.tasks = {(each.agent, each.task_id): each for each in tasks}
+        world.owners = {each.task_id: each.agent for each in tasks}
         tracks = [msgspec.convert(each, Track, builtin_types=(bytes,)) for each in state["tracks"]]
         world.tracks = {each.id: each for each in tracks}
         world.clients = state["clients"]
@@ -456,10 +479,8 @@ class World:
 
 _FIRST, _OTHER, _ERROR, _END, _LATER = map(int, (When.FIRST, When.OTHER, When.ERROR, When.END, When.LATER))
 _NEW_TASK, _FOREIGN, _SHARED = int(When.NEW_TASK), int(When.FOREIGN), int(When.SHARED)
-_AFTER_TERMINAL, _NUMBERED, _APPEND = int(When.AFTER_TERMINAL), int(When.NUMBERED), int(When.APPEND)
-_KNOWN_ARTIFACT, _REPEAT = int(When.KNOWN_ARTIFACT), int(When.REPEAT)
-_TERMINAL, _INTERRUPTED = int(When.TERMINAL), int(When.INTERRUPTED)
-_SAME, _CHANGED = int(When.SAME), int(When.CHANGED)
+_AFTER_TERMINAL, _NUMBERED = int(When.AFTER_TERMINAL), int(When.NUMBERED)
+_REPEAT = int(When.REPEAT)
 _FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)
 _PLAIN_FRAMINGS = frozenset({"", "data: \0\n\n", "data: \0\r\n\r\n"})
 """What most senders write around the data of an event; no framing at all: the frame is no event of a stream."""
@@ -473,6 +494,10 @@ _EVENTS = {
     EventKind.PUSH_CONFIG: int(When.PUSH),
     EventKind.PUSH_CONFIGS: int(When.PUSH),
 }
+
+
+def _ident(message_id: str) -> int:
+    return crc32(message_id.encode("utf-8", "surrogatepass")) if message_id else 0
 
 
 def _repeated(track: Track, frame: Frame) -> int:

@@ -41,14 +41,22 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Filled(msgspec.Struct, frozen=True):
-    """An artifact update with a text of so many octets."""
+    """An artifact update with so many octets of text, or a few more, in parts of 64 KiB."""
 
     octets: int
 
     @property
     def event(self) -> Json:
         """The whole of it; made when it is sent, since examples are held in memory."""
-        return chunk("x" * self.octets)
+        made = chunk()
+        made["artifactUpdate"]["artifact"]["parts"] = [{"text": "x" * 65536}] * (self.octets // 65536 + 1)
+        return made
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """One gRPC message made of the octets of several: objects as protobuf, octets as they are."""
+
+    parts: tuple[Json | bytes, ...]
 
 
 Event = Json | str | Raw | Wait | Filled
@@ -331,19 +339,23 @@ def _prefixed(data: bytes) -> bytes:
     return b"\0" + struct.pack(">I", len(data)) + data
 
 
-def _message(name: str, value: Json | str | bytes | Raw) -> bytes:
+def _message(name: str, value: Json | str | bytes | Raw | Joined) -> bytes:
     if isinstance(value, Raw):
         return value.data
+    return _prefixed(b"".join(_octets(name, each) for each in (value.parts if isinstance(value, Joined) else (value,))))
+
+
+def _octets(name: str, value: Json | str | bytes) -> bytes:
     if isinstance(value, bytes):
-        return _prefixed(value)
+        return value
     assert isinstance(value, dict)
-    return _prefixed(from_dict("1.0", name, value).SerializeToString())
+    return from_dict("1.0", name, value).SerializeToString()
 
 
 def grpc(
     method: str,
     request: Json | bytes | Raw,
-    *answers: Json | bytes | Raw | Wait | Said | Filled,
+    *answers: Json | bytes | Raw | Wait | Said | Filled | Joined,
     status: int | None = 0,
     text: str = "",
     details: list[Json] | None = None,

@@ -1,3 +1,3 @@
-"""The JSON-RPC envelope."""
+"""JSON-RPC envelope."""
 
 LEFT_OUT: dict[str, str] = {}

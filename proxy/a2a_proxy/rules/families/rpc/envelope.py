@@ -1,34 +1,21 @@
-"""The JSON-RPC envelope (protocol sheet 3.1, 4.2; JSON-RPC 2.0)."""
+"""The members of the JSON-RPC envelope (protocol sheet 3.1, 4.2; JSON-RPC 2.0)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.talk import rpc
-from a2a_proxy.rules.rule import JSONRPC, Hit, Moment, rule
+from a2a_proxy.rules.families.rpc.reading import envelope, said_by_client, shown
+from a2a_proxy.rules.rule import JSONRPC, Hit, Moment, When, rule
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
-
-
-def _envelope(see: See) -> dict[str, Any]:
-    """The payload where it is an object; rules about its members have nothing to say about others."""
-    return see.value if isinstance(see.value, dict) else {}
-
-
-def _shown(value: object) -> str:
-    return repr(value)[:60]
-
-
-def _version(see: See) -> Iterator[Hit]:
-    value = see.value
-    if isinstance(value, dict) and value.get("jsonrpc") != "2.0" and ("method" in value or "result" in value):
-        found = value.get("jsonrpc")
-        told = f"`jsonrpc` is {_shown(found)}" if "jsonrpc" in value else "there is no member `jsonrpc`"
-        yield Hit(summary=f'{told}, it must be "2.0"', path="jsonrpc", value=_shown(found))
+_BOTH = (Moment.REQUEST, Moment.ANSWER)
+_REQUEST = frozenset({"jsonrpc", "id", "method", "params"})
+_RESPONSE = frozenset({"jsonrpc", "id", "result", "error"})
 
 
 @rule(
@@ -36,14 +23,89 @@ def _version(see: See) -> Iterator[Hit]:
     '`jsonrpc` is missing or is not "2.0"',
     Severity.ERROR,
     section="1.0 9.3; JSON-RPC 2.0",
-    moment=Moment.REQUEST,
+    moment=_BOTH,
     bindings=JSONRPC,
+    when=When.UNCLEAN,
     flagged=rpc("GetTask", _GET, task(), envelope={"jsonrpc": None}),
     clean=rpc("GetTask", _GET, task()),
 )
-def version_of_request(see: See) -> Iterator[Hit]:
-    """A JSON-RPC request lacks the member `jsonrpc`, or its value is not the string "2.0".
+def version(see: See) -> Iterator[Hit]:
+    """A JSON-RPC request, a response, or the data of an event lacks the member `jsonrpc`, or its value is not the
+    string "2.0".
 
-    Libraries tell JSON-RPC 1 and 2 apart by it, and refuse the call or answer in another form.
+    Libraries tell JSON-RPC 1 and 2 apart by it, and refuse what has none or read it in another form.
     """
-    yield from _version(see)
+    value = envelope(see)
+    if not value or value.get("jsonrpc") == "2.0":
+        return
+    if said_by_client(see) and not value.keys() & _REQUEST:
+        return  # nothing of a call is there: what is missing first is `method`
+    side = "request" if said_by_client(see) else "response"
+    found = value.get("jsonrpc")
+    if "jsonrpc" in value:
+        told = f'`jsonrpc` of the {side} is {shown(found)}, it must be the string "2.0"'
+        yield Hit(summary=told, path="jsonrpc", value=shown(found))
+    else:
+        yield Hit(summary=f'the {side} has no member `jsonrpc`, it must be the string "2.0"', path="jsonrpc")
+
+
+@rule(
+    "A2A-RPC-008",
+    "`result` and `error` both there, or neither",
+    Severity.ERROR,
+    section="1.0 9.4; 0.3 6.11.2; JSON-RPC 2.0",
+    bindings=JSONRPC,
+    when=When.UNCLEAN,
+    flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": 1}),
+    clean=rpc("GetTask", _GET, task()),
+)
+def one_outcome(see: See) -> Iterator[Hit]:
+    """A response, or the data of an event, has both `result` and `error`, or neither. A `result` of null counts as
+    there; one of the two beside a null in the other is told as a warning, as 0.1 libraries write it.
+
+    A client looks at one of them first: with both it may take a failure for a success, with neither it waits for an
+    answer that it has got already.
+    """
+    value = envelope(see)
+    if said_by_client(see) or not ("jsonrpc" in value or "id" in value):
+        return
+    result, error = "result" in value, "error" in value
+    if result and error:
+        empty = [name for name in ("error", "result") if value[name] is None]
+        if len(empty) == 1:
+            told = f"`{empty[0]}` is null, the member must not be there beside the other one"
+            yield Hit(summary=told, path=empty[0], severity=Severity.WARNING)
+        else:
+            yield Hit(summary="the response has both `result` and `error`, exactly one must be there", path="error")
+    elif not result and value.get("error") is None:
+        told = "`error` is null and there is no `result`" if error else "the response has neither `result` nor `error`"
+        yield Hit(summary=f"{told}, exactly one must be there", path="result")
+
+
+@rule(
+    "A2A-RPC-016",
+    "Unknown member of the envelope",
+    Severity.INFO,
+    section="JSON-RPC 2.0",
+    moment=_BOTH,
+    bindings=JSONRPC,
+    when=When.UNCLEAN,
+    flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": 1, "result": task(), "ts": 5}),
+    clean=rpc("GetTask", _GET, task()),
+)
+def unknown_member(see: See) -> Iterator[Hit]:
+    """A request has members beside `jsonrpc`, `id`, `method`, `params`, or a response beside `jsonrpc`, `id`, `result`,
+    `error`.
+
+    Strict readers refuse them, all others ignore them: what the sender means by them gets lost.
+    """
+    value = envelope(see)
+    if "jsonrpc" not in value or see.frame.kind is FrameKind.COMMENT:
+        return
+    request = said_by_client(see)
+    unknown = sorted(value.keys() - (_REQUEST if request else _RESPONSE))
+    if unknown:
+        names = ", ".join(f"`{name[:40]}`" for name in unknown[:3])
+        side = "request" if request else "response"
+        told = f"the {side} has {names} beside the members of JSON-RPC"
+        yield Hit(summary=told, path=unknown[0], value=shown(value[unknown[0]]))

@@ -1,0 +1,282 @@
+"""The course of a task: what follows what, joined over streams that lag behind one another and answers that race.
+
+One event goes to every stream of a task (protocol sheet 6.3), and none of them is the first always. So one stream is
+compared with itself only; with what others have shown, only where its request came after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import msgspec
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.rules.glance import NOTHING, ArtifactLook, Content, StatusLook, add, artifacts_of, earlier, status_of
+from a2a_proxy.rules.rule import When
+
+if TYPE_CHECKING:
+    from a2a_proxy.rules.world import Known, Track
+
+TERMINAL = frozenset(int(state) for state in TaskState if state.terminal)
+INTERRUPTED = frozenset(int(state) for state in TaskState if state.interrupted)
+SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
+
+MAX_STATES = 32
+"""Changes of state of one task that are remembered."""
+MAX_ARTIFACTS = 1000
+"""Artifacts of one task that are remembered."""
+_MAX_SAID = 8
+"""Messages of one task that are remembered."""
+SECOND = 1_000_000_000
+"""ns. Clocks of one agent differ by less."""
+
+_NOT_TEXT = frozenset({EventKind.TASK, EventKind.STATUS})
+
+
+class KnownArtifact(msgspec.Struct, gc=False):
+    """An artifact of a task, as the stream that showed it first tells it; others repeat it, sooner or later."""
+
+    chunks: int = 0
+    """Updates of that stream."""
+    appends: int = 0
+    """Since it was last replaced."""
+    done: bool = False
+    """`lastChunk` was said, and it was not replaced since."""
+    name: str = ""
+    description: int = 0
+    """CRC-32; 0 where there is none."""
+    media_type: str = ""
+    """Of its first part."""
+    stream: int = 0
+    """The exchange that is followed; another one only where its request came after what this one showed."""
+    at: int = 0
+    """Of the update followed last, ns."""
+    whole: bool = False
+    """All of it was seen: nothing cut, nothing redacted, no stream joined late."""
+    ended: bool = False
+    """That stream has shown a terminal state: it is complete."""
+    content: Content = NOTHING
+    first_generation: int = 0
+    """Of the updates followed; 0 where they are not numbered."""
+    last_generation: int = 0
+
+
+class Saying(msgspec.Struct, frozen=True, gc=False):
+    """A message of an agent, to know it again."""
+
+    ident: int
+    """CRC-32 of its id."""
+    exchange: int
+    at: int
+    content: Content
+
+
+# --- states -------------------------------------------------------------------------------------------------------
+
+
+def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known) -> int:
+    """Learn a state, and say what is notable about it."""
+    state, before = frame.state, track.state
+    look = status_of(frame) if frame.event in _NOT_TEXT else StatusLook()
+    flags = _said(track, frame, known, look) if look.said and frame.message_id else 0
+    if state in TERMINAL:
+        flags |= _TERMINAL
+        track.terminal = track.terminal or frame.at
+        _end(track, known)
+    elif state in INTERRUPTED:
+        flags |= _INTERRUPTED
+    if frame.final:
+        track.final_at = track.final_at or frame.at
+    if earlier(look.stamp, track.stamp) > SECOND:
+        flags |= _BACKWARDS
+    if frame.event is EventKind.STATUS and before == state:
+        flags |= _SAME
+        if look.bare and track.bare and look.stamp == track.stamp and not frame.final:
+            flags |= _IDLE
+    flags |= _course(tracks, track, frame, known, before, look)
+    track.state, track.state_at, track.bare = state, frame.at, look.bare
+    track.stamp = look.stamp
+    if look.stamp > known.stamp:
+        known.stamp = look.stamp
+    return flags
+
+
+def _course(
+    tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known, before: int, look: StatusLook
+) -> int:
+    """Whether it is a change, and one that may be."""
+    state, states = frame.state, known.states
+    here = _standing(track, states)
+    for index in range(here, len(states)):
+        if states[index][1] == state:
+            track.position = index
+            return 0
+    if known.terminal:
+        return _after_terminal(tracks, track, frame, known, before, look)
+    if here < len(states) - 1 and state not in TERMINAL:
+        return 0  # others are further: it lags, and what it shows lies between
+    _record(tracks, track, frame, known)
+    return _CHANGED
+
+
+def _after_terminal(
+    tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known, before: int, look: StatusLook
+) -> int:
+    """A task that was in a terminal state is shown in another one."""
+    if frame.state in TERMINAL:
+        _record(tracks, track, frame, known)
+        return _CHANGED | _LEFT  # two ends: one of them is wrong whoever lags
+    if before in TERMINAL:
+        return _revive(tracks, track, frame, known) | _LEFT
+    if track.started <= known.terminal or track.binding is Binding.WEBHOOK or track.events > 1:
+        return 0  # a stream that lags, a push that is late
+    if track.operation in SENDS:
+        return _revive(tracks, track, frame, known)  # it took a message although it was over
+    if known.stamp and earlier(known.stamp, look.stamp):
+        return _revive(tracks, track, frame, known) | _LEFT
+    return _STALE
+
+
+def _revive(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known) -> int:
+    """It goes on: believed from now on, so that it is told once."""
+    known.terminal = known.terminal_in = 0
+    _record(tracks, track, frame, known)
+    return _CHANGED
+
+
+def _standing(track: Track, states: list[tuple[int, int]]) -> int:
+    """Index in `states` from which this exchange may show them."""
+    here = track.position
+    if 0 <= here < len(states):
+        return here
+    if track.binding is Binding.WEBHOOK:  # pushes are repeated, and come late
+        return 0
+    return max((index for index, (at, _) in enumerate(states) if at <= track.started), default=0)
+
+
+def _record(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known) -> None:
+    states = known.states
+    states.append((frame.at, frame.state))
+    if len(states) > MAX_STATES:
+        del states[1]
+        for other in (tracks.get(number) for number in known.streams):
+            if other is not None and other.position > 1:
+                other.position -= 1
+    track.position = len(states) - 1
+    known.awaits = frame.state in INTERRUPTED
+    if frame.state in TERMINAL and not known.terminal:
+        known.terminal, known.terminal_in = frame.at, track.id
+
+
+def _said(track: Track, frame: Frame, known: Known, look: StatusLook) -> int:
+    """Remember the agent's message; is its id one that stood for another content?"""
+    if frame.redacted or frame.truncated:
+        return 0
+    ident = crc32(frame.message_id.encode("utf-8", "surrogatepass"))
+    said = known.said
+    if said is None:
+        said = known.said = []
+    found = next((each for each in said if each.ident == ident), None)
+    flags = 0
+    if found is not None:
+        # Another stream may be behind or ahead; the answer to a later message is not.
+        follows = found.exchange == track.id or (track.operation in SENDS and found.at < track.started)
+        if not follows:
+            return 0
+        if found.content != look.content:
+            flags = _RESAID
+        said.remove(found)
+    said.append(Saying(ident, track.id, frame.at, look.content))
+    if len(said) > _MAX_SAID:
+        del said[0]
+    return flags
+
+
+# --- artifacts ----------------------------------------------------------------------------------------------------
+
+
+def _end(track: Track, known: Known) -> None:
+    for each in known.artifacts.values():
+        if each.stream == track.id:
+            each.ended = True
+
+
+def artifact_flags(track: Track, frame: Frame, known: Known, look: ArtifactLook | None) -> int:
+    """What is notable about an artifact update, before it is learned."""
+    found = known.artifacts.get(frame.artifact_id)
+    if found is None:
+        return _APPEND | _ODD if frame.append else 0
+    flags = _KNOWN | (_APPEND if frame.append else 0)
+    if frame.append:
+        odd = found.done and (found.stream == track.id or found.at < track.started)
+    else:
+        odd = found.chunks > 0 and found.stream == track.id
+    if odd:
+        flags |= _ODD
+    if look is not None and drifts(found, look):
+        flags |= _DRIFT
+    return flags
+
+
+def drifts(found: KnownArtifact, look: ArtifactLook) -> bool:
+    """What describes it is no longer the same; what is left out is not changed (6.5)."""
+    return bool(
+        (look.name and found.name and look.name != found.name)
+        or (look.description and found.description and look.description != found.description)
+        or (look.media_type and found.media_type and look.media_type != found.media_type)
+    )
+
+
+def artifact_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known, look: ArtifactLook) -> None:
+    """Learn an artifact update."""
+    found = known.artifacts.get(frame.artifact_id)
+    if found is None:
+        if len(known.artifacts) >= MAX_ARTIFACTS:
+            return
+        found = known.artifacts[frame.artifact_id] = KnownArtifact(stream=track.id)
+    elif found.stream != track.id:
+        if found.stream in tracks or found.at >= track.started:
+            return
+        found.stream, found.whole = track.id, False
+    _describe(found, look)
+    if not frame.append:
+        found.appends, found.done, found.content = 0, False, NOTHING
+        found.first_generation = frame.generation
+        found.whole = True
+    found.whole = found.whole and not frame.redacted and not frame.truncated
+    found.chunks += 1
+    found.appends += frame.append
+    found.done = found.done or frame.last_chunk
+    found.at, found.last_generation = frame.at, frame.generation
+    found.content = add(found.content, look.pieces)
+
+
+def artifacts_told(frame: Frame, known: Known) -> None:
+    """Learn the artifacts of a snapshot."""
+    if b"rtifact" not in frame.payload and frame.schema == "json":
+        return
+    for look in artifacts_of(frame):
+        found = known.artifacts.get(look.artifact_id)
+        if found is None and len(known.artifacts) < MAX_ARTIFACTS:
+            found = known.artifacts[look.artifact_id] = KnownArtifact()
+        if found is not None:
+            _describe(found, look)
+
+
+def _describe(found: KnownArtifact, look: ArtifactLook) -> None:
+    """The first that is not empty stays (6.5)."""
+    found.name = found.name or look.name
+    found.description = found.description or look.description
+    found.media_type = found.media_type or look.media_type
+
+
+_TERMINAL, _INTERRUPTED = int(When.TERMINAL), int(When.INTERRUPTED)
+_SAME, _CHANGED = int(When.SAME), int(When.CHANGED)
+_APPEND, _KNOWN = int(When.APPEND), int(When.KNOWN_ARTIFACT)
+_LEFT, _STALE = int(When.LEFT_TERMINAL), int(When.STALE)
+_BACKWARDS, _IDLE, _RESAID = int(When.BACKWARDS), int(When.IDLE), int(When.RESAID)
+_ODD, _DRIFT = int(When.ODD_CHUNK), int(When.DRIFT)

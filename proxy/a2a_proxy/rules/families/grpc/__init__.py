@@ -1,0 +1,3 @@
+"""gRPC framing and status."""
+
+LEFT_OUT: dict[str, str] = {}

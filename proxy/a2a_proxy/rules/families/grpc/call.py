@@ -1,0 +1,197 @@
+"""A gRPC call on HTTP/2: its heads, and how it ends (protocol sheet 2.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.examples.objects import send, snapshot, status, task
+from a2a_proxy.rules.examples.talk import grpc
+from a2a_proxy.rules.rule import GRPC, Hit, Moment, Scope, rule
+from a2a_proxy.rules.see import See, fields, media_type
+from a2a_proxy.rules.world import INTERRUPTED, TERMINAL
+
+_GET = {"id": "t1"}
+_TYPES = frozenset({"application/grpc", "application/grpc+proto"})
+_CLIENTS_SAY = {
+    400: "INTERNAL",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "UNIMPLEMENTED",
+} | dict.fromkeys((429, 502, 503, 504), "UNAVAILABLE")
+"""What gRPC clients make of an HTTP status without grpc-status."""
+_SERVICE_PARAMETERS = ("a2a-version", "a2a-extensions", "x-a2a-extensions")
+
+
+@rule(
+    "A2A-GRPC-001",
+    "Content type is not application/grpc",
+    Severity.ERROR,
+    section="1.0 10.1; gRPC over HTTP/2",
+    moment=Moment.HEADS,
+    bindings=GRPC,
+    flagged=grpc("GetTask", _GET, task(), reply_headers={"content-type": "application/grpc+json"}),
+    clean=grpc("GetTask", _GET, task(), reply_headers={"content-type": "application/grpc+proto"}),
+)
+def content_type(see: See) -> Iterator[Hit]:
+    """Request or response of a gRPC call has a content type other than `application/grpc` and `application/grpc+proto`.
+    An answer with an HTTP error status is another rule's.
+
+    Servers refuse such calls, and clients fail them with UNKNOWN, whatever the answer holds.
+    """
+    asked = see.asked_field("content-type")
+    if media_type(asked) not in _TYPES:
+        yield Hit(summary=f"the request's content type is {asked!r}, it must be application/grpc", value=asked)
+    if see.exchange.status == 200 and see.media_type not in _TYPES:
+        found = see.field("content-type")
+        told = f"is {found!r}" if found else "is missing"
+        yield Hit(summary=f"the response's content type {told}, it must be application/grpc", value=found)
+
+
+@rule(
+    "A2A-GRPC-002",
+    "HTTP status of a gRPC call is not 200",
+    Severity.ERROR,
+    section="gRPC over HTTP/2",
+    moment=Moment.HEADS,
+    bindings=GRPC,
+    flagged=grpc("GetTask", _GET, http_status=502, status=None, reply_headers={"content-type": "text/html"}),
+    clean=grpc("GetTask", _GET, task()),
+)
+def http_status(see: See) -> Iterator[Hit]:
+    """A gRPC call is answered with an HTTP status other than 200, as gateways do for a page of their own.
+
+    There is no grpc-status then: clients make one up from the HTTP status, and what the agent had to say is lost.
+    """
+    status = see.exchange.status
+    if status not in (0, 200):
+        said = _CLIENTS_SAY.get(status, "UNKNOWN")
+        yield Hit(summary=f"HTTP status {status} in place of 200: clients take it for {said}", value=str(status))
+
+
+def _has_status(see: See) -> bool:
+    exchange = see.exchange
+    return bool(fields(exchange.trailers, "grpc-status") or fields(exchange.response_headers, "grpc-status"))
+
+
+def _open_still(see: See) -> bool:
+    """The call streams a task, and the stream has not shown a state in which it may end."""
+    track = see.track
+    done = track.state in TERMINAL or track.state in INTERRUPTED or track.first is EventKind.MESSAGE
+    return track.streams and not done and not track.final_at
+
+
+def _reset_in_mid_stream(see: See) -> bool:
+    how, cut = see.exchange.how, see.track.cut
+    if how == "agent gone":
+        return _open_still(see)
+    quiet = ("rst_stream no_error", "rst_stream cancel", "rst_stream refused_stream")
+    return how == "agent reset" and cut not in quiet and _open_still(see)
+
+
+@rule(
+    "A2A-GRPC-003",
+    "Call ended without grpc-status",
+    Severity.ERROR,
+    section="gRPC over HTTP/2",
+    moment=Moment.CLOSED,
+    scope=Scope.EXCHANGE,
+    bindings=GRPC,
+    flagged=grpc("GetTask", _GET, task(), status=None),
+    clean=grpc("GetTask", _GET, task()),
+)
+def no_status(see: See) -> Iterator[Hit]:
+    """The agent ends the stream (END_STREAM, or RST_STREAM) and there is no `grpc-status`, neither in trailers nor in
+    a response of headers only. Not meant: a call that the client cancels, one that is refused unprocessed
+    (REFUSED_STREAM), one whose HTTP status or content type is wrong already, and a task's stream that is reset before
+    its end (A2A-GRPC-016).
+
+    Clients report UNKNOWN or INTERNAL, and drop an answer that may have been fine.
+    """
+    exchange, cut = see.exchange, see.track.cut
+    if exchange.how not in ("complete", "agent reset") or exchange.status not in (0, 200) or _has_status(see):
+        return
+    if exchange.status and not see.media_type.startswith("application/grpc"):
+        return
+    if cut == "rst_stream refused_stream" or _reset_in_mid_stream(see):
+        return
+    how = "END_STREAM" if exchange.how == "complete" else cut.upper() if cut else "RST_STREAM"
+    yield Hit(summary=f"the call ends with {how} and without grpc-status")
+
+
+@rule(
+    "A2A-GRPC-009",
+    "Unknown method of the A2A service",
+    Severity.WARNING,
+    section="1.0 10.3",
+    moment=Moment.HEADS,
+    bindings=GRPC,
+    flagged=grpc("TaskSubscription", b"", status=12, text="unknown method"),
+    clean=grpc("SubscribeToTask", _GET, snapshot("WORKING"), status("COMPLETED")),
+)
+def unknown_method(see: See) -> Iterator[Hit]:
+    """A call goes to the A2A service and names a method that this service has in no version: a method of 0.3 under the
+    package of 1.0, or the other way round, or one of nobody's.
+
+    Agents answer UNIMPLEMENTED. The names changed with 1.0 (`TaskSubscription` became `SubscribeToTask`).
+    """
+    if not see.operation:
+        service, _, method = see.exchange.target.strip("/").partition("/")
+        yield Hit(summary=f"{service} has no method {method!r}", value=see.exchange.target)
+
+
+@rule(
+    "A2A-GRPC-014",
+    "Service parameters are not usable metadata",
+    Severity.WARNING,
+    section="1.0 10.2; RFC 9113 8.2.1",
+    moment=Moment.HEADS,
+    bindings=GRPC,
+    flagged=grpc(
+        "GetTask", _GET, task(), headers={"a2a-extensions": "https://example.com/a/v1\0https://example.com/b/v1"}
+    ),
+    clean=grpc(
+        "GetTask", _GET, task(), headers={"a2a-extensions": "https://example.com/a/v1,https://example.com/b/v1"}
+    ),
+)
+def metadata(see: See) -> Iterator[Hit]:
+    """The request has a metadata name with upper-case letters; or `a2a-version` more than once; or its extensions in
+    several entries in place of one list with commas.
+
+    HTTP/2 forbids upper case, and strict peers reset such a call. Of several entries most servers read the first.
+    """
+    for name, _ in see.exchange.request_headers:
+        if name != name.lower():
+            word = name.decode("latin-1")
+            yield Hit(summary=f"the metadata name {word!r} is not in lower case, HTTP/2 forbids that", value=word)
+    for word in _SERVICE_PARAMETERS:
+        found = see.asked_fields(word)
+        if len(found) > 1:
+            yield Hit(summary=f"{word} comes in {len(found)} entries, one was expected", value="; ".join(found))
+        elif found and word == "a2a-version" and "," in found[0]:
+            yield Hit(summary=f"{word} has several values: {found[0][:60]!r}", value=found[0])
+
+
+@rule(
+    "A2A-GRPC-016",
+    "Stream reset by the agent",
+    Severity.WARNING,
+    section="gRPC over HTTP/2; RFC 9113 6.4, 6.8",
+    moment=Moment.CLOSED,
+    scope=Scope.EXCHANGE,
+    bindings=GRPC,
+    flagged=grpc("SendStreamingMessage", send(), snapshot("WORKING"), finish="cut"),
+    clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED")),
+)
+def reset(see: See) -> Iterator[Hit]:
+    """The agent's side breaks off the stream of a task by RST_STREAM (other than NO_ERROR and CANCEL), GOAWAY or the
+    end of the connection, and the stream has shown neither a terminal nor an interrupted state, nor a message.
+
+    The client cannot know what became of the task: it has to ask with GetTask or subscribe anew.
+    """
+    if _reset_in_mid_stream(see) and not _has_status(see):
+        state = see.track.state
+        last = f"in state {TaskState(state).name}" if state else "before any state"
+        yield Hit(summary=f"the agent breaks the stream off {last}: {see.track.cut or see.exchange.how}")

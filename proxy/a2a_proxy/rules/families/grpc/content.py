@@ -1,0 +1,75 @@
+"""Fields that parsers pass over in silence (protocol sheet 2.2-2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.talk import Joined, grpc
+from a2a_proxy.rules.families.grpc.fields import elsewhere, oddities
+from a2a_proxy.rules.rule import GRPC, Hit, Moment, When, rule
+from a2a_proxy.rules.see import See
+
+_GET = {"id": "t1"}
+_BOTH = (Moment.REQUEST, Moment.ANSWER)
+_WIRES = {0: "varint", 1: "64-bit", 2: "length-delimited", 5: "32-bit"}
+_TIMELINE_ENTRY = b"\x42\x00"
+"""Field 8 of a Task, empty."""
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+@rule(
+    "A2A-GRPC-010",
+    "Unknown fields",
+    Severity.INFO,
+    section="1.0 5.7",
+    moment=_BOTH,
+    bindings=GRPC,
+    when=When.UNCLEAN,
+    flagged=grpc("GetTask", _GET, Joined((task(), _TIMELINE_ENTRY))),
+    clean=grpc("GetTask", _GET, task()),
+)
+def unknown_fields(see: See) -> Iterator[Hit]:
+    """A message has fields that its type does not have in the version that is spoken, or of another wire type. Where
+    another version or proposal has such a field, its name is given.
+
+    Receivers ignore them: what the sender says there has no effect. Often the peers were built from different versions
+    of the protocol.
+    """
+    for each in oddities(see).unknown:
+        hint = elsewhere(each)
+        told = f"{_short(each.message)} has no {_WIRES[each.wire]} field {each.number}"
+        yield Hit(
+            summary=f"{told}; it is {hint}" if hint else told,
+            path=each.path,
+            value=f"{each.number}:{_WIRES[each.wire]}",
+            sure=see.exchange.dialect in (Dialect.V1_0, Dialect.V1_1),
+        )
+
+
+@rule(
+    "A2A-GRPC-011",
+    "Several alternatives of one oneof",
+    Severity.WARNING,
+    section="Protocol Buffers encoding, oneof",
+    moment=_BOTH,
+    bindings=GRPC,
+    when=When.UNCLEAN,
+    flagged=grpc("SendStreamingMessage", send(), snapshot("WORKING"), Joined((chunk("x"), status("COMPLETED")))),
+    clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
+)
+def several(see: See) -> Iterator[Hit]:
+    """A message has more than one member of a oneof on the wire: a StreamResponse with an artifact update and a status
+    update, a part with text and a URL.
+
+    Parsers keep the last one without a word: the others never reach the receiver.
+    """
+    for each in oddities(see).several:
+        *lost, kept = each.members
+        told = f"{_short(each.message)} has {', '.join(lost)} and {kept}, one alternative was expected"
+        yield Hit(summary=f"{told}: receivers keep {kept}", path=each.path, value=" ".join(each.members))

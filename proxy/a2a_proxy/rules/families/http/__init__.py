@@ -1,0 +1,3 @@
+"""HTTP layer."""
+
+LEFT_OUT: dict[str, str] = {}

@@ -1,0 +1,166 @@
+"""JSON-RPC errors (protocol sheet 3.4, 3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.protocol.errors import REASONS, REASONS_0_1
+from a2a_proxy.rules.examples.objects import send, snapshot
+from a2a_proxy.rules.examples.talk import rpc, rpc_error
+from a2a_proxy.rules.families.rpc.reading import Json, envelope, kind_of, shown
+from a2a_proxy.rules.rule import JSONRPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+_GET = {"id": "t1"}
+_NOT_FOUND = -32601
+_OWN = frozenset({Dialect.VENDOR, Dialect.V0_1})
+"""Dialects with error codes of their own beside the table."""
+_MAX_PATHS = 32
+
+
+@rule(
+    "A2A-RPC-009",
+    "Malformed error object",
+    Severity.ERROR,
+    section="1.0 9.5; JSON-RPC 2.0",
+    bindings=JSONRPC,
+    when=When.UNCLEAN,
+    flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": 1, "error": "boom"}),
+    clean=rpc("GetTask", _GET, error=rpc_error(-32603, text="boom")),
+)
+def malformed(see: See) -> Iterator[Hit]:
+    """The `error` of a response is not an object with a whole number as `code` and a string as `message`.
+
+    Clients choose what to do by the code; without it they can only give up, and many break on reading the error.
+    """
+    error = envelope(see).get("error")
+    if error is None:
+        return
+    if not isinstance(error, dict):
+        told = f"`error` is {kind_of(error)}, it must be an object with `code` and `message`"
+        yield Hit(summary=told, path="error", value=shown(error))
+        return
+    code, message = error.get("code"), error.get("message")
+    if isinstance(code, bool) or not isinstance(code, int):
+        told = f"`error.code` is {kind_of(code)}" if "code" in error else "`error` has no `code`"
+        yield Hit(summary=f"{told}, a whole number must be there", path="error.code", value=shown(code))
+    if not isinstance(message, str):
+        told = f"`error.message` is {kind_of(message)}" if "message" in error else "`error` has no `message`"
+        yield Hit(summary=f"{told}, a string must be there", path="error.message", value=shown(message))
+
+
+@rule(
+    "A2A-RPC-010",
+    "The data of an error is no array of typed objects",
+    Severity.ERROR,
+    section="1.0 3.3.2, 9.5",
+    lines=Line.V1,
+    bindings=JSONRPC,
+    when=When.ERROR,
+    flagged=rpc("GetTask", _GET, error=rpc_error(-32001, text="no such task") | {"data": {"taskId": "t1"}}),
+    clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
+)
+def untyped_data(see: See) -> Iterator[Hit]:
+    """The `data` of a JSON-RPC error is not an array, or something in it is not an object with a string `@type`.
+
+    Since 1.0 clients look there for the ErrorInfo with the reason, by its `@type`; in another form they do not find it.
+    """
+    error = envelope(see).get("error")
+    data = error.get("data") if isinstance(error, dict) else None
+    if data is None:
+        return
+    if not isinstance(data, list):
+        told = f"`error.data` is {kind_of(data)}, it must be an array of objects with `@type`"
+        yield Hit(summary=told, path="error.data", value=shown(data))
+        return
+    for index, item in enumerate(data):
+        if not isinstance(item, dict) or not isinstance(item.get("@type"), str):
+            told = f"`error.data[{index}]` is {kind_of(item)} without a string `@type`"
+            yield Hit(summary=told, path=f"error.data[{index}]", value=shown(item))
+            return
+
+
+@rule(
+    "A2A-RPC-011",
+    "An unknown method is answered with success",
+    Severity.ERROR,
+    section="1.0 9.5; JSON-RPC 2.0",
+    moment=(Moment.HEADS, Moment.ANSWER),
+    scope=Scope.EXCHANGE,
+    bindings=JSONRPC,
+    when=When.FIRST,
+    flagged=rpc("SendMessage", send(), snapshot("COMPLETED")) + rpc("tasks/foo", _GET, {}, id=2),
+    clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
+    + rpc("tasks/foo", _GET, error=rpc_error(_NOT_FOUND, text="no method tasks/foo"), id=2),
+)
+def unknown_method(see: See) -> Iterator[Hit]:
+    """A method that no version of A2A has is answered with a result; -32602 and -32603 in place of -32601 are told as
+    warnings. Judged where A2A is spoken, and not where extensions are in use: those may bring methods of their own.
+
+    A client with a misspelt or newer method takes that for success, and never learns that it was not understood.
+    """
+    if see.shown is None:
+        _remember(see)
+        return
+    exchange, asked = see.exchange, see.track.request
+    if exchange.operation or asked is None or see.track.answers != 1 or asked.note == "batch":
+        return
+    value = envelope(see)
+    if "jsonrpc" not in value or not exchange.method or not _spoken_here(see) or _extended(see):
+        return
+    told = f"`{exchange.method[:60]}` is no method of A2A"
+    if "result" in value:
+        yield Hit(summary=f"{told}, it must be answered by error -32601 and got a result", path="result")
+    elif see.frame.error_code in (-32602, -32603):
+        code = see.frame.error_code
+        told = f"{told}, it must be answered by error -32601 and got {code}"
+        yield Hit(summary=told, path="error.code", value=str(code), severity=Severity.WARNING)
+
+
+def _remember(see: See) -> None:
+    """Where A2A is spoken: other JSON-RPC services behind the same address are none of ours."""
+    if see.exchange.operation:
+        paths = see.agent.notes.setdefault("rpc paths", [])
+        path = see.exchange.target.partition("?")[0]
+        if path not in paths and len(paths) < _MAX_PATHS:
+            paths.append(path)
+
+
+def _spoken_here(see: See) -> bool:
+    return see.exchange.target.partition("?")[0] in see.agent.notes.get("rpc paths", ())
+
+
+def _extended(see: See) -> bool:
+    """The client activates extensions, or the agent has some."""
+    capabilities = (see.agent.any_card or {}).get("capabilities")
+    declared = capabilities.get("extensions") if isinstance(capabilities, dict) else None
+    return bool(declared or see.asked_field("a2a-extensions") or see.asked_field("x-a2a-extensions"))
+
+
+@rule(
+    "A2A-RPC-015",
+    "Undefined error code",
+    Severity.INFO,
+    section="1.0 9.5; 0.3 8",
+    bindings=JSONRPC,
+    when=When.ERROR,
+    flagged=rpc("GetTask", _GET, error=rpc_error(-32042, text="out of paper")),
+    clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
+)
+def undefined_code(see: See) -> Iterator[Hit]:
+    """The code of a JSON-RPC error is neither one of JSON-RPC's own nor one that A2A gives a meaning; also -32000 and
+    what else is free for implementations.
+
+    No client that was not written for this agent knows whether to try again, to ask again, or to give up.
+    """
+    frame, dialect = see.frame, see.exchange.dialect
+    if frame.error_code in REASONS or dialect is Dialect.VENDOR:
+        return
+    if dialect is Dialect.V0_1 and frame.error_code in REASONS_0_1:
+        return
+    error: Json = envelope(see).get("error") or {}
+    code = error.get("code") if isinstance(error, dict) else None
+    if type(code) is int and "jsonrpc" in envelope(see):
+        yield Hit(summary=f"error code {code} has no meaning in A2A", path="error.code", value=str(code))

@@ -1,0 +1,121 @@
+"""How the rules about JSON-RPC read a frame."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.operations import JSONRPC_METHODS
+from a2a_proxy.protocol.schema import BYTES, JSON
+from a2a_proxy.rules.see import See
+
+Json = dict[str, Any]
+
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def envelope(see: See) -> Json:
+    """The request or response where it is an object; empty where there is nothing that JSON-RPC could speak of.
+
+    An HTTP error that names no `jsonrpc` comes from a server in front of the agent, and is no response.
+    """
+    found: Json | None = see.cache.get("envelope")
+    if found is None:
+        found = see.cache["envelope"] = _envelope(see)
+    return found
+
+
+def _envelope(see: See) -> Json:
+    value = see.value if see.frame.schema == JSON else _other_type(see.frame)
+    if not isinstance(value, dict):
+        return {}
+    refused = see.exchange.status // 100 != 2 and not said_by_client(see)
+    return {} if refused and "jsonrpc" not in value else value
+
+
+def said_by_client(see: See) -> bool:
+    """The frame goes to the agent."""
+    return see.frame.direction is Direction.TO_AGENT
+
+
+def _other_type(frame: Frame) -> Any:
+    """A body that was sent under another content type."""
+    if frame.kind is FrameKind.COMMENT or frame.truncated or frame.payload.lstrip()[:1] not in (b"{", b"["):
+        return None
+    try:
+        return msgspec.json.decode(frame.payload)
+    except _UNREADABLE:
+        return None
+
+
+def operation_of(request: Json) -> str:
+    """The 1.0 name of what a request asks for, empty where it is none of A2A's. A batch asks for several things."""
+    method = request.get("method")
+    row = JSONRPC_METHODS.get(method) if isinstance(method, str) else None
+    return row[0].name if row is not None else ""
+
+
+def shown(value: object) -> str:
+    """A value in a summary: JSON, short."""
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def kind_of(value: object) -> str:
+    """What a JSON value is, in words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, (int, float)):
+        return "a number"
+    return "a string" if isinstance(value, str) else "an array" if isinstance(value, list) else "an object"
+
+
+def breaks_at(octets: bytes) -> int:
+    """Where the text stops being JSON, in characters (octets where it is no UTF-8); -1 where it is one JSON value.
+
+    What only overflows our own reader (numbers, lone surrogates, depth) is JSON.
+    """
+    try:
+        msgspec.json.decode(octets)
+    except _UNREADABLE:
+        return _where(octets)
+    return -1
+
+
+def _where(octets: bytes) -> int:
+    try:
+        json.loads(octets.decode(), parse_constant=_refuse)
+    except UnicodeDecodeError as error:
+        return error.start
+    except json.JSONDecodeError as error:
+        return error.pos
+    except RecursionError:
+        return -1
+    except ValueError:
+        return 0
+    return -1
+
+
+def _refuse(word: str) -> None:
+    """NaN and Infinity are no JSON."""
+    raise ValueError(word)
+
+
+def whole_text(frame: Frame) -> bool:
+    """The payload is all of a text as it was sent: not cut, not encoded, not half an event."""
+    if (
+        frame.truncated
+        or frame.note == "body broke off"
+        or (frame.kind is FrameKind.UNDECODABLE and frame.schema == BYTES)
+    ):
+        return False
+    return not frame.framing or frame.framing.endswith(("\n\n", "\r\n\r\n", "\r\r", "\n\r\n", "\r\n\n"))

@@ -1,0 +1,131 @@
+"""JSON-RPC requests (protocol sheet 3.1; JSON-RPC 2.0)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.examples.objects import task
+from a2a_proxy.rules.examples.talk import http, json_text, rpc, rpc_error
+from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, operation_of, shown
+from a2a_proxy.rules.rule import JSONRPC, Hit, Moment, When, rule
+from a2a_proxy.rules.see import See
+
+_GET = {"id": "t1"}
+_NEEDS_NONE = frozenset({"GetExtendedAgentCard", "ListTasks"})
+
+
+def _refused(code: int, text: str) -> str:
+    return json_text({"jsonrpc": "2.0", "id": 1, "error": rpc_error(code, text=text)})
+
+
+@rule(
+    "A2A-RPC-004",
+    "`method` is missing or not a string",
+    Severity.ERROR,
+    section="1.0 9.3; JSON-RPC 2.0",
+    moment=Moment.REQUEST,
+    bindings=JSONRPC,
+    when=When.UNCLEAN,
+    flagged=http(
+        "POST", "/", json_text({"jsonrpc": "2.0", "id": 1, "params": {}}), answer=_refused(-32600, "no method")
+    ),
+    clean=rpc("GetTask", _GET, task()),
+)
+def method(see: See) -> Iterator[Hit]:
+    """A JSON-RPC request has no member `method`, or its value is not a string.
+
+    Nobody can tell what is asked for; the agent answers -32600, or takes the text for a response.
+    """
+    value = envelope(see)
+    if not value or isinstance(value.get("method"), str):
+        return
+    if "method" not in value:
+        yield Hit(summary="the request has no member `method`", path="method")
+    else:
+        found = value["method"]
+        yield Hit(summary=f"`method` is {kind_of(found)}, it must be a string", path="method", value=shown(found))
+
+
+@rule(
+    "A2A-RPC-005",
+    "A request without an id",
+    Severity.WARNING,
+    section="0.3 6.11.1; JSON-RPC 2.0",
+    moment=Moment.REQUEST,
+    bindings=JSONRPC,
+    when=When.UNCLEAN,
+    flagged=http(
+        "POST", "/", json_text({"jsonrpc": "2.0", "method": "CancelTask", "params": _GET}), answer="", status=204
+    ),
+    clean=rpc("CancelTask", _GET, task("CANCELED")),
+)
+def no_id(see: See) -> Iterator[Hit]:
+    """A request for a method of A2A has no member `id`. In JSON-RPC that makes it a notification, but every method of
+    A2A has an answer.
+
+    An agent that keeps to JSON-RPC never answers it, so the client does not learn what became of its call.
+    """
+    value = envelope(see)
+    if value and "id" not in value and operation_of(value):
+        told = f"`{value['method']}` is called without an `id`, as a notification: it has an answer to wait for"
+        yield Hit(summary=told, path="id")
+
+
+@rule(
+    "A2A-RPC-006",
+    "The id of a request has an illegal type",
+    Severity.ERROR,
+    section="0.3 6.11.1; JSON-RPC 2.0",
+    moment=Moment.REQUEST,
+    bindings=JSONRPC,
+    when=When.UNCLEAN,
+    flagged=rpc("GetTask", _GET, task(), id={"n": 1}),
+    clean=rpc("GetTask", _GET, task(), id="req-1"),
+)
+def type_of_id(see: See) -> Iterator[Hit]:
+    """The `id` of a JSON-RPC request is neither a string nor a whole number. Null is told as a warning: JSON-RPC allows
+    it but advises against it, the types of A2A 0.3 exclude it.
+
+    The answer finds its call by comparing ids: a fraction may be rounded, null is what answers to unreadable requests
+    have, and most libraries refuse the rest.
+    """
+    found = envelope(see).get("id", "")
+    if found is None:
+        told = "the `id` of the request is null, it should be a string or a whole number"
+        yield Hit(summary=told, path="id", value="null", severity=Severity.WARNING)
+    elif isinstance(found, bool) or not isinstance(found, (str, int, float)):
+        told = f"the `id` of the request is {kind_of(found)}, it must be a string or a whole number"
+        yield Hit(summary=told, path="id", value=shown(found))
+    elif isinstance(found, float) and not found.is_integer():
+        told = f"the `id` of the request is {shown(found)}, it must be a string or a whole number"
+        yield Hit(summary=told, path="id", value=shown(found))
+
+
+@rule(
+    "A2A-RPC-012",
+    "`params` is not an object",
+    Severity.ERROR,
+    section="1.0 9.3; JSON-RPC 2.0",
+    moment=Moment.REQUEST,
+    bindings=JSONRPC,
+    when=When.UNCLEAN,
+    flagged=rpc("GetTask", ["t1"], error=rpc_error(-32602, text="params must be an object")),
+    clean=rpc("GetTask", _GET, task()),
+)
+def params(see: See) -> Iterator[Hit]:
+    """The `params` of a method of A2A are not an object, or are missing where the method needs them: all but the one
+    for the extended card and ListTasks.
+
+    A2A's parameters have names; an agent cannot find the task id or the message in an array or a scalar.
+    """
+    value = envelope(see)
+    operation = operation_of(value)
+    found = value.get("params")
+    if not operation or isinstance(found, dict) or (found is None and operation in _NEEDS_NONE):
+        return
+    if "params" in value:
+        told = f"`params` of `{value['method']}` is {kind_of(found)}, it must be an object"
+        yield Hit(summary=told, path="params", value=shown(found))
+    else:
+        yield Hit(summary=f"`{value['method']}` is called without `params`", path="params")

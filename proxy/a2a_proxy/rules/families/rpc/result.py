@@ -1,0 +1,155 @@
+"""Whether a result is what its method gives back (protocol sheet 1.2, 3.1, 3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.protocol.json_summary import camel
+from a2a_proxy.protocol.operations import BY_NAME, Answer
+from a2a_proxy.rules.examples.objects import send, snapshot, task
+from a2a_proxy.rules.examples.talk import rpc
+from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, shown
+from a2a_proxy.rules.rule import JSONRPC, Hit, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+Json = dict[str, Any]
+
+_EVENTS = frozenset({"task", "message", "statusUpdate", "artifactUpdate", "messageUpdate"})
+_TASK = frozenset({"id", "status"})
+_MESSAGE = frozenset({"messageId", "parts", "role"})
+_LIST = frozenset({"tasks", "nextPageToken", "pageSize", "totalSize"})
+_CONFIGS = frozenset({"configs", "nextPageToken"})
+_OLD = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3})
+_NEW = frozenset({Dialect.V1_0, Dialect.V1_1})
+
+
+@rule(
+    "A2A-RPC-014",
+    "The result does not fit the method",
+    Severity.ERROR,
+    section="1.0 9.4; 0.3 7",
+    scope=Scope.EXCHANGE,
+    bindings=JSONRPC,
+    when=When.UNCLEAN,
+    flagged=rpc("SendMessage", send(), task()),
+    clean=rpc("SendMessage", send(), snapshot("COMPLETED")),
+)
+def wrong_result(see: See) -> Iterator[Hit]:
+    """The `result` is not what the method gives back in the protocol version that is spoken: in 1.0 a send without the
+    member `task` or `message` around it, a GetTask with one, a list that is no object with `tasks`; in 0.x an object
+    with such members around it, a list of push configurations that is no array; null where something has to come.
+
+    A typed client cannot read the answer at all, an untyped one finds neither id nor state in it.
+    """
+    frame = see.frame
+    if frame.kind is not FrameKind.RESPONSE and frame.kind is not FrameKind.EVENT:
+        return
+    value = envelope(see)
+    if "result" not in value or frame.event is EventKind.UNKNOWN or frame.note == "batch":
+        return
+    row = BY_NAME.get(see.exchange.operation)
+    table = _V1 if see.exchange.dialect in _NEW else _V0 if see.exchange.dialect in _OLD else None
+    result = value["result"]
+    if row is None or table is None or (result is None and see.exchange.dialect is Dialect.V0_1):
+        return
+    expected = table[Answer.STREAM if frame.kind is FrameKind.EVENT else row.answer]
+    complaint = expected(camel(result))
+    if complaint:
+        told = f"the result of {see.exchange.method} is {_told(result)}, {complaint}"
+        yield Hit(summary=told, path="result", value=shown(result))
+
+
+def _told(result: Any) -> str:
+    if not isinstance(result, dict):
+        return kind_of(result)
+    names = [f"`{name[:30]}`" for name in list(result)[:4]]
+    return f"an object with {', '.join(names)}" if names else "an empty object"
+
+
+def _wrapped(names: frozenset[str], words: str) -> Callable[[Any], str]:
+    def judge(result: Any) -> str:
+        fits = isinstance(result, dict) and bool(result.keys() & names)
+        return "" if fits else f"it must have one of the members {words}"
+
+    return judge
+
+
+def _task(result: Any) -> str:
+    fits = isinstance(result, dict) and bool(result.keys() & _TASK)
+    return "" if fits else "it must be a Task with nothing around it"
+
+
+def _only(names: frozenset[str], words: str) -> Callable[[Any], str]:
+    """An object with a list in it; ProtoJSON leaves out what is empty."""
+
+    def judge(result: Any) -> str:
+        first = words.partition("`")[2].partition("`")[0]
+        fits = isinstance(result, dict) and (first in result or result.keys() <= names)
+        return "" if fits else f"it must be an object with {words}"
+
+    return judge
+
+
+def _flat_push(result: Any) -> str:
+    fits = isinstance(result, dict) and "pushNotificationConfig" not in result and "url" in result
+    return "" if fits else "it must be a push configuration with its `url` at the top"
+
+
+def _nested_push(result: Any) -> str:
+    fits = isinstance(result, dict) and "pushNotificationConfig" in result
+    return "" if fits else "it must be an object with `taskId` and `pushNotificationConfig`"
+
+
+def _card(result: Any) -> str:
+    fits = isinstance(result, dict) and ("name" in result or "skills" in result)
+    return "" if fits else "it must be an AgentCard"
+
+
+def _nothing(result: Any) -> str:
+    return "it must be null or an empty object" if result not in (None, {}) else ""
+
+
+def _bare(result: Any) -> str:
+    if isinstance(result, dict) and ("kind" in result or result.keys() & (_TASK | _MESSAGE)):
+        return ""
+    return "it must be a Task or a Message with nothing around it"
+
+
+def _bare_event(result: Any) -> str:
+    if isinstance(result, dict) and ("kind" in result or result.keys() & (_TASK | _MESSAGE | {"artifact"})):
+        return ""
+    return "it must be a Task, a Message or an update with nothing around it"
+
+
+def _list(result: Any) -> str:
+    return "" if isinstance(result, list) else "it must be an array"
+
+
+def _any(_: Any) -> str:
+    return ""
+
+
+_V1: dict[Answer, Callable[[Any], str]] = {
+    Answer.SEND: _wrapped(frozenset({"task", "message"}), "`task` or `message`"),
+    Answer.STREAM: _wrapped(_EVENTS, "`task`, `message`, `statusUpdate`, `artifactUpdate`"),
+    Answer.TASK: _task,
+    Answer.TASKS: _only(_LIST, "`tasks`"),
+    Answer.PUSH_CONFIG: _flat_push,
+    Answer.PUSH_CONFIGS: _only(_CONFIGS, "`configs`"),
+    Answer.CARD: _card,
+    Answer.EMPTY: _nothing,
+}
+_V0: dict[Answer, Callable[[Any], str]] = {
+    Answer.SEND: _bare,
+    Answer.STREAM: _bare_event,
+    Answer.TASK: _task,
+    Answer.TASKS: _any,  # in no released 0.x: drift builds differ
+    Answer.PUSH_CONFIG: _nested_push,
+    Answer.PUSH_CONFIGS: _list,
+    Answer.CARD: _card,
+    Answer.EMPTY: _nothing,
+}

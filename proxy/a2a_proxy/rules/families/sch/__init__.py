@@ -1,0 +1,3 @@
+"""Schema."""
+
+LEFT_OUT: dict[str, str] = {}

@@ -1,0 +1,3 @@
+"""SSE framing."""
+
+LEFT_OUT: dict[str, str] = {}

@@ -1,0 +1,233 @@
+"""Lines of an event stream (protocol sheet 4.1; the event stream format of the HTML standard)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
+from a2a_proxy.rules.examples.talk import Raw, json_text, rest_stream
+from a2a_proxy.rules.families.sse.blocks import DATA, NUL, fields, misplaced_bom, terminated, values
+from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+_KNOWN = frozenset({"data", "event", "id", "retry"})
+_EVENTS = frozenset({"", "message", "error"})
+_MAX_NOTED = 64
+"""Names and ids that are remembered of one stream."""
+_STREAM = "/message:stream"
+_DONE = (snapshot("WORKING"), status("COMPLETED"))
+_COMPLETED = json_text(status("COMPLETED"))
+_INDENTED = "".join(f"data: {line}\n" for line in json.dumps(snapshot("WORKING"), indent=1).split("\n")) + "\n"
+
+
+def _raw(text: str) -> Raw:
+    return Raw(text.encode())
+
+
+def _shown(value: str) -> str:
+    return repr(value.replace(NUL, "\0"))[:80]
+
+
+def _new(see: See, kind: str, values: list[str]) -> list[str]:
+    """Those of the values that this stream has not shown, each once; they are remembered."""
+    known: list[str] = see.track.remember().setdefault(kind, [])
+    found = [each for each in dict.fromkeys(values) if each not in known]
+    known += found
+    del known[:-_MAX_NOTED]
+    return found
+
+
+@rule(
+    "A2A-SSE-001",
+    "Event without data",
+    Severity.INFO,
+    section="HTML 9.2.6; 1.0 9.4.2",
+    bindings=HTTP,
+    when=When.OTHER,
+    flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), Raw(b"event: ping\n\n"), status("COMPLETED")),
+    clean=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), Raw(b": ping\n\n"), status("COMPLETED")),
+)
+def no_data(see: See) -> Iterator[Hit]:
+    """A block of an event stream has an event name or unknown fields, but no line of data. Comments are no such block,
+    and neither are `id` and `retry` alone, which have an effect without data.
+
+    Clients drop a block without data, so whatever it was to tell never arrives; a keep-alive is a comment (`: ping`).
+    """
+    frame = see.frame
+    if frame.kind is not FrameKind.COMMENT or not terminated(frame.framing):
+        return
+    names = [name for name, _ in fields(frame.framing) if name not in ("id", "retry")]
+    if names:
+        told = ", ".join(f"`{_shown(name)[1:-1]}`" for name in dict.fromkeys(names))
+        yield Hit(summary=f"a block with {told} and without data: clients drop it", value=frame.framing.strip())
+
+
+@rule(
+    "A2A-SSE-003",
+    "Stream ends without an empty line after the last event",
+    Severity.ERROR,
+    section="HTML 9.2.6; 1.0 9.4.2, 11.7",
+    moment=(Moment.ANSWER, Moment.CLOSED),
+    scope=Scope.EXCHANGE,
+    bindings=HTTP,
+    when=When.FRAMED,
+    flagged=rest_stream(
+        "POST",
+        _STREAM,
+        send(),
+        snapshot("WORKING"),
+        _raw(f"data: {_COMPLETED}\n"),
+    ),
+    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+)
+def unterminated(see: See) -> Iterator[Hit]:
+    """An event stream ends, and the empty line after its last event is missing. A stream that broke off is not meant.
+
+    Clients that follow the standard discard that event; often it is the one with the terminal state.
+    """
+    frame = see.shown
+    if frame is not None:
+        if not terminated(frame.framing):
+            see.track.remember()["unterminated"] = frame.seq
+        return
+    seq = (see.track.notes or {}).get("unterminated")
+    if seq is not None and see.exchange.how == "complete":
+        yield Hit(summary="the stream ends without an empty line after its last event: clients discard it", seq=seq)
+
+
+@rule(
+    "A2A-SSE-006",
+    "Unknown field or event name",
+    Severity.INFO,
+    section="HTML 9.2.6",
+    bindings=HTTP,
+    when=When.FRAMED,
+    flagged=rest_stream(
+        "POST",
+        _STREAM,
+        send(),
+        snapshot("WORKING"),
+        _raw(f"event: status\ndata: {_COMPLETED}\n\n"),
+    ),
+    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+)
+def unknown_field(see: See) -> Iterator[Hit]:
+    """An event has a field other than `data`, `event`, `id` and `retry`, or an event name other than `message` and
+    `error`. Each is told once per stream.
+
+    Browsers give an event with a name only to listeners of that name, and A2A names none: a client that waits for
+    messages never sees it. Unknown fields are ignored.
+    """
+    framing = see.frame.framing
+    found = list(fields(framing))
+    for name in _new(see, "sse_fields", [name for name, _ in found if name not in _KNOWN]):
+        yield Hit(summary=f"the field {_shown(name)} is not known: clients ignore it", value=name)
+    for name in _new(see, "sse_names", [value for key, value in found if key == "event" and value not in _EVENTS]):
+        yield Hit(summary=f"the event is named {_shown(name)}: A2A gives events no name", value=f"event: {name}")
+
+
+@rule(
+    "A2A-SSE-009",
+    "Event stream is not UTF-8",
+    Severity.ERROR,
+    section="HTML 9.2.6; RFC 8259 8.1",
+    moment=(Moment.HEADS, Moment.ANSWER),
+    bindings=HTTP,
+    when=When.UNCLEAN | When.OTHER | When.FRAMED,
+    flagged=rest_stream(
+        "POST", _STREAM, send(), snapshot("WORKING"), Raw(b'data: {"message":"\xff\xfe"}\n\n'), status("COMPLETED")
+    ),
+    clean=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), chunk("ÿþ"), status("COMPLETED")),
+)
+def not_utf8(see: See) -> Iterator[Hit]:
+    """The data of an event is not valid UTF-8, or the response names another charset. A byte order mark anywhere but at
+    the very beginning of the stream is a warning.
+
+    Event streams are UTF-8 whatever the charset says: clients show replacement characters or refuse the JSON. A mark in
+    mid-stream becomes part of the field name, and the line is ignored.
+    """
+    frame = see.shown
+    if frame is None:
+        yield from _other_charset(see)
+    elif frame.framing:
+        if not frame.truncated and not _readable(frame.payload):
+            yield Hit(summary="the data of this event is not valid UTF-8")
+        if misplaced_bom(frame.framing):
+            told = "a byte order mark in mid-stream: it makes the line one of an unknown field"
+            yield Hit(summary=told, severity=Severity.WARNING)
+
+
+def _other_charset(see: See) -> Iterator[Hit]:
+    if see.media_type != "text/event-stream":
+        return
+    for parameter in see.field("content-type").split(";")[1:]:
+        name, _, value = parameter.strip().partition("=")
+        charset = value.strip().strip('"').lower()
+        if name.strip().lower() == "charset" and charset not in ("utf-8", "utf8"):
+            yield Hit(summary=f"the event stream says charset {charset!r}, event streams are UTF-8", value=charset)
+
+
+def _readable(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@rule(
+    "A2A-SSE-010",
+    "Resuming by event id is attempted, or ids are unusable",
+    Severity.INFO,
+    section="1.0 3.1.6; HTML 9.2.6",
+    moment=(Moment.HEADS, Moment.ANSWER),
+    scope=Scope.EXCHANGE,
+    bindings=HTTP,
+    when=When.FRAMED,
+    flagged=rest_stream("POST", _STREAM, send(), *_DONE, headers={"Last-Event-ID": "7"}),
+    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+)
+def event_ids(see: See) -> Iterator[Hit]:
+    """A client sends `Last-Event-ID`; or an event's `id` holds U+0000, or is one that the stream has had before.
+
+    A2A does not resume streams by event id: a client that counts on it misses events or starts its task anew. It calls
+    SubscribeToTask instead. Clients ignore an id with U+0000, and cannot tell events with the same one apart.
+    """
+    frame = see.shown
+    if frame is None:
+        asked = see.asked_field("last-event-id")
+        if asked:
+            yield Hit(summary=f"the client sends Last-Event-ID: {asked[:60]}, A2A resumes by SubscribeToTask")
+        return
+    found = [each for each in values(frame.framing, "id") if each]
+    if not found:
+        return
+    for each in found:
+        if NUL in each:
+            yield Hit(summary="the id of this event has U+0000 in it: clients ignore it", value=_shown(each))
+    for each in set(found) - set(_new(see, "sse_ids", found)):
+        yield Hit(summary=f"the event id {_shown(each)} came on this stream before", value=_shown(each))
+
+
+@rule(
+    "A2A-SSE-012",
+    "Data over several lines",
+    Severity.INFO,
+    section="HTML 9.2.6",
+    bindings=HTTP,
+    when=When.FRAMED,
+    flagged=rest_stream("POST", _STREAM, send(), _raw(_INDENTED), status("COMPLETED")),
+    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+)
+def several_lines(see: See) -> Iterator[Hit]:
+    """The data of one event is spread over several `data` lines, as when JSON is written with indentation.
+
+    The standard allows it, and clients join the lines. Those that take each line for an event of its own fail; this is
+    where to look when a client reports broken JSON.
+    """
+    count = see.frame.framing.count(DATA)
+    if count > 1 and _new(see, "sse_lines", ["several"]):
+        yield Hit(summary=f"the data of one event is on {count} lines", value=str(count))

@@ -1,0 +1,98 @@
+"""An event stream as a whole (protocol sheet 4.2, 1.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
+from a2a_proxy.rules.examples.talk import Filled, rest_stream
+from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import INTERRUPTED, TERMINAL
+
+_STREAM = "/message:stream"
+_DONE = (snapshot("WORKING"), status("COMPLETED"))
+_LONG_LINE = 10 << 20
+"""What Go's reader takes as one line, octets (protocol sheet 1.5)."""
+_HOW = {"eof": "closes the connection", "reset": "resets the connection", "goaway": "closes the connection (GOAWAY)"}
+
+
+@rule(
+    "A2A-SSE-011",
+    "Stream cut off by the agent",
+    Severity.WARNING,
+    section="RFC 9112 8; RFC 9113 8.1",
+    moment=Moment.CLOSED,
+    scope=Scope.EXCHANGE,
+    bindings=HTTP,
+    flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), finish="cut"),
+    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+)
+def cut_off(see: See) -> Iterator[Hit]:
+    """The agent's side breaks an event stream off (connection reset or closed before the last chunk, RST_STREAM other
+    than NO_ERROR) though the stream has shown neither a terminal nor an interrupted state, nor a message, nor an error.
+
+    The client cannot know what became of the task: it has to ask with GetTask or subscribe anew.
+    """
+    exchange, track = see.exchange, see.track
+    if exchange.how not in ("agent reset", "agent gone") or not exchange.streaming or exchange.status != 200:
+        return
+    if track.state in TERMINAL or track.state in INTERRUPTED or track.final_at or track.errors:
+        return
+    if track.first is EventKind.MESSAGE or track.cut == "rst_stream no_error":
+        return
+    how = _HOW.get(track.cut, f"sends {track.cut}" if track.cut else "breaks off")
+    last = f"in state {TaskState(track.state).name}" if track.state else "before any state"
+    yield Hit(summary=f"the agent {how} {last}: the stream has no end", value=track.cut)
+
+
+@rule(
+    "A2A-SSE-013",
+    "Event stream may be cached",
+    Severity.INFO,
+    section="RFC 9111 5.2.2; HTML 9.2.7",
+    moment=Moment.HEADS,
+    bindings=HTTP,
+    flagged=rest_stream("POST", _STREAM, send(), *_DONE, reply_headers={"Cache-Control": None}),
+    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+)
+def cacheable(see: See) -> Iterator[Hit]:
+    """An event stream comes without `Cache-Control: no-cache` or `no-store`.
+
+    Gateways and caches may hold such a response back to store it, and clients then get all events at the end.
+    """
+    if see.media_type != "text/event-stream":
+        return
+    found = ", ".join(see.fields("cache-control")).lower()
+    if "no-cache" not in found and "no-store" not in found:
+        told = f"Cache-Control is {found!r}" if found else "there is no Cache-Control"
+        yield Hit(summary=f"{told}, an event stream wants `no-cache` or `no-store`", value=found)
+
+
+@rule(
+    "A2A-SSE-014",
+    "Event too large for some clients",
+    Severity.INFO,
+    section="SDK limits",
+    bindings=HTTP,
+    when=When.LARGE,
+    flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), Filled(5 << 20), status("COMPLETED")),
+    clean=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
+)
+def oversized(see: See) -> Iterator[Hit]:
+    """The data of one event is larger than 4 MiB, which is where the JavaScript SDK stops; over 10 MiB on one line the
+    Go SDK does too.
+
+    Such clients fail the stream. A part with a `url`, or an artifact in several chunks, is small.
+    """
+    frame = see.frame
+    if see.media_type != "text/event-stream":
+        return
+    one_line = frame.framing.count("\0") < 2
+    limit = "10 MiB a line (Go)" if frame.size > _LONG_LINE and one_line else "4 MiB an event (JavaScript)"
+    yield Hit(
+        summary=f"an event of {frame.size:,} octets, clients may take no more than {limit}", value=str(frame.size)
+    )

@@ -1,0 +1,3 @@
+"""Version negotiation and dialect."""
+
+LEFT_OUT: dict[str, str] = {}

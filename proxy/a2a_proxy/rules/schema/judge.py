@@ -1,0 +1,229 @@
+"""The faults of what a rule sees: which shape it must have, and the walk, once a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.operations import BY_NAME, Answer, messages
+from a2a_proxy.protocol.schema import is_protobuf, line_and_name
+from a2a_proxy.rules.rule import Hit
+from a2a_proxy.rules.schema.fault import Fault, Wrong
+from a2a_proxy.rules.schema.line import asked_by, foreign
+from a2a_proxy.rules.schema.old import dual_card, json_0_1, json_0_3
+from a2a_proxy.rules.schema.proto import grammar, json_1_0
+from a2a_proxy.rules.schema.shape import Family, Grammar, Kind
+from a2a_proxy.rules.schema.walk import EVENTS_0_3, Walk
+from a2a_proxy.rules.see import See
+
+_KEY = "schema"
+_ASKER = "schema.asker"
+_PARAMS_0_3 = {
+    "SendMessage": "SendParams",
+    "SendStreamingMessage": "SendParams",
+    "GetTask": "QueryParams",
+    "CancelTask": "IdParams",
+    "SubscribeToTask": "IdParams",
+    "CreateTaskPushNotificationConfig": "TaskPushConfig",
+    "GetTaskPushNotificationConfig": "PushParams",
+    "ListTaskPushNotificationConfigs": "IdParams",
+    "DeleteTaskPushNotificationConfig": "PushDeleteParams",
+}
+_ANSWERS_0_3 = {Answer.TASK: "Task", Answer.PUSH_CONFIG: "TaskPushConfig", Answer.PUSH_CONFIGS: "TaskPushConfig"}
+_LIVE = frozenset(("SendLiveMessage", "ReconnectToTask"))
+_IN_PATH = frozenset(("id", "taskId"))
+_BOOLS = {"true": True, "false": False}
+_OLD_CARD = frozenset(("url", "preferredTransport", "additionalInterfaces", "protocolVersion"))
+
+
+def hits(see: See, *wrong: Wrong) -> Iterator[Hit]:
+    """What a rule about these has to say."""
+    for fault in faults(see):
+        if fault.wrong in wrong:
+            root = see.root if fault.path else see.root.rstrip(".")
+            yield Hit(
+                summary=_placed(fault, see.root), path=root + fault.path, value=fault.value, severity=fault.severity
+            )
+
+
+def _placed(fault: Fault, root: str) -> str:
+    """The words with the whole path."""
+    return fault.told.replace(f"`{fault.path}", f"`{root}{fault.path}", 1) if root and fault.path else fault.told
+
+
+def faults(see: See) -> list[Fault]:
+    """Everything wrong with the frame's payload; worked out once."""
+    found: list[Fault] | None = see.cache.get(_KEY)
+    if found is None:
+        found = see.cache[_KEY] = _find(see)
+    return found
+
+
+def _find(see: See) -> list[Fault]:
+    frame = see.frame
+    if is_protobuf(frame.schema):
+        return _protobuf(see)
+    if see.binding is Binding.CARD:
+        return _card(see.value, fetched=True) if frame.event is EventKind.CARD else []
+    if see.binding is Binding.WEBHOOK:
+        return _pushed(see)
+    if frame.kind is FrameKind.REQUEST:
+        return _request(see)
+    if frame.kind in (FrameKind.RESPONSE, FrameKind.EVENT) and frame.payload:
+        return _answer(see)
+    return []
+
+
+def _protobuf(see: See) -> list[Fault]:
+    line, full = line_and_name(see.frame.schema)
+    value = see.value
+    if not isinstance(value, dict):
+        return []
+    request = see.frame.direction is Direction.TO_AGENT
+    live = see.operation in _LIVE
+    walk = Walk(grammar(line, True), "user" if request else "agent", live=live)  # type: ignore[arg-type]
+    walk.object(full.rpartition(".")[2], value, "")
+    return walk.faults
+
+
+def _card(value: Any, *, fetched: bool) -> list[Fault]:
+    """A card is of the line whose interfaces it declares; one of 1.0 may serve both."""
+    if not isinstance(value, dict) or "authentication" in value:
+        return []
+    shapes = json_0_3()
+    if "supportedInterfaces" in value or not _OLD_CARD & value.keys():
+        shapes = dual_card() if _OLD_CARD & value.keys() else json_1_0()
+    return _walked(shapes, "AgentCard", value, fetched_card=fetched)
+
+
+def _walked(shapes: Grammar, name: str, value: Any, speaker: str = "agent", **options: Any) -> list[Fault]:
+    walk = Walk(shapes, speaker, **options)
+    walk.object(name, value, "")
+    return walk.faults
+
+
+# --- requests -----------------------------------------------------------------------------------------------------
+
+
+def _request(see: See) -> list[Fault]:
+    operation, dialect = BY_NAME.get(see.operation), see.exchange.dialect
+    if operation is None:
+        return []
+    body = see.body
+    family = asked_by(see.exchange, body)
+    if see.binding is Binding.REST:
+        return _rest_request(see, family)
+    if not isinstance(body, dict):  # a rule about the envelope says so
+        return []
+    if family is Family.OLD:
+        name = _PARAMS_0_3.get(operation.name, "")
+        return _walked(json_0_3(), name, body, "user") if name else []
+    if family is Family.OLDEST:
+        return _walked(json_0_1(), "SendParams" if "message" in body else "QueryParams", body, "user")
+    shapes = json_1_0() if family is Family.NEW else grammar("rc", False)
+    name = messages(operation, Dialect.V1_0 if family is Family.NEW else dialect)[0]
+    return _walked(shapes, name, body, "user", live=operation.name in _LIVE)
+
+
+def _rest_request(see: See, family: Family | None) -> list[Fault]:
+    """Of GET and DELETE the members travel in path and query (3.2)."""
+    path, operation, body = see.path, BY_NAME[see.operation], see.value
+    if body is not None and not isinstance(body, dict):
+        return []
+    if family is not Family.NEW:
+        shapes = {Family.OLD: json_0_3(), Family.OLDEST: json_0_1()}.get(family or Family.NEW, grammar("0.3", False))
+        name = "SendMessageRequest" if shapes.family is Family.OLD_PROTO else "SendParams"
+        sends = isinstance(body, dict) and operation.answer in (Answer.SEND, Answer.STREAM) and family is not None
+        return _walked(shapes, name, body, "user") if sends and family is not Family.CANDIDATE else []
+    name = messages(operation, Dialect.V1_0)[0]
+    shape = json_1_0().shapes.get(name)
+    if path is None or shape is None:
+        return []
+    made: dict[str, Any] = {}
+    for label, text in path.query:
+        member = shape.members.get(label)
+        if member is not None:
+            made[label] = _BOOLS.get(text, text) if member.kind is Kind.BOOL else text
+    made |= body or {}
+    return _walked(json_1_0(), name, made, "user", bound=_IN_PATH, live=operation.name in _LIVE)
+
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+
+def _answer(see: See) -> list[Fault]:
+    operation, value = BY_NAME.get(see.operation), see.body
+    if operation is None or operation.answer is Answer.EMPTY or value is None:
+        return []
+    family = asker(see)
+    answered = foreign(see.exchange, family, value)
+    if answered is not None and family is not None:
+        told = f"the request is {family.value} (`{see.exchange.method}`), its answer has the form of {answered.value}"
+        return [Fault(Wrong.FOREIGN, "", told)]
+    streaming = see.frame.kind is FrameKind.EVENT
+    if operation.answer is Answer.CARD:
+        return _card(value, fetched=False)
+    if family is Family.NEW or family is Family.CANDIDATE:
+        shapes = json_1_0() if family is Family.NEW else grammar("rc", False)
+        dialect = Dialect.V1_0 if family is Family.NEW else Dialect.RC
+        name = "StreamResponse" if streaming else messages(operation, dialect)[1]
+        return _walked(shapes, name, value)
+    return _old_answer(family, operation.answer, value, streaming)
+
+
+def asker(see: See) -> Family | None:
+    """The line in which the exchange's first request is written."""
+    known = see.track.remember()
+    name = known.get(_ASKER)
+    if name is None:
+        request = see.track.request
+        params = plain(request.payload, request.schema) if request is not None and request.payload else None
+        if see.binding is Binding.JSONRPC and isinstance(params, dict):
+            params = params.get("params")
+        found = asked_by(see.exchange, params)
+        name = known[_ASKER] = found.name if found is not None else ""
+    return Family[name] if name else None
+
+
+def _old_answer(family: Family | None, expected: Answer, value: Any, streaming: bool) -> list[Fault]:
+    marked = isinstance(value, dict) and isinstance(value.get("kind"), str)
+    if family is Family.OLDEST:
+        return _walked(json_0_1(), "Event", value) if isinstance(value, dict) else []
+    if family is Family.OLD_PROTO and not marked:
+        name = {Answer.TASK: "Task", Answer.SEND: "SendMessageResponse", Answer.STREAM: "StreamResponse"}.get(expected)
+        return _walked(grammar("0.3", False), name, value) if name else []
+    if family is None or expected is Answer.TASKS:
+        return []
+    if isinstance(value, list):
+        return [fault for each in value for fault in _walked(json_0_3(), _ANSWERS_0_3.get(expected, ""), each)]
+    name = _ANSWERS_0_3.get(expected) or _event_name(value, streaming)
+    return _walked(json_0_3(), name, value)
+
+
+def _event_name(value: Any, streaming: bool) -> str:
+    """The shape of a result of 0.3; without `kind` its members tell."""
+    if not isinstance(value, dict):
+        return "Task"
+    kind = value.get("kind")
+    if isinstance(kind, str) and kind in EVENTS_0_3:
+        return EVENTS_0_3[kind]
+    if "artifact" in value:
+        return "ArtifactUpdate"
+    if "final" in value or (streaming and "status" in value and "id" not in value):
+        return "StatusUpdate"
+    return "Message" if "parts" in value or "messageId" in value else "Task"
+
+
+def _pushed(see: See) -> list[Fault]:
+    """A push notification: the wrapper of 1.0, or what 0.x posts (Q-26)."""
+    if see.frame.kind is not FrameKind.EVENT:
+        return []
+    value, dialect = see.value, see.exchange.dialect
+    if dialect in (Dialect.V1_0, Dialect.V1_1):
+        return _walked(json_1_0(), "StreamResponse", value)
+    marked = isinstance(value, dict) and isinstance(value.get("kind"), str)
+    return _walked(json_0_3(), _event_name(value, True), value) if marked else []

@@ -1,0 +1,177 @@
+"""Values without members: texts, numbers, enums, timestamps, octets (protocol sheet 2.0)."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from datetime import datetime
+
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.schema.fault import Fault, Wrong, shown
+from a2a_proxy.rules.schema.shape import Family, Grammar, Kind, Member, Shape
+
+LARGE = 1 << 20
+"""Octets of inline content from which on a part should be a URL."""
+_MAX_INT32 = 2**31 - 1
+_MAX_PAGE = 100
+_INTEGER = re.compile(r"-?[0-9]+")
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|z|[+-]\d\d:?\d\d)?", re.ASCII)
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s]+")
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}\s*(;.*)?", re.DOTALL)
+_OLD_STATES = frozenset(
+    ("submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required")
+)
+_OLD_ROLES = frozenset(("user", "agent"))
+
+
+def check(grammar: Grammar, shape: Shape, name: str, member: Member, value: object, path: str) -> Fault | None:
+    """What is wrong with one value that is not null."""
+    kind = member.kind
+    if kind is Kind.ENUM:
+        return _enum(grammar, shape, member.of, value, path)
+    if kind is Kind.INT32:
+        return _number(grammar, shape, name, value, path)
+    if grammar.binary:  # right by nature
+        return _content(shape, name, value, path) if kind in (Kind.TEXT, Kind.BYTES) else None
+    if kind is Kind.TEXT:
+        return _content(shape, name, value, path) if isinstance(value, str) else _type(path, value, "a text")
+    if kind is Kind.BOOL:
+        return None if isinstance(value, bool) else _type(path, value, "true or false")
+    if kind is Kind.OBJECT:
+        return None if isinstance(value, dict) else _no_object(path, value)
+    if kind is Kind.STAMP:
+        return _stamp(grammar, value, path)
+    if kind is Kind.BYTES:
+        return _octets(shape, name, value, path)
+    return None
+
+
+def _type(path: str, value: object, wanted: str) -> Fault:
+    return Fault(Wrong.RANGE, path, f"`{path}` is {shown(value)}, it must be {wanted}", shown(value))
+
+
+def _no_object(path: str, value: object) -> Fault:
+    return Fault(Wrong.NOT_OBJECT, path, f"`{path}` is {shown(value)}, it must be an object", shown(value))
+
+
+def _enum(grammar: Grammar, shape: Shape, enum: str, value: object, path: str) -> Fault | None:
+    names = grammar.enums[enum]
+    if isinstance(value, str) and value in names and value != names[0]:
+        return None
+    if shape.name == "ListTasksRequest" and value == names[0]:  # no filter
+        return None
+    if _elsewhere(grammar.family, value):
+        return Fault(
+            Wrong.OTHER_ENUM, path, f"`{path}` is {shown(value)}, which is not how {grammar.family.value} spells it",
+            shown(value),
+        )  # fmt: skip
+    if isinstance(value, int) and not isinstance(value, bool) and not grammar.binary and 0 < value < len(names):
+        told = f"`{path}` is the number {value}, in JSON it should be {shown(names[value])}"
+        return Fault(Wrong.OTHER_ENUM, path, told, shown(value), Severity.WARNING)
+    if value == names[0]:
+        # 0.x has the state, it only says nothing.
+        severity = Severity.INFO if value == "unknown" else None
+        return Fault(Wrong.ENUM, path, f"`{path}` is {shown(value)}, which says nothing", shown(value), severity)
+    return Fault(Wrong.ENUM, path, f"`{path}` is {shown(value)}, which is no {enum}", shown(value))
+
+
+def _elsewhere(family: Family, value: object) -> bool:
+    """The spelling of another line."""
+    if not isinstance(value, str):
+        return False
+    if family in (Family.OLD, Family.OLDEST):
+        return value.startswith(("TASK_STATE_", "ROLE_"))
+    if value == ("TASK_STATE_CANCELED" if family is Family.OLD_PROTO else "TASK_STATE_CANCELLED"):
+        return True
+    return value in _OLD_STATES or value in _OLD_ROLES
+
+
+def _number(grammar: Grammar, shape: Shape, name: str, value: object, path: str) -> Fault | None:
+    number = _integer(value, lenient=grammar.family not in (Family.OLD, Family.OLDEST))
+    if number is None:
+        return _type(path, value, "an integer")
+    if name == "pageSize" and shape.name == "ListTasksRequest":
+        within, wanted = 1 <= number <= _MAX_PAGE, f"between 1 and {_MAX_PAGE}"
+    elif name in ("historyLength", "pageSize", "totalSize", "timelineLength"):
+        within, wanted = 0 <= number <= _MAX_INT32, "0 or more, within 32 bits"
+    else:
+        within, wanted = abs(number) <= _MAX_INT32 + 1, "within 32 bits"
+    return None if within else Fault(Wrong.RANGE, path, f"`{path}` is {number}, it must be {wanted}", str(number))
+
+
+def _integer(value: object, lenient: bool) -> int | None:
+    """ProtoJSON takes integers in texts, and whole numbers however they are written."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if not lenient:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value[:40]) if isinstance(value, str) and _INTEGER.fullmatch(value) else None
+
+
+def _stamp(grammar: Grammar, value: object, path: str) -> Fault | None:
+    old = grammar.family in (Family.OLD, Family.OLDEST)
+    found = _STAMP.fullmatch(value) if isinstance(value, str) else None
+    if not isinstance(value, str) or found is None or not _is_time(value):
+        return Fault(Wrong.TIMESTAMP, path, f"`{path}` is {shown(value)}, which is no ISO 8601 time", shown(value))
+    fraction, zone = found.groups()
+    if old:
+        if zone:
+            return None
+        return Fault(Wrong.TIMESTAMP, path, f"`{path}` is {shown(value)}, without a zone", shown(value), Severity.INFO)
+    if zone != "Z":
+        told = f"`{path}` is {shown(value)}, it must be UTC with `Z`"
+        return Fault(Wrong.TIMESTAMP, path, told, shown(value))
+    if fraction is None:
+        told = f"`{path}` is {shown(value)}, without milliseconds"
+        return Fault(Wrong.TIMESTAMP, path, told, shown(value), Severity.INFO)
+    return None
+
+
+def _is_time(value: str) -> bool:
+    try:
+        datetime.fromisoformat(value[:19].upper())
+    except ValueError:
+        return False
+    return True
+
+
+def _octets(shape: Shape, name: str, value: object, path: str) -> Fault | None:
+    if not isinstance(value, str) or not _is_base64(value):
+        return Fault(Wrong.BASE64, path, f"`{path}` is {shown(value)}, which is no base64", shown(value))
+    return _content(shape, name, value, path)
+
+
+def _is_base64(value: str) -> bool:
+    """With either alphabet, padded or not."""
+    text = value.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except ValueError:
+        return False
+    return True
+
+
+def _content(shape: Shape, name: str, value: object, path: str) -> Fault | None:
+    """What parts and files hold."""
+    assert isinstance(value, str)
+    if shape.name not in _CONTENT:
+        return None
+    if name in ("url", "uri", "fileWithUri") and not _URI.fullmatch(value):
+        return Fault(Wrong.MEDIA, path, f"`{path}` is {shown(value)}, it must be an absolute URI", shown(value))
+    if name in ("mediaType", "mimeType") and value and not _MEDIA_TYPE.fullmatch(value):
+        return Fault(Wrong.MEDIA, path, f"`{path}` is {shown(value)}, it must be type/subtype", shown(value))
+    if name in _INLINE and len(value) > LARGE:
+        size = len(value) if name == "text" else len(value) * 3 // 4
+        if size > LARGE:
+            told = f"`{path}` holds {size} octets, a `url` would keep them out of every copy of the message"
+            return Fault(Wrong.LARGE, path, told, str(size))
+    return None
+
+
+_CONTENT = frozenset(("Part", "FilePart", "File", "PartText"))
+_INLINE = frozenset(("text", "raw", "bytes", "fileWithBytes"))

@@ -1,0 +1,283 @@
+"""One walk over a payload along its shapes, and everything wrong on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.schema.fault import Fault, Wrong, shown
+from a2a_proxy.rules.schema.leaf import check
+from a2a_proxy.rules.schema.shape import Family, Grammar, Kind, Member, Shape
+
+MAX_FAULTS = 50
+"""Faults of one payload that are noted; nobody reads more."""
+
+REMOVED = frozenset(
+    ("kind", "final", "blocking", "pushNotificationConfig", "schemes", "mimeType", "file", "stateTransitionHistory")
+)
+"""Members that 1.0 took away (1.0 appendix A.2.1)."""
+_CARD_SHAPES = frozenset(("AgentCard", "AgentInterface", "AgentSkill"))
+_BOTH_SPEAK = frozenset(("history", "timeline", "messageUpdate"))
+"""Members in which messages of both sides stand."""
+_FILES = frozenset(("File", "FilePart"))
+_FILE_HOLDS = ("bytes", "uri", "fileWithBytes", "fileWithUri", "file_with_bytes", "file_with_uri")
+_PARTS = {"text": "PartText", "file": "PartFile", "data": "PartData"}
+EVENTS_0_3 = {
+    "task": "Task",
+    "message": "Message",
+    "status-update": "StatusUpdate",
+    "artifact-update": "ArtifactUpdate",
+}
+"""`kind` of 0.2 and 0.3 -> shape."""
+
+
+class Walk:
+    """Over one payload."""
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        speaker: str,
+        *,
+        fetched_card: bool = False,
+        live: bool = False,
+        bound: frozenset[str] = frozenset(),
+    ) -> None:
+        self.faults: list[Fault] = []
+        self._grammar = grammar
+        self._speaker = speaker
+        """Whose messages these are: `user`, `agent`."""
+        self._fetched_card = fetched_card
+        """What a card must have is told by the rules about cards."""
+        self._live = live
+        """A message that goes on with a live task may be empty (Q-14)."""
+        self._bound = bound
+        """Members of the root that stand elsewhere: in the path."""
+
+    def object(self, name: str, value: Any, path: str) -> None:
+        """One object of shape `name`; `path` is empty or ends with a dot."""
+        shape = self._shape(name, value, path)
+        if shape is None or len(self.faults) >= MAX_FAULTS:
+            return
+        if not isinstance(value, dict):
+            where = path.rstrip(".") or "the payload"
+            self._add(Wrong.RANGE, where, f"`{where}` is {shown(value)}, it must be an object", value)
+            return
+        if shape.one_of and self._alternatives(shape, value, path):
+            return
+        self._members(shape, value, path)
+        self._absent(shape, value, path)
+        if shape.name in _FILES and self._grammar.family in (Family.OLD, Family.OLD_PROTO):
+            self._file(value, path)
+
+    def _shape(self, name: str, value: Any, path: str) -> Shape | None:
+        """The shape; of a part of 0.x the one that its `kind` says, or its members show."""
+        shapes = self._grammar.shapes
+        if name != "Part" or self._grammar.family is not Family.OLD:
+            return shapes.get(name)
+        if not isinstance(value, dict):
+            return shapes["PartText"]
+        kind = value.get("kind")
+        if isinstance(kind, str) and kind in _PARTS:
+            return shapes[_PARTS[kind]]
+        found = next((_PARTS[each] for each in _PARTS if each in value), "")
+        self._unmarked(value, path, "a text, a file or data", None)
+        return shapes[found] if found else None
+
+    # --- members that are there ---------------------------------------------------------------------------------
+
+    def _members(self, shape: Shape, value: dict[str, Any], path: str) -> None:
+        for label, item in value.items():
+            member = shape.members.get(label)
+            if member is None:
+                member = self._stranger(shape, label, item, path)
+                if member is None:
+                    continue
+            if item is None and member.kind is not Kind.ANY:
+                if shape.aliases.get(label, label) not in shape.required:
+                    self._add(Wrong.NULL, path + label, f"`{path}{label}` is null, it should be left out", item)
+                continue
+            self._value(shape, shape.aliases.get(label, label), member, item, path + label)
+
+    def _stranger(self, shape: Shape, label: str, item: Any, path: str) -> Member | None:
+        """A member that the shape does not have; it may have it in another spelling."""
+        real = shape.aliases.get(label)
+        family = self._grammar.family
+        if real is not None:
+            if family is not Family.OLD_PROTO:
+                self._add(Wrong.SNAKE_CASE, path + label, f"`{path}{label}` must be spelled `{real}`", item)
+            return shape.members[real]
+        if family is Family.OLDEST or (shape.mark and label == "kind"):
+            return None
+        if family is Family.NEW and label in REMOVED:
+            self._add(Wrong.REMOVED, path + label, f"`{path}{label}` is a member of 0.3 that 1.0 does not have", item)
+        else:
+            told = f"`{path}{label}` is no member of {shape.name} in {family.value}"
+            self._add(Wrong.UNKNOWN, path + label, told, item)
+        return None
+
+    def _value(self, shape: Shape, name: str, member: Member, value: Any, path: str) -> None:
+        if not member.many:
+            self._one(shape, name, member, value, path)
+            return
+        if not isinstance(value, list):
+            self._add(Wrong.RANGE, path, f"`{path}` is {shown(value)}, it must be a list", value)
+            return
+        for index, item in enumerate(value):
+            self._one(shape, name, member, item, f"{path}[{index}]")
+
+    def _one(self, shape: Shape, name: str, member: Member, value: Any, path: str) -> None:
+        if member.kind is Kind.SHAPE:
+            speaker = self._speaker
+            if name in _BOTH_SPEAK:
+                self._speaker = ""
+            self.object(member.of, value, f"{path}.")
+            self._speaker = speaker
+        elif member.kind is Kind.MAP:
+            self._map(member, value, path)
+        elif member.kind is not Kind.ANY:
+            fault = check(self._grammar, shape, name, member, value, path)
+            if fault is not None:
+                self._note(fault)
+            elif name == "role" and self._speaker and shape.name == "Message":
+                self._role(value, path)
+
+    def _map(self, member: Member, value: Any, path: str) -> None:
+        if not isinstance(value, dict):
+            self._add(Wrong.RANGE, path, f"`{path}` is {shown(value)}, it must be an object", value)
+            return
+        for label, item in value.items():
+            if member.of:
+                self.object(member.of, item, f"{path}.{label}.")
+            elif not isinstance(item, str):
+                self._add(Wrong.RANGE, f"{path}.{label}", f"`{path}.{label}` is {shown(item)}, it must be a text", item)
+
+    def _role(self, value: object, path: str) -> None:
+        """Who sends a message says so in it."""
+        if isinstance(value, str) and not value.lower().endswith(self._speaker):
+            side = "client" if self._speaker == "user" else "agent"
+            self._add(Wrong.ROLE, path, f"`{path}` is {shown(value)} in a message that the {side} sends", value)
+
+    # --- members that are not there -----------------------------------------------------------------------------
+
+    def _absent(self, shape: Shape, value: dict[str, Any], path: str) -> None:
+        family = self._grammar.family
+        if shape.mark and "kind" not in value:
+            # Examples of 0.3 leave it out of messages that are not the result itself.
+            nested = shape.name == "Message" and (path != "" or self._speaker == "user")
+            self._unmarked(value, path, f'"{shape.mark}"', Severity.INFO if nested else None)
+        elif shape.mark and value["kind"] != shape.mark:
+            self._unmarked(value, path, f'"{shape.mark}"', None)
+        if self._fetched_card and shape.name in _CARD_SHAPES:
+            self._empty_lists(shape, value, path)
+            return
+        for name in sorted(shape.required):
+            if name in shape.filled and self._is_list(shape, name, value):
+                continue
+            if path == "" and name in self._bound:
+                continue
+            if not _there(shape, name, value, strict=family is Family.NEW) and not self._excused(shape, name, value):
+                told = f"`{path}{name}` is required and is {_lack(shape, name, value)}"
+                self._add(Wrong.MISSING, path + name, told, value.get(name))
+        self._empty_lists(shape, value, path)
+
+    def _is_list(self, shape: Shape, name: str, value: dict[str, Any]) -> bool:
+        """A list that is there, or that protobuf cannot tell from an empty one."""
+        return self._grammar.binary or isinstance(_get(shape, name, value), list)
+
+    def _empty_lists(self, shape: Shape, value: dict[str, Any], path: str) -> None:
+        for name in sorted(shape.filled):
+            if self._excused(shape, name, value):
+                continue
+            found = _get(shape, name, value)
+            if found == [] or (self._grammar.binary and found is None):
+                severity = Severity.INFO if name == "skills" else None
+                told = f"`{path}{name}` is empty, it must have an element"
+                self._note(Fault(Wrong.EMPTY_LIST, path + name, told, "[]", severity))
+
+    def _excused(self, shape: Shape, name: str, value: dict[str, Any]) -> bool:
+        """Where the default is a fine value."""
+        if name == "parts":
+            return self._live and shape.name == "Message" and bool(value.get("taskId"))
+        if name == "scopes":
+            return self._grammar.binary
+        return name == "description" and shape.name == "AgentCard" and (value.get(name) == "" or self._grammar.binary)
+
+    def _unmarked(self, value: dict[str, Any], path: str, what: str, severity: Severity | None) -> None:
+        told = f"`{path}kind` is {shown(value['kind'])}" if "kind" in value else f"`{path}kind` is missing"
+        self._note(Fault(Wrong.UNMARKED, f"{path}kind", f"{told}: {what} must say what it is", "", severity))
+
+    def _file(self, value: dict[str, Any], path: str) -> None:
+        """A file of 0.3 is inline or elsewhere."""
+        found = [name for name in _FILE_HOLDS if value.get(name) is not None]
+        if len(found) != 1:
+            where, has = path.rstrip("."), " and ".join(found) or "neither bytes nor uri"
+            self._add(Wrong.FILE, where, f"`{where}` has {has}, it must have one of them", "")
+
+    # --- alternatives -------------------------------------------------------------------------------------------
+
+    def _alternatives(self, shape: Shape, value: dict[str, Any], path: str) -> bool:
+        """Exactly one of them must be there. True where nothing else need be said."""
+        if self._grammar.family not in (Family.NEW, Family.CANDIDATE):
+            return False
+        present = [name for name in shape.one_of if _given(shape, name, value)]
+        where, names = path.rstrip("."), ", ".join(shape.one_of)
+        told = f"`{where}`" if where else "the payload"
+        if len(present) > 1:
+            self._add(Wrong.ALTERNATIVES, where, f"{told} has {' and '.join(present)}, it must have one of them", "")
+            return False
+        if present:
+            return False
+        if shape.name == "Part":
+            if "file" not in value:  # that is another rule's
+                self._add(Wrong.ALTERNATIVES, where, f"{told} has none of {names}", "")
+            return False
+        strange = [name for name, item in value.items() if name not in shape.members and isinstance(item, dict)]
+        if len(value) == 1 and strange:  # a kind of event that is not known yet (Q-32)
+            return False
+        self._add(Wrong.ALTERNATIVES, where, f"{told} has none of {names}{_hint(shape, value)}", "")
+        return True
+
+    def _add(self, wrong: Wrong, path: str, told: str, value: object) -> None:
+        self._note(Fault(wrong, path, told, shown(value) if value != "" else ""))
+
+    def _note(self, fault: Fault) -> None:
+        if len(self.faults) < MAX_FAULTS:
+            self.faults.append(fault)
+
+
+def _get(shape: Shape, name: str, value: dict[str, Any]) -> Any:
+    """The member, however it is spelled."""
+    if name in value or not shape.aliases:
+        return value.get(name)
+    return next((value[other] for other, real in shape.aliases.items() if real == name and other in value), None)
+
+
+def _given(shape: Shape, name: str, value: dict[str, Any]) -> bool:
+    """It is set; null is a value where any JSON is one."""
+    return _get(shape, name, value) is not None or (name in value and shape.members[name].kind is Kind.ANY)
+
+
+def _there(shape: Shape, name: str, value: dict[str, Any], strict: bool) -> bool:
+    found = _get(shape, name, value)
+    if found is None:
+        return False
+    return not strict or (found != "" and not (found == 0 and shape.members[name].kind is Kind.INT32))
+
+
+def _lack(shape: Shape, name: str, value: dict[str, Any]) -> str:
+    found = _get(shape, name, value)
+    if found is None:
+        return "null" if name in value else "missing"
+    return "empty" if found == "" else shown(found)
+
+
+def _hint(shape: Shape, value: dict[str, Any]) -> str:
+    """An object that was not wrapped."""
+    if "task" in shape.one_of and "id" in value and "status" in value:
+        return ": it looks like a task without its wrapper"
+    if "message" in shape.one_of and "parts" in value:
+        return ": it looks like a message without its wrapper"
+    if "statusUpdate" in shape.one_of and "taskId" in value:
+        return ": it looks like an update without its wrapper"
+    return ""
