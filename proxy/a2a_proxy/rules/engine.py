@@ -183,12 +183,13 @@ class Engine:
         """Dialect and binding are clear now: judge what the client said, and the heads."""
         track.settled, track.facts = True, exchange
         track.binding, track.operation = exchange.binding, exchange.operation
-        if exchange.binding in _UNJUDGED:
+        if exchange.binding is Binding.STDIO:
             track.pending = []
             return
         see = See(self.world, track, exchange, at, self._later)
         pending, track.pending = track.pending, []
-        for frame in pending:
+        # Of what is no A2A rules see the heads at most: a call that missed its path.
+        for frame in () if exchange.binding is Binding.OTHER else pending:
             self._judge_request(see, frame, out)
         see.look(None)
         self._ask(self._table(Moment.HEADS, exchange), _ALL, see, out)
