@@ -35,6 +35,7 @@ _NEW = frozenset({Dialect.V1_0, Dialect.V1_1})
     scope=Scope.EXCHANGE,
     bindings=JSONRPC,
     when=When.UNCLEAN,
+    also=("A2A-SCH-004",),
     flagged=rpc("SendMessage", send(), task()),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED")),
 )

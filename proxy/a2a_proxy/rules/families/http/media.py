@@ -1,0 +1,192 @@
+"""Content types of A2A over HTTP (protocol sheet 1.2, 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.rules.examples.objects import send, snapshot, task
+from a2a_proxy.rules.examples.talk import rest, rpc, rpc_error
+from a2a_proxy.rules.rule import JSON_TEXT, JSONRPC, REST, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See, media_type
+from a2a_proxy.rules.world import STREAMS
+
+_GET = {"id": "t1"}
+_A2A, _JSON, _EVENTS = "application/a2a+json", "application/json", "text/event-stream"
+
+
+def named(kind: str) -> str:
+    """A media type in a summary."""
+    return f"`{kind[:80]}`" if kind else "missing"
+
+
+@rule(
+    "A2A-HTTP-001",
+    "The content type of a JSON-RPC request is not application/json",
+    Severity.ERROR,
+    section="1.0 9.1",
+    moment=Moment.HEADS,
+    bindings=JSONRPC,
+    flagged=rpc("GetTask", _GET, task(), headers={"Content-Type": "text/plain"}),
+    clean=rpc("GetTask", _GET, task(), headers={"Content-Type": "application/json; charset=utf-8"}),
+)
+def type_of_call(see: See) -> Iterator[Hit]:
+    """The request carries a JSON-RPC call under another content type than `application/json` (parameters do not count),
+    or under none.
+
+    Agents choose how to read a body by its type: many answer 415, or do not find any body.
+    """
+    kind = media_type(see.asked_field("content-type"))
+    if kind != _JSON and see.track.request is not None:
+        told = f"the content type of the JSON-RPC request is {named(kind)}, it must be `{_JSON}`"
+        yield Hit(summary=told, value=kind, seq=see.track.request.seq)
+
+
+@rule(
+    "A2A-HTTP-002",
+    "The content type of a JSON-RPC response is not application/json",
+    Severity.ERROR,
+    section="1.0 9.1",
+    scope=Scope.EXCHANGE,
+    bindings=JSONRPC,
+    when=When.FIRST,
+    flagged=rpc("GetTask", _GET, task(), reply_headers={"Content-Type": "text/html"}),
+    clean=rpc("GetTask", _GET, task()),
+)
+def type_of_response(see: See) -> Iterator[Hit]:
+    """A JSON-RPC response that is no stream comes under another content type than `application/json`, or under none.
+
+    Clients that look at the type before they read take it for the error page of a server in between.
+    """
+    kind = see.media_type
+    if kind in (_JSON, _EVENTS) or see.frame.kind is FrameKind.OTHER:
+        return
+    if isinstance(see.value, dict) and "jsonrpc" in see.value:
+        yield Hit(
+            summary=f"the content type of the JSON-RPC response is {named(kind)}, it must be `{_JSON}`", value=kind
+        )
+
+
+def _carries(see: See) -> bool:
+    """The response has a body as far as its head tells."""
+    return see.exchange.status // 100 == 2 and see.exchange.status != 204 and see.field("content-length") != "0"
+
+
+@rule(
+    "A2A-HTTP-008",
+    "A REST body is neither application/a2a+json nor application/json",
+    Severity.WARNING,
+    section="1.0 11.1",
+    moment=Moment.HEADS,
+    lines=Line.V1,
+    bindings=REST,
+    flagged=rest("POST", "/message:send", send(), snapshot("COMPLETED"), headers={"Content-Type": "text/json"}),
+    clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
+)
+def type_of_rest(see: See) -> Iterator[Hit]:
+    """The body of a REST request, or of a successful answer to a call that does not stream, has a content type that is
+    neither `application/a2a+json` nor `application/json`. `application/json`, which was right in 1.0.0, is told once
+    for each agent and each client as information: since 1.0.1 the other one should be used.
+
+    The receiver may not know how to read it; `application/a2a+json` lets gateways tell A2A from other JSON.
+    """
+    asked = see.track.request
+    if asked is not None and asked.size:
+        kind = media_type(see.asked_field("content-type"))
+        yield from _judged(kind, "request", see.world.client(see.track.client), asked.seq)
+    if _carries(see) and see.operation not in STREAMS and see.media_type != _EVENTS:
+        yield from _judged(see.media_type, "response", see.agent.notes, -1)
+
+
+def _judged(kind: str, side: str, notes: dict[str, Any], seq: int) -> Iterator[Hit]:
+    if kind == _A2A:
+        return
+    told = f"the content type of the {side} is {named(kind)}"
+    if kind != _JSON:
+        yield Hit(summary=f"{told}, it should be `{_A2A}`", value=kind, seq=seq)
+    elif not notes.get("rest as json"):
+        notes["rest as json"] = True
+        yield Hit(summary=f"{told}, since 1.0.1 it should be `{_A2A}`", value=kind, seq=seq, severity=Severity.INFO)
+
+
+@rule(
+    "A2A-HTTP-009",
+    "A JSON-RPC error under a status other than 200",
+    Severity.INFO,
+    section="1.0 9.5",
+    scope=Scope.EXCHANGE,
+    bindings=JSONRPC,
+    when=When.ERROR,
+    flagged=rpc("GetTask", _GET, error=rpc_error(-32603, text="boom"), status=500),
+    clean=rpc("GetTask", _GET, error=rpc_error(-32603, text="boom")),
+)
+def error_status(see: See) -> Iterator[Hit]:
+    """A JSON-RPC error comes with an HTTP status other than 200. The specification leaves the status open; all SDKs
+    answer 200.
+
+    HTTP libraries throw the body of such answers away or raise an error of their own, and the code is lost.
+    """
+    status = see.exchange.status
+    if status != 200 and isinstance(see.value, dict) and "jsonrpc" in see.value:
+        told = f"error {see.frame.error_code} comes with HTTP status {status}, JSON-RPC errors usually come with 200"
+        yield Hit(summary=told, value=str(status))
+
+
+@rule(
+    "A2A-HTTP-015",
+    "JSON that is not UTF-8",
+    Severity.WARNING,
+    section="1.0 14.1.1; RFC 8259 8.1",
+    moment=(Moment.HEADS, Moment.REQUEST, Moment.ANSWER),
+    bindings=JSON_TEXT,
+    when=When.UNCLEAN,
+    flagged=rpc("GetTask", _GET, task(), headers={"Content-Type": "application/json; charset=latin1"}),
+    clean=rpc("GetTask", _GET, task(), headers={"Content-Type": "application/json; charset=UTF-8"}),
+)
+def not_utf8(see: See) -> Iterator[Hit]:
+    """A JSON body is announced in another character set than UTF-8, or has octets that are no UTF-8.
+
+    JSON between systems is UTF-8 and nothing else: the receiver refuses the text, or reads other letters in it.
+    """
+    if see.shown is None:
+        yield from _charset(see.asked_field("content-type"), "request")
+        yield from _charset(see.field("content-type"), "response")
+        return
+    frame = see.frame
+    octets = frame.payload
+    if octets.isascii() and b"\0" not in octets[:4]:
+        return
+    if frame.truncated or frame.kind is FrameKind.COMMENT or frame.note == "body broke off":
+        return
+    kind = see.asked_field if frame.direction is Direction.TO_AGENT else see.field
+    if not _is_json(media_type(kind("content-type"))) or frame.schema == "bytes":
+        return
+    try:
+        octets.decode()
+    except UnicodeDecodeError as error:
+        octet = f"0x{octets[error.start]:02x}"
+        yield Hit(summary=f"octet {octet} at {error.start} of the JSON text is no UTF-8", value=octet)
+        return
+    if b"\0" in octets[:4]:
+        yield Hit(summary="the JSON text is UTF-16 or UTF-32, it must be UTF-8", value=octets[:4].hex())
+
+
+def _is_json(kind: str) -> bool:
+    return kind in (_JSON, _EVENTS) or kind.endswith("+json")
+
+
+_UTF8 = frozenset({"", "utf-8", "utf8", "us-ascii", "ascii"})
+"""ASCII is UTF-8 too."""
+
+
+def _charset(field: str, side: str) -> Iterator[Hit]:
+    if "charset" not in field.lower() or not _is_json(media_type(field)) or media_type(field) == _EVENTS:
+        return
+    named = [part.partition("=") for part in field.split(";")[1:]]
+    charset = next((value.strip(" \t\"'") for name, _, value in named if name.strip().lower() == "charset"), "")
+    if charset.lower() not in _UTF8:
+        told = f"the JSON of the {side} is announced as `{charset[:40]}`, JSON must be UTF-8"
+        yield Hit(summary=told, value=charset, seq=-1)

@@ -1,0 +1,107 @@
+"""Query parameters of HTTP+JSON (protocol sheet 3.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.redaction.labels import is_label
+from a2a_proxy.rules.examples.objects import task
+from a2a_proxy.rules.examples.talk import rest
+from a2a_proxy.rules.rule import REST, Hit, Line, Moment, rule
+from a2a_proxy.rules.see import See
+
+_SNAKE = {
+    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name
+    for name in (
+        "contextId",
+        "pageSize",
+        "pageToken",
+        "historyLength",
+        "statusTimestampAfter",
+        "includeArtifacts",
+        "currentGeneration",
+        "taskId",
+    )
+}
+_LISTED = {"tasks": [task()], "nextPageToken": "", "pageSize": 5, "totalSize": 1}
+
+
+@rule(
+    "A2A-HTTP-011",
+    "A query parameter is not camelCase",
+    Severity.ERROR,
+    section="1.0 11.5",
+    moment=Moment.HEADS,
+    lines=Line.V1,
+    bindings=REST,
+    flagged=rest("GET", "/tasks?page_size=5", result=_LISTED),
+    clean=rest("GET", "/tasks?pageSize=5", result=_LISTED),
+)
+def snake_case(see: See) -> Iterator[Hit]:
+    """The name of a query parameter is written as in the protobuf definition (`page_size`), not as in JSON
+    (`pageSize`).
+
+    Agents ignore parameters that they do not know: the filter or the limit has no effect, and nobody notices.
+    """
+    for name, _ in _query(see):
+        if name in _SNAKE:
+            told = f"the query parameter is `{name}`, it must be `{_SNAKE[name]}`"
+            yield Hit(summary=told, value=name, seq=_request(see))
+
+
+def _query(see: See) -> tuple[tuple[str, str], ...]:
+    path = see.path if "?" in see.exchange.target else None
+    return path.query if path is not None else ()
+
+
+def _request(see: See) -> int:
+    return see.track.request.seq if see.track.request is not None else -1
+
+
+_STATES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState) | {"TASK_STATE_UNSPECIFIED"}
+_NUMBER = re.compile(r"-?\d{1,19}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]00:00)")
+
+_TYPES: dict[str, tuple[Callable[[str], object], str]] = {
+    "includeArtifacts": (lambda value: value in ("true", "false"), "`true` or `false`"),
+    "status": (lambda value: value in _STATES, "the name of a state (`TASK_STATE_WORKING`)"),
+    "pageSize": (_NUMBER.fullmatch, "a decimal number"),
+    "historyLength": (_NUMBER.fullmatch, "a decimal number"),
+    "currentGeneration": (_NUMBER.fullmatch, "a decimal number"),
+    "statusTimestampAfter": (_TIME.fullmatch, "an ISO 8601 time in UTC (`2026-01-01T00:00:00Z`)"),
+}
+
+
+@rule(
+    "A2A-HTTP-012",
+    "A badly typed query value",
+    Severity.WARNING,
+    section="1.0 11.5",
+    moment=Moment.HEADS,
+    lines=Line.V1,
+    bindings=REST,
+    also=("A2A-SCH-008",),
+    flagged=rest("GET", "/tasks?includeArtifacts=1", result=_LISTED),
+    clean=rest(
+        "GET",
+        "/tasks?includeArtifacts=true&status=TASK_STATE_COMPLETED&statusTimestampAfter=2026-01-01T00%3A00%3A00.5Z",
+        result=_LISTED,
+    ),
+)
+def badly_typed(see: See) -> Iterator[Hit]:
+    """A query value is not written as its type wants it: a boolean as `true` or `false`, a state by its name, a number
+    in decimal digits, a time as ISO 8601 in UTC; or a parameter is an object inside. Empty values count as not given.
+
+    Agents answer 400, or read another value than the client means.
+    """
+    for name, value in _query(see):
+        fits, words = _TYPES.get(name, (None, ""))
+        if fits is not None and value and not fits(value) and not is_label(value.encode()):
+            told = f"`{name}` is `{value[:60]}`, it should be {words}"
+            yield Hit(summary=told, value=value, seq=_request(see))
+        elif value.startswith("{") or re.fullmatch(r"\w+(\[\w+\]|\.\w+)", name):
+            told = f"the query parameter `{name[:60]}` is an object, parameters must be flat"
+            yield Hit(summary=told, value=value, seq=_request(see))

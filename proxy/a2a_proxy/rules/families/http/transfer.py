@@ -1,0 +1,99 @@
+"""What HTTP itself says of a call (RFC 9110, RFC 9112)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.credentials import credentials
+from a2a_proxy.rules.examples.objects import send, snapshot, status, task
+from a2a_proxy.rules.examples.talk import rpc, rpc_stream
+from a2a_proxy.rules.hosts import host_of, scheme_of
+from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, rule
+from a2a_proxy.rules.see import See
+
+_GET = {"id": "t1"}
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@rule(
+    "A2A-HTTP-016",
+    "A body ends before its length",
+    Severity.WARNING,
+    section="RFC 9112 8",
+    moment=Moment.CLOSED,
+    scope=Scope.EXCHANGE,
+    bindings=HTTP,
+    flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), finish="cut"),
+    clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
+)
+def ends_early(see: See) -> Iterator[Hit]:
+    """The sender of an HTTP/1 body ends or resets the connection before the octets of its `Content-Length`, or the last
+    chunk, are there.
+
+    The receiver cannot tell a body that is over from one that broke off, and what it has got may be half a message.
+    """
+    exchange = see.exchange
+    if not exchange.http_version.startswith("1"):
+        return
+    if exchange.how == "agent gone" and exchange.status:
+        side, length, coding = "response", see.field("content-length"), see.field("transfer-encoding")
+    elif exchange.how == "client gone" and not exchange.request_ended:
+        side, length, coding = "request", see.asked_field("content-length"), see.asked_field("transfer-encoding")
+    else:
+        return
+    if coding:
+        yield Hit(summary=f"the {side} ends before its last chunk")
+    elif length:
+        yield Hit(summary=f"the {side} ends before the {length[:20]} octets of its `Content-Length`", value=length)
+
+
+@rule(
+    "A2A-HTTP-017",
+    "A call with credentials is redirected",
+    Severity.WARNING,
+    section="1.0 13.4; RFC 9110 15.4",
+    moment=Moment.HEADS,
+    scope=Scope.EXCHANGE,
+    bindings=HTTP,
+    flagged=rpc(
+        "GetTask",
+        _GET,
+        answer="",
+        status=307,
+        headers={"Authorization": "Bearer x"},
+        reply_headers={"Location": "http://localhost:8000/a2a/"},
+    ),
+    clean=rpc("GetTask", _GET, task(), headers={"Authorization": "Bearer x"}),
+)
+def redirected(see: See) -> Iterator[Hit]:
+    """A call that carries credentials is answered by a redirect. One to another host, or from https to http, is an
+    error.
+
+    Clients that follow send the credentials to whoever the redirect names, or leave them out and get 401; a POST may
+    become a GET on the way.
+    """
+    exchange = see.exchange
+    if exchange.status not in _REDIRECTS:
+        return
+    place = see.field("location")
+    found = credentials(exchange, see.agent.declared)
+    if not place or not found:
+        return
+    host, worse = host_of(place) if "//" in place else "", ""
+    if host and host not in (host_of(exchange.authority), host_of(see.track.upstream)):
+        worse = " to another host"
+    elif scheme_of(place) == "http" and scheme_of(see.track.upstream) == "https":
+        worse = " from https to http"
+    told = f"a call with {found[0]} is redirected{worse}: {exchange.status} to {_shown(place)}"
+    yield Hit(summary=told, value=_shown(place), severity=Severity.ERROR if worse else None)
+
+
+def _shown(place: str) -> str:
+    """A location without its query, which may hold secrets."""
+    try:
+        parts = urlsplit(place)
+    except ValueError:
+        return place.partition("?")[0][:100]
+    return f"{parts.scheme}://{parts.netloc}{parts.path}"[:100] if parts.netloc else parts.path[:100]
