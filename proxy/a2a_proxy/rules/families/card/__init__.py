@@ -1,0 +1,3 @@
+"""Agent card."""
+
+LEFT_OUT: dict[str, str] = {}

@@ -1,0 +1,166 @@
+"""How a card is found, and how it is kept (protocol sheet 1.2, 1.6)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.rules.credentials import principal
+from a2a_proxy.rules.declared import is_v1, word
+from a2a_proxy.rules.examples.objects import card
+from a2a_proxy.rules.examples.script import MS
+from a2a_proxy.rules.examples.talk import fetch_card, http
+from a2a_proxy.rules.families.card.reading import card_of
+from a2a_proxy.rules.rule import CARD, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+WELL_KNOWN = "/.well-known/agent-card.json"
+_NOT_HERE = frozenset({404, 405, 410})
+_WAIT = 3.0
+"""Seconds in which the card may turn up elsewhere, which tells of what line the agent is."""
+_OLDER = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.VENDOR})
+_MAX_AGE = re.compile(r"(?i)(?:^|[\s,])max-age\s*=")
+_KEPT = 16
+"""Cards of one agent that are remembered: by address, path and credentials."""
+
+
+def _nowhere(see: See) -> Iterator[Hit]:
+    found = see.agent.card
+    spoken = see.world.shared.dialect(see.agent.name)
+    if found is None:
+        if spoken not in _OLDER:
+            yield Hit(
+                summary=f"there is no agent card at {WELL_KNOWN}: {see.due_note}",
+                seq=-1,
+                sure=spoken is not Dialect.UNKNOWN,
+            )
+    elif is_v1(found) or word(found, "protocolVersion").startswith("0.3"):
+        yield Hit(summary=f"the agent card is not at {WELL_KNOWN}: {see.due_note}, but elsewhere", seq=-1)
+
+
+_LOST = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
+
+
+@rule(
+    "A2A-CARD-001",
+    "The agent card is not at the well-known path",
+    Severity.WARNING,
+    section="1.0 8.2; 0.3 5.3",
+    moment=Moment.HEADS,
+    scope=Scope.EXCHANGE,
+    bindings=CARD,
+    operations=("GetAgentCard",),
+    due=_nowhere,
+    flagged=(_LOST + fetch_card(path="/.well-known/agent.json")).then(
+        fetch_card(path="/.well-known/agent.json"), 4000 * MS
+    ),
+    clean=fetch_card(),
+)
+def well_known(see: See) -> Iterator[Hit]:
+    """`GET /.well-known/agent-card.json` is answered 404, 405 or 410, and within three seconds no card shows that the
+    agent is one of 0.1 or 0.2, which have it at another path. Less sure where nothing of the agent is known.
+
+    Clients look there first, most of them only there.
+    """
+    exchange = see.exchange
+    if exchange.status in _NOT_HERE and exchange.method == "GET" and exchange.target.partition("?")[0] == WELL_KNOWN:
+        see.later(_WAIT, f"status {exchange.status}")
+    yield from ()
+
+
+@rule(
+    "A2A-CARD-002",
+    "The agent card is not JSON",
+    Severity.WARNING,
+    section="1.0 8.2, 14.3; 0.3 5.3",
+    scope=Scope.EXCHANGE,
+    bindings=CARD,
+    when=When.CARD | When.OTHER,
+    flagged=fetch_card(media="text/html"),
+    clean=fetch_card(),
+)
+def not_json(see: See) -> Iterator[Hit]:
+    """The answer 200 to the fetch of a card has a `Content-Type` that is not JSON, or its body is no JSON.
+
+    Clients that look at the type refuse the card; none can read a page of HTML.
+    """
+    exchange, media = see.exchange, see.media_type
+    if exchange.status != 200 or exchange.method != "GET" or see.frame.kind is FrameKind.COMMENT:
+        return
+    if media != "application/json" and not media.endswith("+json"):
+        yield Hit(summary=f'the card has the Content-Type "{media}"', value=media)
+    elif see.value is None and not see.frame.truncated:
+        yield Hit(summary="the body of the answer to the fetch of a card is no JSON")
+
+
+@rule(
+    "A2A-CARD-010",
+    "The agent card has no caching headers",
+    Severity.INFO,
+    section="1.0 8.6.1",
+    moment=Moment.HEADS,
+    scope=Scope.EXCHANGE,
+    lines=Line.V1,
+    bindings=CARD,
+    operations=("GetAgentCard",),
+    flagged=fetch_card(reply_headers={"Cache-Control": None, "ETag": None}),
+    clean=fetch_card(),
+)
+def caching(see: See) -> Iterator[Hit]:
+    """A card is served without `Cache-Control` with `max-age`, or without `ETag`.
+
+    Clients fetch the whole card again for every call, or keep an old one for as long as they like.
+    """
+    if see.exchange.status != 200:
+        return
+    lacking = [] if any(map(_MAX_AGE.search, see.fields("cache-control"))) else ["`Cache-Control: max-age`"]
+    lacking += [] if see.field("etag") else ["`ETag`"]
+    if lacking:
+        yield Hit(summary=f"the card comes without {' and without '.join(lacking)}")
+
+
+@rule(
+    "A2A-CARD-011",
+    "The card changed, its version did not",
+    Severity.WARNING,
+    section="1.0 8.6.1",
+    scope=Scope.LIVE,
+    lines=Line.V1,
+    bindings=CARD,
+    when=When.CARD,
+    operations=("GetAgentCard",),
+    flagged=fetch_card() + fetch_card(card(description="Another text"), reply_headers={"ETag": '"2"'}),
+    clean=fetch_card() + fetch_card(card(description="Another text", version="1.0.1"), reply_headers={"ETag": '"2"'}),
+)
+def same_version(see: See) -> Iterator[Hit]:
+    """Two fetches of one URL with the same credentials gave different cards (signatures apart) with the same
+    `version`, or with the same `ETag`.
+
+    Clients that cache by version or by entity tag go on with the old card.
+    """
+    found = card_of(see)
+    if not found or see.frame.redacted:  # a label may stand in one card and not in the other
+        return
+    digest = hashlib.sha256(
+        msgspec.json.encode({key: value for key, value in found.items() if key != "signatures"}, order="deterministic")
+    ).hexdigest()
+    now = {"digest": digest, "version": word(found, "version"), "etag": see.field("etag")}
+    cards = see.agent.notes.setdefault("cards", {})
+    exchange = see.exchange
+    key = f"{exchange.authority}{exchange.target} {principal(exchange)}"
+    before = cards.pop(key, None)
+    if len(cards) >= _KEPT:
+        del cards[next(iter(cards))]
+    cards[key] = now
+    if before is None or before["digest"] == digest:
+        return
+    for name, label in (("version", "version"), ("etag", "ETag")):
+        if now[name] and now[name] == before[name]:
+            yield Hit(summary=f"the card changed, its {label} is {now[name]} as before", value=now[name])
+            return

@@ -1,0 +1,293 @@
+"""The interfaces that a card offers, and those that are used (protocol sheet 1.5, 3.6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.protocol.shared import address_of
+from a2a_proxy.rules.declared import Json, Offer, capability, is_v1, member, objects, offers, old_offers, word
+from a2a_proxy.rules.examples.objects import card, task
+from a2a_proxy.rules.examples.talk import fetch_card, grpc, rpc
+from a2a_proxy.rules.families.card.reading import card_of
+from a2a_proxy.rules.hosts import Reach, host_of, in_clear, scheme_of
+from a2a_proxy.rules.rule import CARD, RPC, Hit, When, rule
+from a2a_proxy.rules.see import See
+
+_CORE = frozenset({"JSONRPC", "GRPC", "HTTP+JSON"})
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[\w.-]+):\d{1,5}")
+_JSONRPC = {"url": "http://localhost:8000/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+
+
+def _offering(*entries: Json) -> Json:
+    return card(supportedInterfaces=list(entries))
+
+
+@rule(
+    "A2A-CARD-005",
+    "A binding of its own is not named by a URI",
+    Severity.WARNING,
+    section="1.0 5.8, 4.4.6",
+    bindings=CARD | RPC,
+    when=When.CARD,
+    flagged=fetch_card(
+        _offering(_JSONRPC, {"url": "wss://localhost:8000", "protocolBinding": "WEBSOCKET", "protocolVersion": "1.0"})
+    ),
+    clean=fetch_card(
+        _offering(
+            _JSONRPC,
+            {
+                "url": "wss://localhost:8000",
+                "protocolBinding": "https://example.com/bindings/websocket/v1",
+                "protocolVersion": "1.0",
+            },
+        )
+    ),
+)
+def binding_name(see: See) -> Iterator[Hit]:
+    """`protocolBinding` is none of JSONRPC, GRPC and HTTP+JSON (spelled so), and no absolute URI; `stdio`, which a
+    draft proposes, is an information.
+
+    Two agents may mean different things by one short name; a misspelled core binding is passed over by clients.
+    """
+    for index, entry in objects(card_of(see).get("supportedInterfaces")):
+        name = word(entry, "protocolBinding")
+        if name and name not in _CORE and not _URI.fullmatch(name):
+            yield Hit(
+                summary=f'the binding "{name[:60]}" is none of the protocol\'s and no URI',
+                path=f"{see.root}supportedInterfaces[{index}].protocolBinding",
+                value=name,
+                severity=Severity.INFO if name.lower() == "stdio" else None,
+            )
+
+
+@rule(
+    "A2A-CARD-006",
+    "The URL of an interface does not fit its binding",
+    Severity.WARNING,
+    section="1.0 4.4.6; 0.3 5.6",
+    bindings=CARD | RPC,
+    when=When.CARD,
+    flagged=fetch_card(
+        _offering(_JSONRPC, {"url": "/a2a", "protocolBinding": "GRPC", "protocolVersion": "1.0"}),
+    ),
+    clean=fetch_card(
+        _offering(_JSONRPC, {"url": "localhost:8000", "protocolBinding": "GRPC", "protocolVersion": "1.0"}),
+    ),
+)
+def url_form(see: See) -> Iterator[Hit]:
+    """The URL of a JSON-RPC or REST interface is not an absolute http or https URL, or that of a gRPC interface is
+    neither host:port nor a URL.
+
+    Clients hand it to their transport as it is, and fail there.
+    """
+    for offer in offers(card_of(see)):
+        if offer.binding not in _CORE or _fits(offer):
+            continue
+        wanted = "host:port or a URL" if offer.binding == "GRPC" else "an absolute http or https URL"
+        yield Hit(
+            summary=f'the {offer.binding} interface has the URL "{offer.url[:120]}", it must be {wanted}',
+            path=see.root + offer.path,
+            value=offer.url,
+        )
+
+
+def _fits(offer: Offer) -> bool:
+    if offer.binding == "GRPC":
+        return bool(_HOST_AND_PORT.fullmatch(offer.url) or ("://" in offer.url and scheme_of(offer.url)))
+    return scheme_of(offer.url) in ("http", "https") and bool(host_of(offer.url))
+
+
+@rule(
+    "A2A-CARD-007",
+    "An interface is offered in plain text",
+    Severity.WARNING,
+    section="1.0 7.1, 4.4.6, 13.4; 0.3 4.1",
+    bindings=CARD | RPC,
+    when=When.CARD,
+    flagged=fetch_card(
+        _offering({"url": "http://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+    ),
+    clean=fetch_card(
+        _offering({"url": "https://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+    ),
+)
+def plain_text(see: See) -> Iterator[Hit]:
+    """The URL of an interface has the scheme http and a host that is not this machine; a host of a private network is
+    an information.
+
+    Whoever is on the way reads tasks and credentials, and can change them.
+    """
+    for offer in offers(card_of(see)):
+        far = in_clear(offer.url) if scheme_of(offer.url) == "http" else Reach.LOOPBACK
+        if far is not Reach.LOOPBACK:
+            yield Hit(
+                summary=f'the {offer.binding} interface "{offer.url[:120]}" is not encrypted',
+                path=see.root + offer.path,
+                value=offer.url,
+                severity=None if far is Reach.PUBLIC else Severity.INFO,
+            )
+
+
+def _old(**members: object) -> Json:
+    old = {"protocolVersion": "0.3.0", "url": "http://localhost:8000/", "preferredTransport": "JSONRPC"}
+    return card(supportedInterfaces=None, capabilities={"streaming": True}, **(old | members))
+
+
+@rule(
+    "A2A-CARD-008",
+    "The transports of a card of 0.3 contradict each other",
+    Severity.ERROR,
+    section="0.3 5.6.1, 5.6.4",
+    bindings=CARD | RPC,
+    when=When.CARD,
+    flagged=fetch_card(_old(additionalInterfaces=[{"url": "http://localhost:8000/", "transport": "GRPC"}])),
+    clean=fetch_card(_old(additionalInterfaces=[{"url": "localhost:8001", "transport": "GRPC"}])),
+)
+def old_transports(see: See) -> Iterator[Hit]:
+    """A card with `protocolVersion` 0.2.5 to 0.3 declares one URL with two transports (JSON-RPC and REST on one URL,
+    which have different paths below it, are a warning), or lacks `preferredTransport` (a warning).
+
+    A client cannot tell what is spoken at that URL.
+    """
+    found = card_of(see)
+    if is_v1(found) or "supportedInterfaces" in found or not word(found, "protocolVersion"):
+        return
+    if not word(found, "preferredTransport"):
+        yield Hit(
+            summary="the card does not say which transport its `url` has (`preferredTransport`)",
+            path=f"{see.root}preferredTransport",
+            severity=Severity.WARNING,
+        )
+    first: dict[str, str] = {}
+    for offer in old_offers(found):
+        before = first.setdefault(offer.url, offer.binding)
+        if before != offer.binding:
+            yield Hit(
+                summary=f'"{offer.url[:120]}" is declared as {before} and as {offer.binding}',
+                path=see.root + offer.path,
+                value=offer.url,
+                severity=Severity.WARNING if {before, offer.binding} == {"JSONRPC", "HTTP+JSON"} else None,
+            )
+
+
+@rule(
+    "A2A-CARD-009",
+    "An interface is used that the card does not declare",
+    Severity.WARNING,
+    section="1.0 5.2, 8.3.1; 0.3 5.6",
+    bindings=RPC,
+    when=When.FIRST,
+    flagged=fetch_card(_offering(_JSONRPC)) + grpc("GetTask", {"id": "t1"}, task()),
+    clean=fetch_card(_offering(_JSONRPC)) + rpc("GetTask", {"id": "t1"}, task()),
+)
+def undeclared(see: See) -> Iterator[Hit]:
+    """A call succeeded by a binding, in a protocol version or at a path that no interface of the agent's card has.
+    Paths are compared only where the card names the address that is called.
+
+    The client does not go by the card, or the card leaves something out: other clients cannot find it.
+    """
+    declared = see.declared
+    if declared is None or not see.succeeded:
+        return
+    exchange = see.exchange
+    found = declared.serves(see.binding, exchange.dialect)
+    if found:
+        yield from _elsewhere(see, found)
+        return
+    has = ", ".join(dict.fromkeys(f"{each.binding} {each.version}".strip() for each in declared.offers))
+    line = f" {exchange.dialect}" if exchange.dialect else ""
+    yield Hit(summary=f"{_WORDS[see.binding]}{line} works, the card declares {has or 'no interface'}", seq=-1)
+
+
+_WORDS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC"}
+
+
+def _elsewhere(see: See, found: list[Offer]) -> Iterator[Hit]:
+    """The binding is declared: at this path?"""
+    here = address_of(see.track.upstream)
+    places = {each.place for each in found if address_of(each.url) == here}
+    if not places or see.binding is Binding.GRPC or not see.exchange.target.startswith("/"):
+        return
+    if see.binding is Binding.JSONRPC:
+        called = see.exchange.target.partition("?")[0].rstrip("/")
+        fits = called in places
+    else:
+        path = see.path
+        called = path.prefix if path is not None else ""
+        fits = path is None or any(called == each or called.startswith(f"{each}/") for each in places)
+    if not fits:
+        has = ", ".join(sorted(each or "/" for each in places))
+        yield Hit(summary=f"{_WORDS[see.binding]} works at {called or '/'}, the card declares it at {has}", seq=-1)
+
+
+@rule(
+    "A2A-CARD-015",
+    "The old and the new members of a card disagree",
+    Severity.WARNING,
+    section="1.0 appendix A.2",
+    bindings=CARD | RPC,
+    when=When.CARD,
+    flagged=fetch_card(_offering(_JSONRPC) | {"url": "http://localhost:8001/", "preferredTransport": "JSONRPC"}),
+    clean=fetch_card(
+        _offering(_JSONRPC, _JSONRPC | {"protocolVersion": "0.3"})
+        | {"url": "http://localhost:8000/", "preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}
+    ),
+)
+def both_forms(see: See) -> Iterator[Hit]:
+    """A card for clients of 0.3 and of 1.0 has an interface in the old members (`url`, `additionalInterfaces`) that is
+    not in `supportedInterfaces`, or says otherwise about the extended card.
+
+    Old and new clients of the same agent go to different places.
+    """
+    found = card_of(see)
+    entries = objects(found.get("supportedInterfaces"))
+    if not entries:
+        return
+    new = {(word(each, "url").rstrip("/"), word(each, "protocolBinding")) for _, each in entries}
+    for offer in old_offers(found):
+        if (offer.url.rstrip("/"), offer.binding) not in new:
+            yield Hit(
+                summary=f'`{offer.path}` offers {offer.binding} at "{offer.url[:120]}", `supportedInterfaces` does not',
+                path=see.root + offer.path,
+                value=offer.url,
+            )
+    old = found.get("supportsAuthenticatedExtendedCard")
+    if isinstance(old, bool) and old != capability(found, "extendedAgentCard"):
+        said = member(found, "capabilities").get("extendedAgentCard")
+        yield Hit(
+            summary=f"`supportsAuthenticatedExtendedCard` is {old}, `capabilities.extendedAgentCard` is {said}",
+            path=f"{see.root}supportsAuthenticatedExtendedCard",
+            value=str(old).lower(),
+        )
+
+
+_LIVE = {"streaming": True, "bidiStreaming": True}
+
+
+@rule(
+    "A2A-CARD-018",
+    "`bidiStreaming` is declared without a gRPC interface",
+    Severity.WARNING,
+    section="1.1 draft, bidirectional streaming",
+    bindings=CARD | RPC,
+    when=When.CARD,
+    draft=True,
+    flagged=fetch_card(_offering(_JSONRPC) | {"capabilities": _LIVE}),
+    clean=fetch_card(card(capabilities=_LIVE)),
+)
+def live_needs_grpc(see: See) -> Iterator[Hit]:
+    """The capability `bidiStreaming` is true and no interface has the binding GRPC.
+
+    The draft defines live streams for gRPC only: no client can use what is promised.
+    """
+    found = card_of(see)
+    if capability(found, "bidiStreaming") and not any(each.binding == "GRPC" for each in offers(found)):
+        yield Hit(
+            summary="`bidiStreaming` is true, and the card has no GRPC interface",
+            path=f"{see.root}capabilities.bidiStreaming",
+            value="true",
+        )

@@ -1,0 +1,185 @@
+"""What a card must have, and how it fits together (protocol sheet 2.1, 3.6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.rules.declared import Json, is_v1, member, objects, requirements, word, words
+from a2a_proxy.rules.examples.objects import card
+from a2a_proxy.rules.examples.talk import fetch_card
+from a2a_proxy.rules.families.card.reading import card_of
+from a2a_proxy.rules.rule import CARD, RPC, Hit, When, rule
+from a2a_proxy.rules.see import See
+
+_MODES = ("defaultInputModes", "defaultOutputModes")
+_V1 = ("name", "description", "supportedInterfaces", "version", "capabilities", *_MODES, "skills")
+_V0_3 = ("protocolVersion", "name", "description", "url", "version", "capabilities", *_MODES, "skills")
+_V0_2 = ("name", "description", "url", "version", "capabilities", *_MODES, "skills")
+_V0_1 = ("name", "url", "version", "capabilities", "skills")
+_SKILL = ("id", "name", "description", "tags")
+_SKILL_0_1 = ("id", "name")
+_MEDIA_TYPE = re.compile(r"(\*|[\w!#$&^.+-]+)/(\*|[\w!#$&^.+-]+)\s*(;.*)?")
+
+
+def _line(found: Json) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Which line's card it is, what that has to have, and its skills."""
+    if is_v1(found):
+        return "1.0", _V1, _SKILL
+    if "authentication" in found:
+        return "0.1", _V0_1, _SKILL_0_1
+    if "protocolVersion" in found or "preferredTransport" in found or "additionalInterfaces" in found:
+        return "0.3", _V0_3, _SKILL
+    return "0.2", _V0_2, _SKILL
+
+
+def _lacks(holder: Json, name: str) -> bool:
+    """Not there, null, or an empty text; a description may be empty."""
+    value = holder.get(name)
+    return value is None or (value == "" and name != "description")
+
+
+@rule(
+    "A2A-CARD-003",
+    "A card lacks a required member",
+    Severity.ERROR,
+    section="1.0 4.4.1, 4.4.5; 0.3 5.5",
+    bindings=CARD,
+    when=When.CARD | When.OTHER,
+    flagged=fetch_card(card(version=None)),
+    clean=fetch_card(),
+)
+def required(see: See) -> Iterator[Hit]:
+    """An agent card, or a skill in it, lacks a member that its line of the protocol requires, or has it empty.
+
+    Clients read cards into typed objects: one that lacks a member is refused as a whole, and the agent cannot be
+    reached although it works.
+    """
+    found = see.value
+    if not isinstance(found, dict) or see.exchange.status != 200 or see.frame.kind is FrameKind.UNDECODABLE:
+        return
+    line, members, of_skill = _line(found)
+    for name in members:
+        if _lacks(found, name):
+            yield Hit(summary=f"a card of {line} lacks `{name}`", path=name)
+    for index, skill in objects(found.get("skills")):
+        for name in of_skill:
+            if _lacks(skill, name):
+                label = word(skill, "id") or word(skill, "name") or str(index)
+                yield Hit(summary=f"skill {label} lacks `{name}`", path=f"skills[{index}].{name}")
+
+
+@rule(
+    "A2A-CARD-004",
+    "An entry of `supportedInterfaces` is incomplete",
+    Severity.ERROR,
+    section="1.0 4.4.6, 3.6",
+    bindings=CARD,
+    when=When.CARD,
+    flagged=fetch_card(
+        card(supportedInterfaces=[{"url": "http://localhost:8000/", "protocolBinding": "JSONRPC"}]),
+    ),
+    clean=fetch_card(),
+)
+def interface(see: See) -> Iterator[Hit]:
+    """An interface lacks `url`, `protocolBinding` or `protocolVersion`, or its version is not Major.Minor; a patch
+    number behind a good version is a warning.
+
+    A client chooses the interface by these three: without one of them it cannot, or guesses the older protocol.
+    """
+    for index, entry in objects(card_of(see).get("supportedInterfaces")):
+        path = f"supportedInterfaces[{index}]"
+        for name in ("url", "protocolBinding", "protocolVersion"):
+            if _lacks(entry, name):
+                yield Hit(summary=f"`{path}` lacks `{name}`", path=f"{path}.{name}")
+        version = word(entry, "protocolVersion")
+        if version and not re.fullmatch(r"\d+\.\d+", version):
+            patched = re.fullmatch(r"\d+\.\d+\.\d+", version) is not None
+            yield Hit(
+                summary=f'`protocolVersion` is "{version}", it must be Major.Minor as "1.0"',
+                path=f"{path}.protocolVersion",
+                value=version,
+                severity=Severity.WARNING if patched else None,
+            )
+
+
+_KEY = {"key": {"apiKeySecurityScheme": {"location": "header", "name": "x-api-key"}}}
+
+
+@rule(
+    "A2A-CARD-014",
+    "A security requirement names a scheme that the card does not have",
+    Severity.ERROR,
+    section="1.0 4.4.1, 4.5; 0.3 5.5",
+    bindings=CARD | RPC,
+    when=When.CARD,
+    flagged=fetch_card(
+        card(securitySchemes=_KEY, securityRequirements=[{"schemes": {"oauth": {"list": ["read"]}}}]),
+    ),
+    clean=fetch_card(
+        card(securitySchemes=_KEY, securityRequirements=[{"schemes": {"key": {"list": []}}}]),
+    ),
+)
+def unknown_scheme(see: See) -> Iterator[Hit]:
+    """A requirement of the card or of a skill (`securityRequirements`, before 1.0 `security`) names a scheme that
+    `securitySchemes` does not define.
+
+    A client cannot know which credentials to get, and gives up or calls without any.
+    """
+    found = card_of(see)
+    known = member(found, "securitySchemes")
+    holders = [("", found), *((f"skills[{index}].", skill) for index, skill in objects(found.get("skills")))]
+    for prefix, holder in holders:
+        for path, names in requirements(holder):
+            for name in names:
+                if name not in known:
+                    has = ", ".join(sorted(known)) or "none"
+                    yield Hit(
+                        summary=f"`{prefix}{path}` requires `{name}`, `securitySchemes` has {has}",
+                        path=f"{see.root}{prefix}{path}",
+                        value=name,
+                    )
+
+
+@rule(
+    "A2A-CARD-017",
+    "Two skills have one id, or a mode is no media type",
+    Severity.WARNING,
+    section="1.0 4.4.1, 4.4.5; 0.3 5.5.4",
+    bindings=CARD | RPC,
+    when=When.CARD,
+    flagged=fetch_card(card(defaultInputModes=["plain text"])),
+    clean=fetch_card(card(defaultInputModes=["text/plain", "image/*"])),
+)
+def skills_and_modes(see: See) -> Iterator[Hit]:
+    """An `id` stands at more than one skill, or an input or output mode is not of the form type/subtype; a bare `text`
+    and its like, an old habit, is an information, and not judged in a card of 0.1.
+
+    Clients pick skills by id and compare modes with the media types of parts: neither works then.
+    """
+    found = card_of(see)
+    seen: set[str] = set()
+    for index, skill in objects(found.get("skills")):
+        ident = word(skill, "id")
+        if ident and ident in seen:
+            path = f"{see.root}skills[{index}].id"
+            yield Hit(summary=f'two skills have the id "{ident}"', path=path, value=ident)
+        seen.add(ident)
+        yield from _modes(see, skill, f"skills[{index}].", ("inputModes", "outputModes"))
+    if _line(found)[0] != "0.1":
+        yield from _modes(see, found, "", _MODES)
+
+
+def _modes(see: See, holder: dict[str, Any], prefix: str, names: tuple[str, ...]) -> Iterator[Hit]:
+    for name in names:
+        for mode in words(holder.get(name)):
+            if not _MEDIA_TYPE.fullmatch(mode):
+                yield Hit(
+                    summary=f'the mode "{mode[:60]}" in `{prefix}{name}` is no media type',
+                    path=f"{see.root}{prefix}{name}",
+                    value=mode,
+                    severity=Severity.INFO if mode.isalpha() else None,
+                )

@@ -1,0 +1,175 @@
+"""What a card gives away, and what vouches for it (protocol sheet 3.6)."""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.redaction.names import secret_member
+from a2a_proxy.redaction.patterns import find
+from a2a_proxy.rules.declared import Json, member, objects, word
+from a2a_proxy.rules.examples.objects import card
+from a2a_proxy.rules.examples.talk import fetch_card, rpc
+from a2a_proxy.rules.families.card.reading import card_of
+from a2a_proxy.rules.hosts import scheme_of
+from a2a_proxy.rules.rule import CARD, RPC, Hit, Line, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+_BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
+_LABEL = re.compile(r"redacted-[0-9a-f]{12}")
+_UNREADABLE = (ValueError, RecursionError)
+_HEADER = "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0"
+"""`{"alg":"ES256","kid":"k1"}`."""
+
+
+def _signed(protected: str) -> Json:
+    return card(signatures=[{"protected": protected, "signature": "c2lnbmF0dXJl"}])
+
+
+@rule(
+    "A2A-CARD-012",
+    "A signature of a card is malformed",
+    Severity.ERROR,
+    section="1.0 8.4.2; 0.3 5.5.6; RFC 7515",
+    lines=Line.SINCE_0_2,
+    bindings=CARD | RPC,
+    when=When.CARD,
+    flagged=fetch_card(_signed("abc")),
+    clean=fetch_card(_signed(_HEADER)),
+)
+def signature(see: See) -> Iterator[Hit]:
+    """`protected` of a signature is not the base64url form of a JSON object with `alg` and `kid`, or `signature` is
+    not base64url; a `jku` that is not an https URL is a warning.
+
+    Nobody can verify such a signature: a client that wants one refuses the card.
+    """
+    for index, entry in objects(card_of(see).get("signatures")):
+        path = f"{see.root}signatures[{index}]"
+        signed = word(entry, "signature")
+        if not _BASE64URL.fullmatch(signed):
+            yield Hit(summary="`signature` is not base64url", path=f"{path}.signature", value=signed)
+        yield from _protected(path, word(entry, "protected"), member(entry, "header"))
+
+
+def _protected(path: str, text: str, beside: Json) -> Iterator[Hit]:
+    place = f"{path}.protected"
+    header = _decoded(text)
+    if header is None:
+        yield Hit(summary="`protected` is not a JSON object in base64url", path=place, value=text)
+        return
+    for name in ("alg", "kid"):
+        if not word(header, name):
+            yield Hit(summary=f"the protected header has no `{name}`", path=place, value=text)
+    source = header.get("jku", beside.get("jku"))
+    if source is not None and (not isinstance(source, str) or scheme_of(source) != "https"):
+        yield Hit(
+            summary=f"`jku` is {str(source)[:120]!r}, it must be an https URL",
+            path=place,
+            value=str(source),
+            severity=Severity.WARNING,
+        )
+
+
+def _decoded(text: str) -> Json | None:
+    if not _BASE64URL.fullmatch(text):
+        return None
+    try:
+        value: Any = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except _UNREADABLE:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+_NO_SECRETS = frozenset({"signatures", "securityRequirements", "security"})
+"""Members that hold signatures, and names of schemes and scopes."""
+
+
+@rule(
+    "A2A-CARD-016",
+    "A card holds what looks like a secret",
+    Severity.WARNING,
+    section="1.0 14.3, 13.4; 0.3 5.4",
+    bindings=CARD | RPC,
+    when=When.CARD,
+    flagged=fetch_card(card(documentationUrl="https://ann:pa55w0rd@docs.example.com")),
+    clean=fetch_card(card(documentationUrl="https://docs.example.com")),
+)
+def secret(see: See) -> Iterator[Hit]:
+    """A text in the card looks like a credential: a token or key by its form, the value of a member with such a name,
+    a password in a URL, or a credential that was used in this session. The recording has a label in its place.
+
+    Cards are public, cached and copied; whoever reads this one can use the secret.
+    """
+    found = card_of(see)
+    for path, name, text in _texts(found, "", ""):
+        if _LABEL.search(text) or secret_member(name) or find(text.encode("utf-8", "surrogatepass")):
+            # No path for the finding: what stands at a redacted place cannot be judged, that something does can.
+            yield Hit(summary=f"`{path}` holds what looks like a secret")
+
+
+def _texts(value: Any, path: str, name: str) -> Iterator[tuple[str, str, str]]:
+    if isinstance(value, str):
+        if value:
+            yield path, name, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key not in _NO_SECRETS:
+                yield from _texts(item, f"{path}.{key}" if path else key, key)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, f"{path}[{index}]", "")
+
+
+_MORE = {"id": "more", "name": "More", "description": "Says more", "tags": ["text"]}
+_TOKEN = {"Authorization": "Bearer t0ken-of-ann"}
+_BEARER = {
+    "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
+    "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
+}
+_FULL = card(skills=[*card()["skills"], _MORE], **_BEARER)
+
+
+@rule(
+    "A2A-CARD-019",
+    "The extended card has less than the public one",
+    Severity.INFO,
+    section="1.0 3.1.11",
+    scope=Scope.LIVE,
+    lines=Line.V1,
+    bindings=RPC,
+    when=When.CARD,
+    operations=("GetExtendedAgentCard",),
+    flagged=fetch_card(_FULL) + rpc("GetExtendedAgentCard", None, card(**_BEARER), headers=_TOKEN),
+    clean=fetch_card(card(**_BEARER)) + rpc("GetExtendedAgentCard", None, _FULL, headers=_TOKEN),
+)
+def poorer(see: See) -> Iterator[Hit]:
+    """The extended card lacks a skill, or a capability, that the public card has.
+
+    A client that replaces the public card by it, as it should, can do less after it has proved who it is.
+    """
+    public, extended = see.agent.card, card_of(see)
+    if public is None or not extended or see.agent.card_at >= see.track.started:
+        return
+    skills = _skills(public) - _skills(extended)
+    if skills:
+        told = ", ".join(sorted(skills))[:200]
+        yield Hit(summary=f"the extended card lacks skills of the public card: {told}", path=f"{see.root}skills")
+    flags = _flags(public) - _flags(extended)
+    if flags:
+        told = ", ".join(sorted(flags))
+        yield Hit(
+            summary=f"the extended card lacks capabilities of the public card: {told}", path=f"{see.root}capabilities"
+        )
+
+
+def _skills(found: Json) -> set[str]:
+    return {word(skill, "id") for _, skill in objects(found.get("skills"))} - {""}
+
+
+def _flags(found: Json) -> set[str]:
+    return {name for name, value in member(found, "capabilities").items() if value is True}
