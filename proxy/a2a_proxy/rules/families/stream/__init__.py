@@ -1,0 +1,3 @@
+"""Stream lifecycle."""
+
+LEFT_OUT: dict[str, str] = {}

@@ -1,0 +1,45 @@
+"""What rules about streams share: the operations, and words for what passes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.rules.see import See
+
+SEND = ("SendStreamingMessage",)
+SUBSCRIBE = ("SubscribeToTask",)
+STREAMS = SEND + SUBSCRIBE
+"""Live streams have rules of their own (A2A-LIVE)."""
+LEFT = frozenset({"client cancel", "client gone"})
+"""How an exchange ends when the client has gone."""
+
+_NAMES = {
+    EventKind.TASK: "a Task",
+    EventKind.MESSAGE: "a Message",
+    EventKind.STATUS: "a status update",
+    EventKind.ARTIFACT: "an artifact update",
+}
+
+
+def name_of(frame: Frame) -> str:
+    """An event in words: `a status update (working)`."""
+    name = _NAMES.get(frame.event, "something else")
+    return f"{name} ({label(frame.state)})" if frame.state else name
+
+
+def label(state: int) -> str:
+    """A state as people say it."""
+    return TaskState(state).label
+
+
+def instant(see: See) -> int:
+    """When the status of a frame was set by its own word, ns; 0 where it says nothing that can be read."""
+    status = see.object.get("status")
+    text = status.get("timestamp") if isinstance(status, dict) else None
+    try:
+        when = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return 0
+    return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1e9) if when else 0
