@@ -1,0 +1,3 @@
+"""Capability mismatches."""
+
+LEFT_OUT: dict[str, str] = {}

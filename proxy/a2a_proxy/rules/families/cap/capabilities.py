@@ -1,0 +1,221 @@
+"""What the card declares and what the agent does (protocol sheet 3.1, 3.4)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.credentials import principal
+from a2a_proxy.rules.declared import Declared, offers_extended
+from a2a_proxy.rules.examples.objects import card, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.talk import Fields, fetch_card, rpc, rpc_error, rpc_stream
+from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import TERMINAL
+
+STREAMING = frozenset({"SendStreamingMessage", "SubscribeToTask"})
+PUSH = frozenset(
+    {
+        "CreateTaskPushNotificationConfig",
+        "GetTaskPushNotificationConfig",
+        "ListTaskPushNotificationConfigs",
+        "DeleteTaskPushNotificationConfig",
+    }
+)
+EXTENDED = "GetExtendedAgentCard"
+UNSUPPORTED, NO_PUSH, NO_EXTENDED = (
+    "UNSUPPORTED_OPERATION",
+    "PUSH_NOTIFICATION_NOT_SUPPORTED",
+    "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+)
+NO_METHOD = "METHOD_NOT_FOUND"
+_UNIMPLEMENTED = 12
+"""GRPC status."""
+_REFUSALS = frozenset({UNSUPPORTED, NO_PUSH, NO_EXTENDED, NO_METHOD})
+_PATIENCE = 3
+"""Refusals after which a client should know."""
+_KEPT = 256
+"""Refused operations of one client that are counted."""
+
+
+def refusal(see: See) -> str:
+    """The error's name; gRPC's UNIMPLEMENTED without a reason is one that the method is not there."""
+    failure = see.failure
+    bare = see.binding is Binding.GRPC and failure.code == _UNIMPLEMENTED and not failure.reason
+    return NO_METHOD if bare else failure.name
+
+
+def declares(declared: Declared, operation: str) -> bool:
+    """The card says that the agent has this operation, or there is no flag for it."""
+    if operation in STREAMING:
+        return declared.streaming
+    if operation in PUSH:
+        return declared.push
+    return declared.extended if operation == EXTENDED else True
+
+
+_STREAM: Fields = {"Accept": "text/event-stream"}
+_REFUSED = rpc(
+    "SendStreamingMessage", send(), error=rpc_error(-32004, UNSUPPORTED, "streaming is not supported"), headers=_STREAM
+)
+_NO_STREAMING = fetch_card(card(capabilities={"streaming": False}))
+_PLAYED = (snapshot("WORKING"), status("COMPLETED", second=1))
+
+
+@rule(
+    "A2A-CAP-001",
+    "Streaming without the capability",
+    Severity.ERROR,
+    section="1.0 3.3.4, 3.1.2, 3.1.6; 0.3 7.2",
+    moment=(Moment.HEADS, Moment.ANSWER),
+    scope=Scope.LIVE,
+    lines=Line.SINCE_0_2,
+    when=When.FIRST | When.UNCLEAN,
+    operations=STREAMING,
+    flagged=_NO_STREAMING + rpc_stream("SendStreamingMessage", send(), *_PLAYED),
+    clean=_NO_STREAMING + rpc("SendMessage", send(), snapshot("COMPLETED")),
+)
+def streaming(see: See) -> Iterator[Hit]:
+    """The card does not declare `streaming`, and a call that streams is answered with events; from 1.0 on it is a
+    warning where it is refused as an unknown method and not with UnsupportedOperationError, and where a client calls it
+    at all.
+
+    Clients that go by the card never stream from this agent; those that try cannot rely on it.
+    """
+    declared = see.declared
+    if declared is None or declared.streaming:
+        return
+    if see.shown is None:
+        told = f"the client calls `{see.operation}`, the card does not declare `streaming`"
+        yield Hit(summary=told, seq=-1, severity=Severity.WARNING)
+    elif see.is_(When.FIRST):
+        if see.succeeded:
+            yield Hit(summary=f"`{see.operation}` is answered, the card does not declare `streaming`")
+        elif see.v1 and see.is_(When.ERROR) and refusal(see) == NO_METHOD:
+            told = f"`{see.operation}` is refused as an unknown method, it must be UnsupportedOperationError"
+            yield Hit(summary=told, severity=Severity.WARNING)
+
+
+@rule(
+    "A2A-CAP-002",
+    "A declared capability does not work",
+    Severity.ERROR,
+    section="1.0 3.3.4, 4.4.3; 0.3 5.5.2",
+    scope=Scope.LIVE,
+    lines=Line.SINCE_0_2,
+    when=When.ERROR,
+    operations=STREAMING | PUSH,
+    flagged=fetch_card() + _REFUSED,
+    clean=fetch_card() + rpc_stream("SendStreamingMessage", send(), *_PLAYED),
+)
+def broken_promise(see: See) -> Iterator[Hit]:
+    """The card declares `streaming` or `pushNotifications`, and a call of it is refused as not supported or not
+    implemented, in a binding and version that the card declares. Not judged where the task may be over, which is
+    another reason to refuse.
+
+    Clients choose by the card how they follow a task, and are left without an answer.
+    """
+    declared, operation = see.declared, see.operation
+    if declared is None or not declares(declared, operation):
+        return
+    name = refusal(see)
+    wrong = {NO_METHOD, UNSUPPORTED if operation in STREAMING else NO_PUSH}
+    if name not in wrong or (name == UNSUPPORTED and _maybe_over(see)):
+        return
+    if declared.serves(see.binding, see.exchange.dialect):
+        flag = "streaming" if operation in STREAMING else "pushNotifications"
+        yield Hit(summary=f"the card declares `{flag}`, `{operation}` is refused: {name} {see.failure.text[:100]}")
+
+
+def _maybe_over(see: See) -> bool:
+    """It is about a task that is over, or not known to go on."""
+    named = see.track.asked.task_id if see.track.asked else ""
+    if see.operation == "SubscribeToTask" and not named:
+        return True
+    known = see.world.task(see.track.agent, named) if named else None
+    return bool(named) and (known is None or not known.state or known.state in TERMINAL or not known.streams)
+
+
+_NO_EXTENDED = fetch_card(card(capabilities={"streaming": True}))
+
+
+@rule(
+    "A2A-CAP-003",
+    "The extended card is refused with the wrong error, or served undeclared",
+    Severity.ERROR,
+    section="1.0 3.3.4, 3.1.11",
+    scope=Scope.LIVE,
+    lines=Line.V1,
+    when=When.FIRST,
+    operations=(EXTENDED,),
+    flagged=_NO_EXTENDED + rpc(EXTENDED, error=rpc_error(-32007, NO_EXTENDED, "there is no extended card")),
+    clean=_NO_EXTENDED + rpc(EXTENDED, error=rpc_error(-32004, UNSUPPORTED, "there is no extended card")),
+)
+def extended(see: See) -> Iterator[Hit]:
+    """Without the capability `extendedAgentCard` the call must fail with UnsupportedOperationError, but it is served
+    or fails with ExtendedAgentCardNotConfiguredError or as an unknown method. With it a missing card must be told by
+    ExtendedAgentCardNotConfiguredError, but UnsupportedOperationError came.
+
+    Clients tell by the error whether they may ask again after the agent is configured.
+    """
+    if see.succeeded:
+        public = see.agent.card
+        if public is not None and see.agent.card_at < see.track.started and not offers_extended(public):
+            yield Hit(summary="the extended card is served, the card does not declare `extendedAgentCard`")
+        return
+    declared = see.declared
+    if declared is None:
+        return
+    name = refusal(see) if see.is_(When.ERROR) else ""
+    if declared.extended and name == UNSUPPORTED:
+        yield Hit(summary=f"the card declares `extendedAgentCard`, the call is refused with {name}")
+    elif not declared.extended and name in (NO_EXTENDED, NO_METHOD):
+        yield Hit(
+            summary=f"the card does not declare `extendedAgentCard`, the call must fail with {UNSUPPORTED}: {name}"
+        )
+
+
+def _times(count: int, script: Script) -> Script:
+    whole = script
+    for _ in range(count - 1):
+        whole += script
+    return whole
+
+
+@rule(
+    "A2A-CAP-006",
+    "A client repeats what the agent cannot do",
+    Severity.INFO,
+    section="1.0 3.3.4",
+    scope=Scope.LIVE,
+    when=When.ERROR,
+    operations=STREAMING | PUSH | {EXTENDED},
+    flagged=_NO_STREAMING + _times(4, _REFUSED),
+    clean=fetch_card() + rpc("SendMessage", send(), snapshot("COMPLETED")) + rpc("GetTask", {"id": "t1"}, task()),
+    also=("A2A-CAP-001",),
+)
+def stubborn(see: See) -> Iterator[Hit]:
+    """A client calls an operation for the fourth time that this agent refused three times because it does not have the
+    capability: as not supported while the card does not declare it, as push notifications that are not supported, or
+    as an unknown method. Clients of one host are told apart by `User-Agent` and credentials.
+
+    The client should go by the card, or fall back to polling.
+    """
+    name = refusal(see)
+    if name not in _REFUSALS:
+        return
+    declared = see.declared
+    if name == UNSUPPORTED and (declared is None or declares(declared, see.operation)):
+        return  # perhaps because of the task's state
+    counts = see.world.client(see.track.client).setdefault("refused", {})
+    who = f"{see.asked_field('user-agent')} {principal(see.exchange)}"
+    key = f"{see.agent.name} {see.operation} {hashlib.sha256(who.encode()).hexdigest()[:16]}"
+    count = counts.pop(key, 0) + 1
+    if len(counts) >= _KEPT:
+        del counts[next(iter(counts))]
+    counts[key] = count
+    if count == _PATIENCE + 1:
+        yield Hit(summary=f"`{see.operation}` was refused {count} times to this client: {name}")
