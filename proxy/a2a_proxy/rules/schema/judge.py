@@ -81,12 +81,12 @@ def _find(see: See) -> list[Fault]:
 def _protobuf(see: See) -> list[Fault]:
     line, full = line_and_name(see.frame.schema)
     value = see.value
-    if not isinstance(value, dict):
+    if not value:  # nothing of it is known here: a kind of event to come, or no fields at all
         return []
     request = see.frame.direction is Direction.TO_AGENT
     live = see.operation in _LIVE
-    walk = Walk(grammar(line, True), "user" if request else "agent", live=live)  # type: ignore[arg-type]
-    walk.object(full.rpartition(".")[2], value, "")
+    walk = Walk(grammar(line, True), "user" if request else "agent", live=live)
+    walk.walk(full.rpartition(".")[2], value, "")
     return walk.faults
 
 
@@ -102,7 +102,7 @@ def _card(value: Any, *, fetched: bool) -> list[Fault]:
 
 def _walked(shapes: Grammar, name: str, value: Any, speaker: str = "agent", **options: Any) -> list[Fault]:
     walk = Walk(shapes, speaker, **options)
-    walk.object(name, value, "")
+    walk.walk(name, value, "")
     return walk.faults
 
 

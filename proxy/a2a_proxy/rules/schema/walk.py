@@ -54,7 +54,7 @@ class Walk:
         self._bound = bound
         """Members of the root that stand elsewhere: in the path."""
 
-    def object(self, name: str, value: Any, path: str) -> None:
+    def walk(self, name: str, value: Any, path: str) -> None:
         """One object of shape `name`; `path` is empty or ends with a dot."""
         shape = self._shape(name, value, path)
         if shape is None or len(self.faults) >= MAX_FAULTS:
@@ -131,7 +131,7 @@ class Walk:
             speaker = self._speaker
             if name in _BOTH_SPEAK:
                 self._speaker = ""
-            self.object(member.of, value, f"{path}.")
+            self.walk(member.of, value, f"{path}.")
             self._speaker = speaker
         elif member.kind is Kind.MAP:
             self._map(member, value, path)
@@ -148,7 +148,7 @@ class Walk:
             return
         for label, item in value.items():
             if member.of:
-                self.object(member.of, item, f"{path}.{label}.")
+                self.walk(member.of, item, f"{path}.{label}.")
             elif not isinstance(item, str):
                 self._add(Wrong.RANGE, f"{path}.{label}", f"`{path}.{label}` is {shown(item)}, it must be a text", item)
 

@@ -1,0 +1,219 @@
+"""What the agent makes of the version, and in which line it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.examples.objects import CONTEXT, TASK, reply, said, send, snapshot, status
+from a2a_proxy.rules.examples.talk import fetch_card, rest, rpc, rpc_error, rpc_stream
+from a2a_proxy.rules.families.ver.version import declared, said_version
+from a2a_proxy.rules.rule import HTTP, RPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.schema.fault import Wrong
+from a2a_proxy.rules.schema.judge import hits
+from a2a_proxy.rules.see import See
+
+_BOTH = (Moment.REQUEST, Moment.ANSWER)
+_REFUSED = rpc_error(-32009, "VERSION_NOT_SUPPORTED", "version 9.9 is not supported")
+_CLEAN = fetch_card() + rpc("SendMessage", send(), said())
+
+
+def _words(versions: set[tuple[int, int]]) -> str:
+    return ", ".join(f"{major}.{minor}" for major, minor in sorted(versions))
+
+
+@rule(
+    "A2A-VER-004",
+    "Unsupported version accepted",
+    Severity.ERROR,
+    section="1.0 3.6.2",
+    when=When.FIRST,
+    scope=Scope.EXCHANGE,
+    lines=Line.V1,
+    bindings=RPC,
+    flagged=fetch_card() + rpc("SendMessage", send(), said(), version="9.9"),
+    clean=fetch_card() + rpc("SendMessage", send(), error=_REFUSED, version="9.9"),
+)
+def accepted(see: See) -> Iterator[Hit]:
+    """An agent answers a call with success although no interface of its card has the version that the client sent.
+    Where only the minor number differs it is an information: libraries compare the major one.
+
+    The client takes the answer for one of a version that the agent does not speak, and misreads it later.
+    """
+    version = said_version(see.exchange.version_header)
+    if version is None or version == (1, 0) or not see.succeeded:
+        return
+    versions = declared(see)
+    if not versions or version in versions:
+        return
+    near = any(major == version[0] for major, _ in versions)
+    yield Hit(
+        summary=f"A2A-Version {version[0]}.{version[1]} is answered with success, the card has {_words(versions)}",
+        value=see.exchange.version_header,
+        severity=Severity.INFO if near else None,
+    )
+
+
+@rule(
+    "A2A-VER-005",
+    "Declared version refused",
+    Severity.WARNING,
+    section="1.0 3.6.2",
+    when=When.ERROR,
+    scope=Scope.LIVE,
+    lines=Line.SINCE_0_2,
+    bindings=RPC,
+    flagged=fetch_card() + rpc("SendMessage", send(), error=_REFUSED),
+    clean=_CLEAN,
+)
+def refused(see: See) -> Iterator[Hit]:
+    """An agent answers VersionNotSupportedError although its card declares that version for this binding.
+
+    Clients choose the interface by the card; this one cannot be used as it says.
+    """
+    version = said_version(see.exchange.version_header)
+    if version is None or see.failure.name != "VERSION_NOT_SUPPORTED":
+        return
+    if version in declared(see, here=True):
+        told = f"A2A-Version {version[0]}.{version[1]} is refused, the card declares it for this binding"
+        yield Hit(summary=told, value=see.exchange.version_header)
+
+
+@rule(
+    "A2A-VER-006",
+    "Missing version not taken for 0.3",
+    Severity.WARNING,
+    section="1.0 3.6.2",
+    when=When.FIRST,
+    scope=Scope.EXCHANGE,
+    lines=Line.V1,
+    bindings=RPC,
+    flagged=fetch_card() + rpc("SendMessage", send(), said(), version=""),
+    also=("A2A-VER-001",),
+    clean=_CLEAN,
+)
+def lenient(see: See) -> Iterator[Hit]:
+    """An agent whose card has interfaces of 1.0 only answers a request without `A2A-Version` with success. It must take
+    the request for one of 0.3, and refuse it. A warning, as the agent is merely lenient.
+
+    Clients that forget the version work with this agent and fail with the next one.
+    """
+    if see.exchange.version_header or not see.succeeded:
+        return
+    if see.binding is Binding.JSONRPC and "/" in see.exchange.method:
+        return
+    versions = declared(see)
+    if versions and all(major >= 1 for major, _ in versions):
+        yield Hit(summary=f"a request without A2A-Version is answered with success, the card has {_words(versions)}")
+
+
+@rule(
+    "A2A-VER-007",
+    "The answer is of another line than the request",
+    Severity.ERROR,
+    section="1.0 3.6.2",
+    when=When.UNCLEAN,
+    scope=Scope.EXCHANGE,
+    bindings=HTTP,
+    flagged=rest(
+        "POST",
+        "/message:send",
+        send(),
+        {"kind": "task", "id": TASK, "contextId": CONTEXT, "status": {"state": "completed"}},
+    ),
+    clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
+)
+def foreign(see: See) -> Iterator[Hit]:
+    """The answer to a 1.0 request has the form of 0.3 (`kind` in the result), or the other way round (a wrapper such as
+    `statusUpdate`). Other rules about its payload say nothing then.
+
+    The client parses it by the line that it asked in, and finds nothing in it, or fails.
+    """
+    yield from hits(see, Wrong.FOREIGN)
+
+
+@rule(
+    "A2A-VER-009",
+    "Member of an older line in a 1.0 payload",
+    Severity.WARNING,
+    section="1.0 appendix A.2.1",
+    moment=_BOTH,
+    when=When.UNCLEAN,
+    lines=Line.V1,
+    bindings=HTTP,
+    flagged=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED", final=True)),
+    clean=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED")),
+)
+def removed(see: See) -> Iterator[Hit]:
+    """A 1.0 object has a member that 1.0 took away: `kind`, `final`, `blocking`, `pushNotificationConfig`, `schemes`,
+    `mimeType`, `file`, `stateTransitionHistory`. Cards that serve both lines may have it.
+
+    1.0 receivers ignore it: `blocking: true` does not wait, a `file` is lost, `final` ends nothing.
+    """
+    yield from hits(see, Wrong.REMOVED)
+
+
+@rule(
+    "A2A-VER-010",
+    "Enum spelled as in another line",
+    Severity.ERROR,
+    section="1.0 5.5",
+    moment=_BOTH,
+    when=When.UNCLEAN,
+    bindings=HTTP,
+    flagged=rpc("SendMessage", send(role="user"), said()),
+    clean=_CLEAN,
+)
+def other_enum(see: See) -> Iterator[Hit]:
+    """A state or role is spelled as in another line: `working` or `user` in 1.0, `TASK_STATE_WORKING` or `ROLE_USER` in
+    0.3, `TASK_STATE_CANCELLED` in 1.0. A number in JSON is a warning.
+
+    The receiver's parser does not know the value, and refuses the message or takes it for unspecified.
+    """
+    yield from hits(see, Wrong.OTHER_ENUM)
+
+
+@rule(
+    "A2A-VER-012",
+    "messageUpdate sent to a peer before 1.1",
+    Severity.ERROR,
+    section="1.1 draft 3.2.8",
+    when=When.UNCLEAN,
+    scope=Scope.EXCHANGE,
+    lines=Line.DRAFT_1_1,
+    bindings=RPC,
+    draft=True,
+    flagged=rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot("WORKING"),
+        {"messageUpdate": {"taskId": TASK, "contextId": CONTEXT, "message": reply(taskId=TASK)}},
+        status("COMPLETED"),
+    ),
+    clean=rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot("WORKING"),
+        {"messageUpdate": {"taskId": TASK, "contextId": CONTEXT, "message": reply(taskId=TASK)}},
+        status("COMPLETED"),
+        version="1.1",
+    ),
+)
+def message_update(see: See) -> Iterator[Hit]:
+    """A stream carries a `messageUpdate` (field 5 of StreamResponse) although the client's `A2A-Version` is below
+    1.1 or absent.
+
+    A client of 1.0 does not know this event: it skips it, and misses what the agent said, or breaks off.
+    """
+    version = said_version(see.exchange.version_header)
+    if version and version >= (1, 1):
+        return
+    octets = see.binding is Binding.GRPC and see.frame.payload[:1] == b"\x2a"
+    if octets and see.frame.schema.startswith("lf.a2a.v1.StreamResponse"):
+        found = True
+    else:
+        found = isinstance(see.body, dict) and isinstance(see.body.get("messageUpdate"), dict)
+    if found:
+        said = see.exchange.version_header or "absent"
+        yield Hit(summary=f"a `messageUpdate` is sent, and A2A-Version is {said}", path=f"{see.root}messageUpdate")

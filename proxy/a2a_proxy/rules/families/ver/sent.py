@@ -1,0 +1,241 @@
+"""The version that a client sends (protocol sheet 1.2, 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.protocol.dialect import of_version
+from a2a_proxy.rules.examples.objects import said, send, task
+from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.talk import grpc, rpc
+from a2a_proxy.rules.families.ver.version import NEW, OLD, said_version
+from a2a_proxy.rules.rule import CARD, JSONRPC, RPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+_GET = {"id": "t1"}
+_CLEAN = rpc("SendMessage", send(), said())
+
+
+def _form(exchange: Exchange) -> str:
+    """What of the request line tells the line, for people."""
+    if exchange.binding is Binding.GRPC:
+        return exchange.target.rpartition("/")[0].lstrip("/")
+    return exchange.method if exchange.binding is Binding.JSONRPC else exchange.target.partition("?")[0]
+
+
+@rule(
+    "A2A-VER-001",
+    "No version on a 1.0 request",
+    Severity.ERROR,
+    section="1.0 3.6.1",
+    moment=Moment.HEADS,
+    lines=Line.V1,
+    bindings=RPC,
+    flagged=rpc("SendMessage", send(), said(), version=""),
+    clean=_CLEAN,
+)
+def absent(see: See) -> Iterator[Hit]:
+    """A request has the method, the path or the package of 1.0, and no `A2A-Version`: neither as header field nor as
+    gRPC metadata nor as query parameter.
+
+    Without it an agent must take the client for 0.3: a strict one refuses every call of this client.
+    """
+    exchange = see.exchange
+    if exchange.version_header or not exchange.operation:
+        return
+    if exchange.binding is Binding.JSONRPC and "/" in exchange.method:
+        return
+    yield Hit(summary=f"`{_form(exchange)}` is of 1.0, and there is no A2A-Version")
+
+
+@rule(
+    "A2A-VER-002",
+    "Version is malformed",
+    Severity.ERROR,
+    section="1.0 3.6, 14.2.1",
+    moment=Moment.HEADS,
+    lines=Line.V1,
+    bindings=RPC,
+    flagged=rpc("SendMessage", send(), said(), version="v1"),
+    clean=_CLEAN,
+)
+def malformed(see: See) -> Iterator[Hit]:
+    """`A2A-Version` is not of the form Major.Minor. A third number is a warning: patch versions should not be sent.
+
+    Agents that compare the text, or parse two numbers, refuse the call.
+    """
+    version = see.exchange.version_header
+    if not version or said_version(version):
+        return
+    three = version.count(".") == 2 and said_version(version.rpartition(".")[0]) and version[-1].isdigit()
+    yield Hit(
+        summary=f"A2A-Version is `{version[:40]}`, it must be like 1.0",
+        value=version,
+        severity=Severity.WARNING if three else None,
+    )
+
+
+@rule(
+    "A2A-VER-003",
+    "Version contradicts the form of the request",
+    Severity.ERROR,
+    section="1.0 3.6.2",
+    moment=Moment.HEADS,
+    bindings=RPC,
+    flagged=rpc("tasks/get", _GET, {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}),
+    clean=_CLEAN,
+)
+def contradiction(see: See) -> Iterator[Hit]:
+    """`A2A-Version` says 1.0 or later and the request has a method with a slash, a path under `/v1` that the agent's
+    card does not have as a 1.0 interface, or the package `a2a.v1`; or it says 0.x and the request has a method, a path or
+    the package of 1.0.
+
+    The agent reads the body as one line or as the other; half of the agents refuse such a call, the rest guess.
+    """
+    exchange = see.exchange
+    if not exchange.version_header or not exchange.operation:
+        return
+    said, shown = of_version(exchange.version_header), _shown(see)
+    if shown and ((said in NEW and shown == "0.3") or (said in OLD and shown == "1.0")):
+        told = f"A2A-Version is {exchange.version_header}, but `{_form(exchange)}` is of {shown}"
+        yield Hit(summary=told, value=exchange.version_header)
+
+
+def _shown(see: See) -> str:
+    """The line that the request line proves; empty where it fits both."""
+    exchange = see.exchange
+    if exchange.binding is Binding.GRPC:
+        old = exchange.target.startswith("/a2a.v1.")
+        return "" if exchange.dialect is Dialect.RC else "0.3" if old else "1.0"
+    if exchange.binding is Binding.JSONRPC:
+        return "0.3" if "/" in exchange.method else "1.0"
+    path = see.path
+    if path is None:
+        return ""
+    if not path.prefix.endswith("/v1"):
+        return "1.0"
+    interfaces = see.world.shared.card(see.track.upstream).interfaces
+    declared = any(each.path == path.prefix for each in interfaces if each.version.startswith("1"))
+    return "0.3" if interfaces and not declared else ""
+
+
+@rule(
+    "A2A-VER-008",
+    "Legacy or vendor dialect",
+    Severity.INFO,
+    section="0.1; protocol sheet 1.4",
+    moment=Moment.HEADS,
+    lines=Line.OLD,
+    bindings=JSONRPC | CARD,
+    flagged=rpc(
+        "tasks/send",
+        {"id": "t1", "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}},
+        {"id": "t1", "sessionId": "s1", "status": {"state": "completed"}},
+        version="",
+    ),
+    clean=_CLEAN,
+)
+def legacy(see: See) -> Iterator[Hit]:
+    """An exchange is in the dialect of 0.1, or in the vendor dialect between 0.1 and 0.2: parts with `type`,
+    `sessionId`, `tasks/send`, a status with `progress`, results without `kind`, a card with `authentication`. Told once an agent.
+
+    No agent or client of today understands it; what looks odd in such traffic may be right in it.
+    """
+    exchange = see.exchange
+    if exchange.dialect not in (Dialect.V0_1, Dialect.VENDOR):
+        return
+    if see.agent.notes.setdefault("ver.legacy", exchange.id) != exchange.id:
+        return
+    name = "0.1" if exchange.dialect is Dialect.V0_1 else "a vendor's between 0.1 and 0.2"
+    yield Hit(summary=f"the dialect is {name} (`{_form(exchange)}`)")
+
+
+def _draft(version: str, generation: str = "") -> Script:
+    asked = _GET | ({"currentGeneration": generation} if generation else {})
+    return rpc("GetTask", asked, task("WORKING", generation="4"), version=version)
+
+
+@rule(
+    "A2A-VER-011",
+    "1.1 feature under an earlier version",
+    Severity.INFO,
+    section="1.1 draft 3.2.7",
+    moment=(Moment.REQUEST, Moment.ANSWER),
+    when=When.UNCLEAN | When.NUMBERED,
+    scope=Scope.EXCHANGE,
+    lines=Line.V1,
+    bindings=RPC,
+    draft=True,
+    flagged=grpc("GetTask", _GET | {"currentGeneration": "3"}, task("WORKING", generation="4")),
+    clean=_draft("1.1", "3"),
+)
+def early(see: See) -> Iterator[Hit]:
+    """A client sends `currentGeneration` or `ifGenerationMatch`, or an agent a generation, in an exchange whose
+    `A2A-Version` is below 1.1 or absent. Told once an exchange.
+
+    The other side may ignore it: a precondition then protects nothing. The 1.1 draft's own example does this.
+    """
+    number = see.frame.generation
+    version = said_version(see.exchange.version_header)
+    if number < 1 or (version and version >= (1, 1)) or "ver.early" in see.track.remember():
+        return
+    see.track.remember()["ver.early"] = True
+    said = see.exchange.version_header or "absent"
+    yield Hit(summary=f"generation {number} is of 1.1, and A2A-Version is {said}", value=str(number))
+
+
+@rule(
+    "A2A-VER-013",
+    "Version changes within a task",
+    Severity.INFO,
+    section="1.0 3.6.1",
+    moment=(Moment.HEADS, Moment.ANSWER),
+    when=When.UNCLEAN | When.NEW_TASK,
+    scope=Scope.LIVE,
+    bindings=RPC,
+    flagged=rpc("SendMessage", send(), {"task": task("WORKING")})
+    + rpc(
+        "tasks/get",
+        _GET,
+        {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}},
+        version="0.3",
+    ),
+    clean=rpc("SendMessage", send(), {"task": task("WORKING")}) + rpc("GetTask", _GET, task("WORKING")),
+)
+def changed(see: See) -> Iterator[Hit]:
+    """A client speaks to one task in different protocol versions: by `A2A-Version`, or by the form of its requests.
+
+    The task looks different in each: ids, states and errors change their spelling between one call and the next.
+    """
+    here = _spoken(see.exchange)
+    if not here:
+        return
+    if see.shown is not None:
+        if see.is_(When.NEW_TASK) and see.task is not None:
+            see.task.remember()["ver.spoken"] = {see.track.client: here}
+        return
+    asked = see.track.asked
+    known = see.world.task(see.track.agent, asked.task_id) if asked is not None and asked.task_id else None
+    if known is None:
+        return
+    spoken = known.remember().setdefault("ver.spoken", {})
+    before = spoken.get(see.track.client)
+    if before is None and len(spoken) >= _MAX_CLIENTS:
+        return
+    spoken[see.track.client] = here
+    if before is not None and before != here:
+        yield Hit(summary=f"the client spoke {before} about task {known.task_id}, now it speaks {here}", value=here)
+
+
+_MAX_CLIENTS = 16
+"""Clients of one task whose version is remembered."""
+
+
+def _spoken(exchange: Exchange) -> str:
+    """The version as sent, or as the form of the request shows; empty where it is open."""
+    version = said_version(exchange.version_header)
+    if version:
+        return f"{version[0]}.{version[1]}"
+    return "1.0" if exchange.dialect in NEW else "0.3" if exchange.dialect in (*OLD, Dialect.VENDOR) else ""
