@@ -89,8 +89,8 @@ def malformed(see: See) -> Iterator[Hit]:
 )
 def contradiction(see: See) -> Iterator[Hit]:
     """`A2A-Version` says 1.0 or later and the request has a method with a slash, a path under `/v1` that the agent's
-    card does not have as a 1.0 interface, or the package `a2a.v1`; or it says 0.x and the request has a method, a path or
-    the package of 1.0.
+    card does not have as a 1.0 interface, or the package `a2a.v1`; or it says 0.x and the request has a method, a
+    path or the package of 1.0.
 
     The agent reads the body as one line or as the other; half of the agents refuse such a call, the rest guess.
     """
@@ -139,7 +139,8 @@ def _shown(see: See) -> str:
 )
 def legacy(see: See) -> Iterator[Hit]:
     """An exchange is in the dialect of 0.1, or in the vendor dialect between 0.1 and 0.2: parts with `type`,
-    `sessionId`, `tasks/send`, a status with `progress`, results without `kind`, a card with `authentication`. Told once an agent.
+    `sessionId`, `tasks/send`, a status with `progress`, results without `kind`, a card with `authentication`. Told
+    once an agent.
 
     No agent or client of today understands it; what looks odd in such traffic may be right in it.
     """
