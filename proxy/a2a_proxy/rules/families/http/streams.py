@@ -21,7 +21,7 @@ _EVENTS = "text/event-stream"
 _JSON = frozenset({"application/json", "application/a2a+json"})
 _UNARY = tuple(each.name for each in OPERATIONS if each.name not in STREAMS)
 _GET = {"id": "t1"}
-_ACCEPTS = {"Accept": _EVENTS}
+_ACCEPTS: dict[str, str | None] = {"Accept": _EVENTS}
 
 
 def _as_lines(*results: object) -> str:

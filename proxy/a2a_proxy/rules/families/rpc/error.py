@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.errors import REASONS, REASONS_0_1
 from a2a_proxy.rules.examples.objects import send, snapshot
 from a2a_proxy.rules.examples.talk import rpc, rpc_error
-from a2a_proxy.rules.families.rpc.reading import Json, envelope, kind_of, shown
+from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, shown
 from a2a_proxy.rules.rule import JSONRPC, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
@@ -160,7 +160,7 @@ def undefined_code(see: See) -> Iterator[Hit]:
         return
     if dialect is Dialect.V0_1 and frame.error_code in REASONS_0_1:
         return
-    error: Json = envelope(see).get("error") or {}
+    error = envelope(see).get("error")
     code = error.get("code") if isinstance(error, dict) else None
     if type(code) is int and "jsonrpc" in envelope(see):
         yield Hit(summary=f"error code {code} has no meaning in A2A", path="error.code", value=str(code))
