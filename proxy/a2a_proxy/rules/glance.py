@@ -18,7 +18,8 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.json_shapes import UNREADABLE
 from a2a_proxy.protocol.schema import JSON, decoder, is_protobuf
 
-_FAULTS = (*UNREADABLE, DecodeError, KeyError, RenderError)
+FAULTS = (*UNREADABLE, DecodeError, KeyError, RenderError)
+"""What reading a peer's octets may raise."""
 
 
 class Content(msgspec.Struct, frozen=True, gc=False):
@@ -96,7 +97,7 @@ def status_of(frame: Frame) -> StatusLook:
             return _json_status(_decode(frame.payload))
         if is_protobuf(frame.schema):
             return _proto_status(decoder(frame.schema).parse(frame.payload))
-    except _FAULTS:
+    except FAULTS:
         pass
     return NO_STATUS
 
@@ -110,7 +111,7 @@ def artifacts_of(frame: Frame) -> list[ArtifactLook]:
             found = _inner(decoder(frame.schema).parse(frame.payload))
             many = [found.artifact] if frame.event is EventKind.ARTIFACT else found.artifacts
             return [_proto_artifact(each) for each in many]
-    except (*_FAULTS, AttributeError):
+    except (*FAULTS, AttributeError):
         pass
     return []
 
@@ -122,10 +123,12 @@ class _Shape(msgspec.Struct, rename="camel", gc=False):
     """Unknown members are skipped without being made."""
 
 
-class _Part(_Shape):
+class PartShape(_Shape):
+    """A part of any dialect."""
+
     text: str | None = None
     raw: str | None = None
-    file: _Part | None = None
+    file: PartShape | None = None
     bytes: str | None = None
     file_with_bytes: str | None = None
     media_type: str | None = None
@@ -133,8 +136,8 @@ class _Part(_Shape):
 
 
 class _Message(_Shape):
-    parts: list[_Part] | None = None
-    content: list[_Part] | None = None
+    parts: list[PartShape] | None = None
+    content: list[PartShape] | None = None
     metadata: msgspec.Raw = msgspec.Raw()
 
 
@@ -150,7 +153,7 @@ class _Artifact(_Shape):
     index: int | None = None
     name: str | None = None
     description: str | None = None
-    parts: list[_Part] | None = None
+    parts: list[PartShape] | None = None
 
 
 class _Holder(_Shape):
@@ -180,7 +183,7 @@ def _json_status(holder: _Holder) -> StatusLook:
     if said is None:
         return StatusLook(stamp, bare=not bytes(holder.metadata) and not bytes(status.progress))
     parts = said.parts or said.content or []
-    return StatusLook(stamp, said=True, content=add(NOTHING, tuple(_json_piece(part) for part in parts)))
+    return StatusLook(stamp, said=True, content=add(NOTHING, tuple(json_piece(part) for part in parts)))
 
 
 def _stamp(text: str) -> int:
@@ -205,13 +208,14 @@ def _json_artifact(artifact: _Artifact) -> ArtifactLook:
     first = parts[0] if parts else None
     media_type = (first.media_type or (first.file and first.file.mime_type) or "") if first else ""
     description = crc32(artifact.description.encode("utf-8", "surrogatepass")) if artifact.description else 0
-    pieces = tuple(_json_piece(part) for part in parts)
+    pieces = tuple(json_piece(part) for part in parts)
     return ArtifactLook(
         artifact.artifact_id or str(artifact.index or 0), artifact.name or "", description, intern(media_type), pieces
     )
 
 
-def _json_piece(part: _Part) -> Piece:
+def json_piece(part: PartShape) -> Piece:
+    """A part in JSON; of base64 the decoded length only."""
     if part.text is not None:
         return part.text.encode("utf-8", "surrogatepass")
     raw = part.raw or (part.file and (part.file.bytes or part.file.file_with_bytes)) or ""
@@ -242,7 +246,7 @@ def _proto_status(message: Any) -> StatusLook:
         return StatusLook(stamp, bare=not held.HasField("metadata"))
     said = getattr(status, name)
     parts = said.parts if name == "message" else said.content
-    return StatusLook(stamp, said=True, content=add(NOTHING, tuple(_proto_piece(part) for part in parts)))
+    return StatusLook(stamp, said=True, content=add(NOTHING, tuple(proto_piece(part) for part in parts)))
 
 
 def _proto_artifact(artifact: Any) -> ArtifactLook:
@@ -252,11 +256,12 @@ def _proto_artifact(artifact: Any) -> ArtifactLook:
         part = parts[0]
         media_type = part.media_type if "media_type" in part.DESCRIPTOR.fields_by_name else part.file.mime_type
     description = crc32(artifact.description.encode()) if artifact.description else 0
-    pieces = tuple(_proto_piece(part) for part in parts)
+    pieces = tuple(proto_piece(part) for part in parts)
     return ArtifactLook(artifact.artifact_id, artifact.name, description, intern(media_type), pieces)
 
 
-def _proto_piece(part: Any) -> Piece:
+def proto_piece(part: Any) -> Piece:
+    """A part in protobuf."""
     text: str = part.text
     if text:
         return text.encode()

@@ -87,3 +87,8 @@ def error_info(reason: str, **metadata: str) -> Json:
     kind = "type.googleapis.com/google.rpc.ErrorInfo"
     made: Json = {"@type": kind, "reason": reason, "domain": "a2a-protocol.org"}
     return made | ({"metadata": metadata} if metadata else {})
+
+
+def asking(text: str = "which one?", *, second: int = 0, id: str = "q1") -> Json:
+    """A status INPUT_REQUIRED with its question: `snapshot("INPUT_REQUIRED", status=asking())`."""
+    return state("INPUT_REQUIRED", second=second, message=reply(text, id=id, taskId=TASK))

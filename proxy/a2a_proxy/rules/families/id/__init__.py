@@ -1,0 +1,5 @@
+"""Identifiers and correlation."""
+
+from __future__ import annotations
+
+LEFT_OUT: dict[str, str] = {}
