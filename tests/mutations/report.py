@@ -1,0 +1,43 @@
+"""The table of all mutations: how many there are, and what became of the findings that they want.
+
+python tests/mutations/report.py
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from a2a_proxy.rules import ledger
+from a2a_proxy.rules.catalogue import rules
+from support_mutations import MUTATIONS, judge, load_mutations
+
+_COLUMNS = ("mutations", "found", "misplaced", "missed", "unexpected")
+
+
+def main() -> None:
+    """Print a row a family, the sum, and the rules that no mutation hits."""
+    load_mutations()
+    ledger.EACH = ledger.ALL = 10**9
+    rows: dict[str, Counter[str]] = {}
+    hit: set[str] = set()
+    for each in MUTATIONS:
+        outcome = judge(each.sample, each.change)
+        hit |= {place[0] for place in outcome.found}
+        counts = {name: len(getattr(outcome, name)) for name in _COLUMNS[1:]}
+        for name in (each.name.partition("-")[0], "all"):
+            rows.setdefault(name, Counter()).update({"mutations": 1, **counts})
+        if outcome.misplaced or outcome.missed or outcome.unexpected:
+            print(f"{each.name}: {outcome}")
+    print(f"{'family':12}" + "".join(f"{name:>12}" for name in _COLUMNS))
+    for family, row in sorted(rows.items(), key=lambda pair: (pair[0] == "all", pair[0])):
+        print(f"{family:12}" + "".join(f"{row[name]:>12}" for name in _COLUMNS))
+    missing = sorted(set(rules()) - hit)
+    print(f"rules hit: {len(set(rules()) - set(missing))} of {len(rules())}; not hit: {', '.join(missing) or 'none'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,471 @@
+"""Recorded conversations of real peers as something to break: octets again, with one thing changed, and what is found.
+
+A mutation is a function that changes a `Talk` in one place and says what must be found, and where. Whatever else is
+found that the untouched conversation does not have is a false alarm.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import itertools
+import json
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import hpack
+import msgspec
+
+from a2a_proto import from_dict, parse, to_dict
+from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.protocol.schema import is_protobuf, line_and_name
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.redaction import Redactor
+
+SAMPLES = Path(__file__).parent.parent / "recordings"
+UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
+MS = 1_000_000
+
+_SAID = frozenset({FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER})
+_DROPPED = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
+"""Fields that are made anew, since the body may change."""
+_number = itertools.count(1)
+
+
+class Msg:
+    """One message of a peer: a body, an event of a stream, a gRPC message."""
+
+    def __init__(self, data: bytes, at: int, schema: str, framing: str = "") -> None:
+        self.uid = next(_number)
+        self.data = data
+        self.at = at
+        """ns after the session's beginning."""
+        self.schema = schema
+        self.framing = framing
+        self.wire: bytes | None = None
+        """Octets to send in place of the framed message: a whole SSE block, or gRPC DATA with its prefix."""
+
+    @property
+    def value(self) -> Any:
+        """The payload as plain JSON (protobuf as ProtoJSON); a copy: give it to `put`."""
+        if is_protobuf(self.schema):
+            line, name = line_and_name(self.schema)
+            return to_dict(parse(line, name, self.data))  # type: ignore[arg-type]
+        return json.loads(self.data)
+
+    def put(self, value: Any) -> None:
+        """Change the payload."""
+        if is_protobuf(self.schema):
+            line, name = line_and_name(self.schema)
+            self.data = from_dict(line, name, value).SerializeToString()  # type: ignore[arg-type]
+        else:
+            self.data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def edit(self, change: Callable[[Any], None]) -> None:
+        """Change it by a function that writes into what `body` gives: params, result, event, message."""
+        value = self.value
+        inner = value
+        if isinstance(value, dict) and "jsonrpc" in value:
+            inner = value["params"] if "params" in value else value.get("result", value)
+        change(inner)
+        self.put(value)
+
+    def again(self, later: int = 1 * MS) -> Msg:
+        """The same once more, a little later."""
+        return Msg(self.data, self.at + later, self.schema, self.framing)
+
+
+class Ex:
+    """One exchange."""
+
+    def __init__(self, facts: Exchange, upstream: str, zero: int) -> None:
+        self.uid = next(_number)
+        self.facts = facts
+        """As it was recorded; changing it changes nothing."""
+        self.upstream = upstream
+        self.method, self.target, self.authority = facts.method, facts.target, facts.authority
+        self.headers = [list(pair) for pair in facts.request_headers]
+        self.status = facts.status
+        self.reply_headers = [list(pair) for pair in facts.response_headers]
+        self.trailers = [list(pair) for pair in facts.trailers]
+        self.started = facts.started - zero
+        self.answered = (facts.response_started or facts.closed) - zero
+        self.ended = (facts.closed or facts.response_started) - zero
+        self.requests: list[Msg] = []
+        self.answers: list[Msg] = []
+        self.finish = "end"
+        """`end`, `cut` (the agent resets), `leave` (the client does), `stall` (octets of the end are missing)."""
+        self.tail = b""
+        """Octets of the agent before the end of the stream."""
+
+    @property
+    def operation(self) -> str:
+        """The 1.0 name."""
+        return self.facts.operation
+
+    @property
+    def grpc(self) -> bool:
+        """It is HTTP/2."""
+        return self.facts.binding is Binding.GRPC
+
+    @property
+    def streams(self) -> bool:
+        """It was answered by a stream of events."""
+        return self.facts.streaming and self.field("content-type", reply=True).startswith(
+            ("text/event-stream", "application/grpc")
+        )
+
+    def field(self, name: str, *, reply: bool = False) -> str:
+        """The first header field of this name; empty where there is none."""
+        fields = self.reply_headers if reply else self.headers
+        return next((value.decode() for key, value in fields if key.lower() == name.encode()), "")
+
+    def set(self, name: str, value: str | None, *, reply: bool = False, trailer: bool = False) -> None:
+        """Change a header field, or take it away."""
+        fields = self.trailers if trailer else self.reply_headers if reply else self.headers
+        fields[:] = [pair for pair in fields if pair[0].lower() != name.lower().encode()]
+        if value is not None:
+            fields.append([name.encode(), value.encode()])
+
+    def shift(self, first: int, ns: int) -> None:
+        """Everything from this answer on comes later."""
+        for each in self.answers[first:]:
+            each.at += ns
+        self.ended += ns
+
+
+class Talk:
+    """A recorded conversation."""
+
+    def __init__(self, exchanges: list[Ex], length: int) -> None:
+        self.exchanges = exchanges
+        self.length = length
+
+    def all(self, operation: str, **having: Any) -> list[Ex]:
+        """Exchanges of an operation; `streams=True` and so on compare attributes."""
+        return [
+            each
+            for each in self.exchanges
+            if each.operation == operation and all(getattr(each, name) == value for name, value in having.items())
+        ]
+
+    def first(self, operation: str, number: int = 0, **having: Any) -> Ex:
+        """The n-th of them."""
+        return self.all(operation, **having)[number]
+
+    def add(self, exchange: Ex, *, after: Ex, pause: int = 5 * MS) -> Ex:
+        """A copy of an exchange once more, after another one has ended; times of messages keep their distances."""
+        made = copy.deepcopy(exchange)
+        made.uid = next(_number)
+        shift = after.ended + pause - made.started
+        for each in (*made.requests, *made.answers):
+            each.uid = next(_number)
+            each.at += shift
+        made.started, made.answered, made.ended = made.started + shift, made.answered + shift, made.ended + shift
+        self.exchanges.append(made)
+        self.length = max(self.length, made.ended)
+        return made
+
+
+Place = tuple[str, int, int]
+"""Rule, uid of the exchange, uid of the message (0: the exchange as a whole, its heads or its end)."""
+
+
+class Want(msgspec.Struct, frozen=True):
+    """One finding that a mutation must lead to."""
+
+    rule: str
+    exchange: Ex
+    message: Msg | None = None
+    times: int = 1
+
+    def places(self) -> list[Place]:
+        """As compared."""
+        return [(self.rule, self.exchange.uid, self.message.uid if self.message else 0)] * self.times
+
+
+# --- recordings ---------------------------------------------------------------------------------------------------
+
+
+@cache
+def _loaded(name: str) -> Talk:
+    with open_any(SAMPLES / f"{name}.a2a.jsonl") as recording:
+        (session,) = recording.sessions()
+        zero = session.facts.started
+        upstreams = {row.connection.id: row.connection.upstream for row in recording.connections(session.id)}
+        found = []
+        for row in recording.exchanges(session.id):
+            made = Ex(row.exchange, upstreams[row.exchange.connection], zero)
+            for each in recording.frames(row.key):
+                _take(made, each.frame, zero)
+            found.append(made)
+        return Talk(found, session.ended - zero)
+
+
+def _take(made: Ex, frame: Frame, zero: int) -> None:
+    if frame.kind is FrameKind.COMMENT or frame.kind in _SAID:
+        if not frame.payload and not frame.framing and not made.grpc:
+            return  # a head without a body
+        message = Msg(frame.payload, frame.at - zero, frame.schema, frame.framing)
+        (made.requests if frame.direction is UP else made.answers).append(message)
+    elif frame.kind is FrameKind.CUT:
+        made.finish = "leave" if frame.direction is UP else "cut"
+
+
+def loaded(name: str) -> Talk:
+    """A fresh copy of the sample of this name, to be changed."""
+    return copy.deepcopy(_loaded(name))
+
+
+# --- octets -------------------------------------------------------------------------------------------------------
+
+
+def chunks(talk: Talk, start: int = 1_800_000_000_000_000_000) -> list[Chunk]:
+    """The session: one connection an exchange, numbered in order of beginning."""
+    found: list[Chunk] = []
+    for number, exchange in enumerate(ordered(talk), 1):
+        build = _grpc if exchange.grpc else _http
+        pieces = build(exchange)
+        at = start + exchange.started
+        facts = ConnectionFacts(f"127.0.0.1:{10000 + number}", "127.0.0.1:9000", exchange.upstream)
+        found += [
+            Chunk(number, ChunkKind.OPEN, UP, at, msgspec.json.encode(facts)),
+            Chunk(number, ChunkKind.DIALED, UP, at, msgspec.json.encode(DialFacts(exchange.upstream, peer="::1"))),
+        ]
+        last = at
+        for when, direction, kind, data in pieces:
+            last = max(last, start + when)
+            found.append(Chunk(number, kind, direction, last, data))
+        found.append(Chunk(number, ChunkKind.CLOSED, UP, last + 1))
+    found.sort(key=lambda chunk: chunk.at)
+    end = max(found[-1].at, start + talk.length)
+    return [*found, Chunk(0, ChunkKind.END, UP, end + 1)]
+
+
+def ordered(talk: Talk) -> list[Ex]:
+    """In the order of their connections' numbers."""
+    return sorted(talk.exchanges, key=lambda each: each.started)
+
+
+_Piece = tuple[int, Direction, ChunkKind, bytes]
+
+
+def _http(exchange: Ex) -> list[_Piece]:
+    body = b"".join(each.data for each in exchange.requests)
+    fields = [pair for pair in exchange.headers if pair[0].lower() not in _DROPPED]
+    if body or exchange.field("content-length"):
+        fields.append([b"Content-Length", str(len(body)).encode()])
+    line = f"{_verb(exchange)} {exchange.target} HTTP/1.1".encode()
+    pieces: list[_Piece] = [(exchange.started, UP, ChunkKind.DATA, _head(line, fields) + body)]
+    if not exchange.status:
+        return [*pieces, *_finished(exchange)]
+    line = f"HTTP/1.1 {exchange.status} Status".encode()
+    fields = [pair for pair in exchange.reply_headers if pair[0].lower() not in _DROPPED]
+    if not exchange.streams:
+        body = b"".join(each.data for each in exchange.answers)
+        head = _head(line, [*fields, [b"Content-Length", str(len(body)).encode()]])
+        return [*pieces, (exchange.ended, DOWN, ChunkKind.DATA, head + body)]
+    fields.append([b"Transfer-Encoding", b"chunked"])
+    pieces.append((exchange.answered, DOWN, ChunkKind.DATA, _head(line, fields)))
+    for each in exchange.answers:
+        block = each.wire if each.wire is not None else _block(each)
+        pieces.append((max(each.at, exchange.answered), DOWN, ChunkKind.DATA, b"%x\r\n%s\r\n" % (len(block), block)))
+    if exchange.tail:
+        pieces.append((exchange.ended, DOWN, ChunkKind.DATA, b"%x\r\n%s\r\n" % (len(exchange.tail), exchange.tail)))
+    return [*pieces, *_finished(exchange, b"0\r\n\r\n")]
+
+
+def _verb(exchange: Ex) -> str:
+    """JSON-RPC exchanges are named by their method; on the wire all of them are POST."""
+    return "POST" if exchange.facts.binding is Binding.JSONRPC else exchange.method
+
+
+def _head(line: bytes, fields: Iterable[list[bytes]]) -> bytes:
+    return b"\r\n".join([line, *(name + b": " + value for name, value in fields)]) + b"\r\n\r\n"
+
+
+def _block(message: Msg) -> bytes:
+    """The event as it was framed, with the payload as it is now."""
+    framing = (message.framing or "data: \0\n\n").encode()
+    lines = message.data.split(b"\n") if framing.count(b"\0") > 1 else [message.data]
+    for line in lines:
+        framing = framing.replace(b"\0", line, 1)
+    return framing
+
+
+def _finished(exchange: Ex, last: bytes = b"") -> list[_Piece]:
+    if exchange.finish == "cut":
+        return [(exchange.ended, DOWN, ChunkKind.RESET, b"")]
+    if exchange.finish == "leave":
+        return [(exchange.ended, UP, ChunkKind.RESET, b"")]
+    if exchange.finish == "stall":
+        return [(exchange.ended, DOWN, ChunkKind.EOF, b"")]
+    return [(exchange.ended, DOWN, ChunkKind.DATA, last)] if last else []
+
+
+def _frame(kind: int, flags: int, data: bytes, stream: int = 1) -> bytes:
+    return struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
+
+
+def _prefixed(message: Msg) -> bytes:
+    if message.wire is not None:
+        return message.wire
+    return b"\0" + struct.pack(">I", len(message.data)) + message.data
+
+
+def _data(octets: bytes, flags: int = 0) -> bytes:
+    """DATA frames of at most 16 KiB."""
+    parts = [octets[at : at + 16384] for at in range(0, len(octets), 16384)] or [b""]
+    return b"".join(_frame(0, flags if part is parts[-1] else 0, part) for part in parts)
+
+
+def _pairs(fields: list[list[bytes]]) -> list[tuple[bytes | str, bytes | str]]:
+    return [(name, value) for name, value in fields]
+
+
+def _grpc(exchange: Ex) -> list[_Piece]:
+    encode, back = hpack.Encoder(), hpack.Encoder()
+    pseudo: list[tuple[bytes | str, bytes | str]] = [
+        (b":method", b"POST"),
+        (b":scheme", b"http"),
+        (b":path", exchange.target.encode()),
+    ]
+    pseudo.append((b":authority", exchange.authority.encode()))
+    fields = [*pseudo, *_pairs(exchange.headers)]
+    opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, b"", 0) + _frame(1, 4, encode.encode(fields))
+    pieces: list[_Piece] = [(exchange.started, UP, ChunkKind.DATA, opening)]
+    for number, each in enumerate(exchange.requests, 1):
+        flags = 1 if number == len(exchange.requests) else 0
+        pieces.append((max(each.at, exchange.started), UP, ChunkKind.DATA, _data(_prefixed(each), flags)))
+    if not exchange.status:
+        return [*pieces, *_broken(exchange)]
+    settings = _frame(4, 0, b"", 0)
+    heads = [(b":status", str(exchange.status).encode()), *_pairs(exchange.reply_headers)]
+    if not exchange.trailers and exchange.finish == "end":  # trailers only
+        return [*pieces, (exchange.ended, DOWN, ChunkKind.DATA, settings + _frame(1, 5, back.encode(heads)))]
+    pieces.append((exchange.answered, DOWN, ChunkKind.DATA, settings + _frame(1, 4, back.encode(heads))))
+    for each in exchange.answers:
+        pieces.append((max(each.at, exchange.answered), DOWN, ChunkKind.DATA, _data(_prefixed(each))))
+    if exchange.tail:
+        pieces.append((exchange.ended, DOWN, ChunkKind.DATA, _data(exchange.tail)))
+    if exchange.finish != "end":
+        return [*pieces, *_broken(exchange)]
+    block = back.encode(_pairs(exchange.trailers))
+    return [*pieces, (exchange.ended, DOWN, ChunkKind.DATA, _frame(1, 5, block))]
+
+
+def _broken(exchange: Ex) -> list[_Piece]:
+    if exchange.finish == "leave":
+        return [(exchange.ended, UP, ChunkKind.DATA, _frame(3, 0, struct.pack(">I", 8)))]
+    if exchange.finish == "cut":
+        return [(exchange.ended, DOWN, ChunkKind.DATA, _frame(3, 0, struct.pack(">I", 2)))]
+    return [(exchange.ended, DOWN, ChunkKind.DATA, _frame(0, 1, b""))]
+
+
+# --- what is found ------------------------------------------------------------------------------------------------
+
+
+def places(talk: Talk) -> Counter[Place]:
+    """What the rules say of a conversation, and where."""
+    observer = Observer(Redactor(b"k" * 32))
+    out: list[Observation] = []
+    for chunk in chunks(talk):
+        observer.feed(chunk, out)
+    exchanges = ordered(talk)
+    owner = {each.exchange: exchanges[each.connection - 1] for each in out if isinstance(each, Frame) and each.exchange}
+    uids = _uids(out, owner)
+    found: Counter[Place] = Counter()
+    for each in out:
+        if isinstance(each, Finding):
+            exchange = owner.get(each.exchange)
+            found[each.rule, exchange.uid if exchange else 0, uids.get((each.exchange, each.seq), 0)] += 1
+    return found
+
+
+def _uids(out: list[Observation], owner: dict[int, Ex]) -> dict[tuple[int, int], int]:
+    """(Exchange, seq) -> the message that became this frame."""
+    found: dict[tuple[int, int], int] = {}
+    left = {number: (list(each.requests), list(each.answers)) for number, each in owner.items()}
+    skipped = (FrameKind.END, FrameKind.CUT, FrameKind.CONTROL)
+    for frame in out:
+        if isinstance(frame, Frame) and frame.exchange and frame.kind not in skipped:
+            queue = left[frame.exchange][frame.direction]
+            if queue:
+                found[frame.exchange, frame.seq] = queue.pop(0).uid
+    return found
+
+
+class Outcome(msgspec.Struct):
+    """A mutation beside what was found."""
+
+    found: list[Place] = []
+    """Wanted, and there."""
+    misplaced: list[Place] = []
+    """Wanted, and there in another place."""
+    missed: list[Place] = []
+    unexpected: list[Place] = []
+
+
+@cache
+def _baseline(name: str) -> Counter[Place]:
+    return places(_loaded(name))
+
+
+def judge(name: str, change: Callable[[Talk], Iterable[Want]]) -> Outcome:
+    """Break one thing in a sample and compare what is found with what must be."""
+    before = _baseline(name)
+    talk = loaded(name)
+    wanted = Counter(place for want in change(talk) for place in want.places())
+    new = places(talk) - before
+    outcome = Outcome(found=list((new & wanted).elements()))
+    missed, unexpected = wanted - new, new - wanted
+    for place in list(missed.elements()):
+        elsewhere = next((each for each in unexpected if each[0] == place[0]), None)
+        if elsewhere is None:
+            outcome.missed.append(place)
+        else:
+            outcome.misplaced.append(place)
+            unexpected -= Counter([elsewhere])
+    outcome.unexpected = list(unexpected.elements())
+    return outcome
+
+
+# --- the mutations ------------------------------------------------------------------------------------------------
+
+
+class Mutation(msgspec.Struct, frozen=True):
+    """One thing that is broken in one sample."""
+
+    name: str
+    sample: str
+    change: Callable[[Talk], Iterable[Want]]
+
+
+MUTATIONS: list[Mutation] = []
+
+
+def load_mutations() -> None:
+    """Import every module that breaks something."""
+    for path in sorted((Path(__file__).parent / "mutations").glob("breaks_*.py")):
+        importlib.import_module(f"mutations.{path.stem}")
+
+
+def mutation(*samples: str) -> Callable[[Callable[[Talk], Iterable[Want]]], Callable[[Talk], Iterable[Want]]]:
+    """Register a function that breaks one thing in each of these samples."""
+
+    def add(change: Callable[[Talk], Iterable[Want]]) -> Callable[[Talk], Iterable[Want]]:
+        for sample in samples:
+            family = change.__module__.rpartition("_")[2]
+            MUTATIONS.append(Mutation(f"{family}-{change.__name__}-{sample}", sample, change))
+        return change
+
+    return add
