@@ -15,7 +15,17 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.rules.glance import NOTHING, ArtifactLook, Content, StatusLook, add, artifacts_of, earlier, status_of
+from a2a_proxy.rules.glance import (
+    NOTHING,
+    ArtifactLook,
+    Content,
+    Piece,
+    StatusLook,
+    add,
+    artifacts_of,
+    earlier,
+    status_of,
+)
 from a2a_proxy.rules.rule import When
 
 if TYPE_CHECKING:
@@ -181,19 +191,24 @@ def _said(track: Track, frame: Frame, known: Known, look: StatusLook) -> int:
     if said is None:
         said = known.said = []
     found = next((each for each in said if each.ident == ident), None)
-    flags = 0
+    flags, content = 0, add(NOTHING, look.pieces)
     if found is not None:
         # Another stream may be behind or ahead; the answer to a later message is not.
         follows = found.exchange == track.id or (track.operation in SENDS and found.at < track.started)
         if not follows:
             return 0
-        if found.content != look.content:
-            flags = _RESAID
+        if found.content != content:
+            flags = _RESAID | (_GROWN if _grew(found.content, look.pieces) else 0)
         said.remove(found)
-    said.append(Saying(ident, track.id, frame.at, look.content))
+    said.append(Saying(ident, track.id, frame.at, content))
     if len(said) > _MAX_SAID:
         del said[0]
     return flags
+
+
+def _grew(before: Content, pieces: tuple[Piece, ...]) -> bool:
+    text = b"".join(piece for piece in pieces if isinstance(piece, bytes))
+    return len(text) > before.length and crc32(text[: before.length]) == before.digest
 
 
 # --- artifacts ----------------------------------------------------------------------------------------------------
@@ -279,4 +294,5 @@ _SAME, _CHANGED = int(When.SAME), int(When.CHANGED)
 _APPEND, _KNOWN = int(When.APPEND), int(When.KNOWN_ARTIFACT)
 _LEFT, _STALE = int(When.LEFT_TERMINAL), int(When.STALE)
 _BACKWARDS, _IDLE, _RESAID = int(When.BACKWARDS), int(When.IDLE), int(When.RESAID)
+_GROWN = int(When.GROWN)
 _ODD, _DRIFT = int(When.ODD_CHUNK), int(When.DRIFT)

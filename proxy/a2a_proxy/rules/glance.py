@@ -38,6 +38,10 @@ class Content(msgspec.Struct, frozen=True, gc=False):
 NOTHING = Content()
 
 
+Piece = bytes | int
+"""A part: its text, or how many octets of other content it has."""
+
+
 class StatusLook(msgspec.Struct, frozen=True, gc=False):
     """A status."""
 
@@ -45,14 +49,10 @@ class StatusLook(msgspec.Struct, frozen=True, gc=False):
     """Its timestamp, ns; below 0 where it names no zone, 0 where there is none."""
     said: bool = False
     """It has a message."""
-    content: Content = NOTHING
+    pieces: tuple[Piece, ...] = ()
     """Of that message."""
     bare: bool = False
     """Neither a message nor anything else beside state and timestamp."""
-
-
-Piece = bytes | int
-"""A part: its text, or how many octets of other content it has."""
 
 
 class ArtifactLook(msgspec.Struct, frozen=True, gc=False):
@@ -183,7 +183,7 @@ def _json_status(holder: _Holder) -> StatusLook:
     if said is None:
         return StatusLook(stamp, bare=not bytes(holder.metadata) and not bytes(status.progress))
     parts = said.parts or said.content or []
-    return StatusLook(stamp, said=True, content=add(NOTHING, tuple(json_piece(part) for part in parts)))
+    return StatusLook(stamp, said=True, pieces=tuple(json_piece(part) for part in parts))
 
 
 def _stamp(text: str) -> int:
@@ -246,7 +246,7 @@ def _proto_status(message: Any) -> StatusLook:
         return StatusLook(stamp, bare=not held.HasField("metadata"))
     said = getattr(status, name)
     parts = said.parts if name == "message" else said.content
-    return StatusLook(stamp, said=True, content=add(NOTHING, tuple(proto_piece(part) for part in parts)))
+    return StatusLook(stamp, said=True, pieces=tuple(proto_piece(part) for part in parts))
 
 
 def _proto_artifact(artifact: Any) -> ArtifactLook:

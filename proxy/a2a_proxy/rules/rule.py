@@ -113,6 +113,8 @@ class When(IntFlag):
     """A status update without anything that the status before on this stream did not say."""
     RESAID = 1 << 32
     """The id of its message stood for another content before."""
+    GROWN = 1 << 35
+    """That content was the beginning of this one."""
     ODD_CHUNK = 1 << 33
     """An artifact update that does not simply go on: appends to what is not known or is complete, or replaces."""
     DRIFT = 1 << 34

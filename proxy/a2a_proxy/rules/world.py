@@ -333,6 +333,8 @@ class World:
             track.task_id = frame.task_id
             if track.streams and track.id not in known.streams:
                 known.streams.append(track.id)
+            if track.asked is not None and track.asked.task_id not in ("", frame.task_id):
+                flags |= _FOREIGN
         if track.task_id != frame.task_id or (
             known.context_id and frame.context_id and frame.context_id != known.context_id
         ):
