@@ -34,7 +34,7 @@ _VALUE = 200
 _BY_PEERS = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone"})
 """How an exchange ends by the doing of a peer; what the proxy or a hole in the capture ended is not judged."""
 _UNCLEAN, _ERROR, _CARD = int(When.UNCLEAN), int(When.ERROR), int(When.CARD)
-_OTHER, _LARGE = int(When.OTHER), int(When.LARGE)
+_OTHER, _LARGE, _ASKS = int(When.OTHER), int(When.LARGE), int(When.ASKS)
 _ALL = -1
 """Where there is no frame, `when` says nothing: all rules of the moment are asked."""
 _ANSWERS = frozenset(
@@ -197,7 +197,7 @@ class Engine:
     def _judge_request(self, see: See, frame: Frame, out: list[Observation]) -> None:
         asked = see.track.asked
         known = self.world.task(see.track.agent, frame.task_id) if frame.task_id else None
-        flags = 0 if clean(frame, see.exchange) else _UNCLEAN
+        flags = _ASKS if clean(frame, see.exchange) else _ASKS | _UNCLEAN
         if frame.kind is not FrameKind.REQUEST:
             flags |= _UNCLEAN | _OTHER
         if frame.size > LARGE:

@@ -119,6 +119,8 @@ class When(IntFlag):
     """An artifact update that does not simply go on: appends to what is not known or is complete, or replaces."""
     DRIFT = 1 << 34
     """An artifact update that describes its artifact otherwise than before."""
+    ASKS = 1 << 48
+    """A request: for rules that are asked about some requests' answers and about all requests."""
 
 
 EVENTS = When.TASK | When.STATUS | When.ARTIFACT | When.MESSAGE
