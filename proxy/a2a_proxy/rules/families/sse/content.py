@@ -113,6 +113,7 @@ def no_response(see: See) -> Iterator[Hit]:
     lines=Line.V1,
     bindings=REST,
     when=When.UNCLEAN,
+    also=("A2A-SCH-004",),
     flagged=rest_stream(
         "POST",
         _STREAM,
