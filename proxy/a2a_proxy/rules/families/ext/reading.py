@@ -15,7 +15,7 @@ from a2a_proxy.rules.see import See
 NAMES = ("a2a-extensions", "x-a2a-extensions")
 """The second one is that of 0.3 and before."""
 TRAILERS_ONLY = "trailers-only"
-_VERSION = re.compile(r"(.+)[/#:@=.-]v?\d+(?:\.\d+)*/?", re.IGNORECASE)
+_VERSION = re.compile(r"(.+?)(?:[/#:@=-]v?|\.v)\d+(?:\.\d+)*/?", re.IGNORECASE)
 
 
 def entries(values: Iterable[str]) -> list[str]:
