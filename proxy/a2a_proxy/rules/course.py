@@ -236,11 +236,11 @@ def _end(track: Track, known: Known) -> None:
 def artifact_flags(track: Track, frame: Frame, known: Known, look: ArtifactLook | None) -> int:
     """What is notable about an artifact update, before it is learned."""
     found = known.artifacts.get(frame.artifact_id)
+    late = known.terminal and not track.terminal and overdue(track, frame, known)
+    flags = (_OVERDUE if late else 0) | (_APPEND if frame.append else 0)
     if found is None:
-        return _APPEND | _ODD if frame.append else 0
-    flags = _KNOWN | (_APPEND if frame.append else 0)
-    if known.terminal and not track.terminal and overdue(track, frame, known):
-        flags |= _OVERDUE
+        return flags | (_ODD if frame.append else 0)
+    flags |= _KNOWN
     if frame.append:
         odd = found.done and (found.stream == track.id or found.at < track.started)
     else:
