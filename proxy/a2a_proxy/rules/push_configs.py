@@ -14,8 +14,8 @@ CREATE, GET, LIST, DELETE = (
     "ListTaskPushNotificationConfigs",
     "DeleteTaskPushNotificationConfig",
 )
-_KEPT = 1000
-"""Configurations of one agent that are remembered."""
+_TASKS, _CONFIGS = 1000, 50
+"""Tasks of one agent, and configurations of one task, that are remembered."""
 
 
 def pushed(see: See) -> Json | None:
@@ -71,9 +71,9 @@ def _learn(see: See, all_of_agent: dict[str, Any], task: str, config: str) -> No
         return
     entries = dict(all_of_agent.pop(task, {}))
     entries[config] = {"on": see.operation == CREATE, "at": see.at, "by": asker(see)}
-    if len(all_of_agent) >= _KEPT:
+    if len(all_of_agent) >= _TASKS:
         del all_of_agent[next(iter(all_of_agent))]
-    while len(entries) > _KEPT:
+    while len(entries) > _CONFIGS:
         del entries[next(iter(entries))]
     all_of_agent[task] = entries
 
