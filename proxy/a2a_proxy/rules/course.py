@@ -150,6 +150,8 @@ def _after_terminal(
     tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known, before: int, look: StatusLook
 ) -> int:
     """A task that was in a terminal state is shown in another one."""
+    if track.operation in SENDS and track.events == 1 and track.started > known.terminal:
+        return _revive(tracks, track, frame, known)  # it took a message although it was over
     if frame.state in TERMINAL:
         _record(tracks, track, frame, known)
         return _CHANGED | _LEFT  # two ends: one of them is wrong whoever lags
@@ -157,8 +159,6 @@ def _after_terminal(
         return _revive(tracks, track, frame, known) | _LEFT
     if track.started <= known.terminal or track.binding is Binding.WEBHOOK or track.events > 1:
         return 0  # a stream that lags, a push that is late
-    if track.operation in SENDS:
-        return _revive(tracks, track, frame, known)  # it took a message although it was over
     if known.stamp and earlier(known.stamp, look.stamp):
         return _revive(tracks, track, frame, known) | _LEFT
     return _STALE

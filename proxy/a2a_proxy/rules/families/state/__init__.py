@@ -1,0 +1,5 @@
+"""Task state machine."""
+
+from __future__ import annotations
+
+LEFT_OUT: dict[str, str] = {}
