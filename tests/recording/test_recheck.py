@@ -23,10 +23,10 @@ def checked(recording: Recording) -> list[Finding]:
 
 @pytest.mark.parametrize("rule", rules().values(), ids=list(rules()))
 def test_the_example_of_a_rule(rule: Rule, tmp_path: Path) -> None:
-    """What was found live is found again, in the same order, with the same evidence."""
+    """What was found live is found again, in the same order, with the same evidence; what decoders said comes first."""
     live = record(tmp_path / "r.db", rule.flagged.chunks())
     with Recording(tmp_path / "r.db") as recording:
-        assert checked(recording) == live
+        assert checked(recording) == sorted(live, key=lambda each: each.rule.startswith("A2A-"))
         assert [row.finding for row in recording.findings()] == live
 
 

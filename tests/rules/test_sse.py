@@ -66,6 +66,8 @@ def test_data_that_is_no_json() -> None:
     """On both bindings; octets that are no UTF-8 are one rule's only."""
     assert told(rpc(WORKING, "hello", COMPLETED)) == ["002"]
     assert told(rest(WORKING, "{", COMPLETED)) == ["002"]
+    assert told(rpc(WORKING, Raw(b"data:\n\n"), COMPLETED)) == ["002"]
+    assert told(rest(WORKING, Raw(b"data:\n\n"), COMPLETED)) == ["002"]
     assert told(rest(WORKING, Raw(b"data: \xc3\x28\n\n"), COMPLETED)) == ["009"]
 
 

@@ -337,6 +337,17 @@ def test_unterminated_last_event() -> None:
     assert (event.kind, event.state, event.note) == (FrameKind.EVENT, 2, "unterminated")
 
 
+def test_an_event_with_empty_data() -> None:
+    """Clients see it, so it is recorded, with its octets (4.1 rule 6)."""
+    script = Http().call("SendStreamingMessage", ask()).stream().chunk(b"data:\n\n").rpc_event(status()).done()
+    frames = play(script).frames
+
+    assert [(each.kind.name, each.framing) for each in frames[1:3]] == [
+        ("UNDECODABLE", "data:\0\n\n"),
+        ("EVENT", "data: \0\r\n\r\n"),
+    ]
+
+
 def test_client_leaves() -> None:
     """A client that closes in mid-stream is gone; what the agent still says is recorded."""
     script = (

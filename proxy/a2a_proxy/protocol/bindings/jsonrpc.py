@@ -294,5 +294,5 @@ def _odd_error(data: bytes) -> ErrorShape:
 def _no_envelope(call: HttpCall, body: Span, kind: FrameKind, out: Out, framing: str) -> None:
     if kind is FrameKind.RESPONSE:
         other.response(call, body, out)
-    elif body.data:
+    else:
         call.emit(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NOTHING, note="not JSON-RPC", framing=framing)

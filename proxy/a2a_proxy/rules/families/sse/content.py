@@ -76,7 +76,8 @@ def not_json(see: See) -> Iterator[Hit]:
         return
     if _read(frame) is _UNREADABLE:
         text = frame.payload[:60].decode("utf-8", "replace")
-        yield Hit(summary=f"the data of this event is not JSON: {text!r}", value=text)
+        told = f"not JSON: {text!r}" if text else "empty, which is not JSON"
+        yield Hit(summary=f"the data of this event is {told}", value=text)
 
 
 @rule(
