@@ -1,0 +1,156 @@
+"""What a message is answered with, and when (1.0 3.2.2, 3.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.course import SECOND
+from a2a_proxy.rules.examples.objects import asking, chunk, reply, said, send, snapshot, status
+from a2a_proxy.rules.examples.talk import rpc, rpc_stream
+from a2a_proxy.rules.families.state.terminal import label
+from a2a_proxy.rules.glance import NOTHING, add, artifacts_of, status_of
+from a2a_proxy.rules.naming import holder
+from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import ACTIVE, SENDS
+
+_AT_ONCE = {"returnImmediately": True}
+_PATIENCE = 5
+"""Seconds within which a call that shall not wait has to be answered."""
+_TRIFLE = 200
+"""Octets of text up to which a message is a remark, and no result."""
+_ASKED = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
+
+
+def _at_once(see: See) -> bool | None:
+    """What the request says of `returnImmediately` (0.x: the opposite of `blocking`); None where it says nothing."""
+    configuration: Any = see.params.get("configuration")
+    found = configuration.get("returnImmediately") if isinstance(configuration, dict) else None
+    return found if isinstance(found, bool) else None
+
+
+@rule(
+    "A2A-STATE-014",
+    "A blocking send returned early",
+    Severity.ERROR,
+    section="1.0 3.2.2",
+    scope=Scope.EXCHANGE,
+    lines=Line.SINCE_0_2,
+    when=When.TASK,
+    operations=("SendMessage",),
+    flagged=rpc("SendMessage", send(), snapshot("WORKING")),
+    clean=rpc("SendMessage", send(), snapshot("COMPLETED")),
+)
+def early(see: See) -> Iterator[Hit]:
+    """SendMessage without `returnImmediately` is answered with a task that is SUBMITTED or WORKING. Before 1.0, where
+    that is the agent's choice, only with `blocking: true`.
+
+    A client that does not poll takes this for the result, and there is none in it.
+    """
+    frame = see.frame
+    if frame.state not in ACTIVE:
+        return
+    wanted = _at_once(see)
+    if wanted is False or (wanted is None and see.v1):
+        asked = "`returnImmediately` is not set" if see.v1 else "`blocking` is true"
+        told = f"the answer is task {frame.task_id} in {label(frame.state)}, though {asked}"
+        path = f"{see.root}{holder(frame, see.v1, see.operation)}status.state"
+        yield Hit(summary=f"{told}: it had to wait for its end or a question", path=path, value=label(frame.state))
+
+
+@rule(
+    "A2A-STATE-015",
+    "A send that shall not wait did",
+    Severity.WARNING,
+    section="1.0 3.2.2",
+    scope=Scope.EXCHANGE,
+    lines=Line.SINCE_0_2,
+    when=When.TASK,
+    operations=("SendMessage",),
+    flagged=rpc("SendMessage", send(configuration=_AT_ONCE), snapshot("COMPLETED"), seconds=40),
+    clean=rpc("SendMessage", send(configuration=_AT_ONCE), snapshot("SUBMITTED")),
+)
+def waited(see: See) -> Iterator[Hit]:
+    """SendMessage with `returnImmediately: true` (before 1.0 `blocking: false`) is answered with a task, and only after
+    more than five seconds.
+
+    The caller is held up by what it wanted to follow in another way, and its own timeout may strike.
+    """
+    asked = see.track.asked
+    if asked is None or see.at - asked.at <= _PATIENCE * SECOND or not _at_once(see):
+        return
+    took = (see.at - asked.at) / SECOND
+    option = "`returnImmediately` is true" if see.v1 else "`blocking` is false"
+    told = f"{option}, the answer took {took:.1f} s and is a task in {label(see.frame.state)}"
+    yield Hit(summary=told)
+
+
+@rule(
+    "A2A-STATE-016",
+    "A message to a task is answered with a bare Message",
+    Severity.WARNING,
+    section='1.0 topic "Life of a Task"',
+    scope=Scope.LIVE,
+    lines=Line.SINCE_0_2,
+    when=When.MESSAGE,
+    operations=SENDS,
+    flagged=_ASKED + rpc("SendMessage", send("this one", id="m2", taskId="t1"), said()),
+    clean=_ASKED + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
+)
+def bare(see: See) -> Iterator[Hit]:
+    """A message for a task that is not over is answered with a Message, not with the task or its events.
+
+    The client does not learn what has become of its task. Once there is a task, what is said belongs in its status.
+    """
+    asked = see.track.asked
+    if asked is not None and asked.task_id and asked.known and not asked.terminal and see.is_(When.FIRST):
+        told = f"the message is for task {asked.task_id} in {label(asked.state)}, the answer is a Message"
+        yield Hit(summary=told, path=see.root + holder(see.frame, see.v1, see.operation).rstrip("."))
+
+
+_REPORT = "The report. " * 40
+
+
+@rule(
+    "A2A-STATE-017",
+    "The result is in a message, not in an artifact",
+    Severity.INFO,
+    section="1.0 3.7",
+    scope=Scope.LIVE,
+    lines=Line.V1,
+    when=When.TERMINAL,
+    flagged=rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        status("COMPLETED", second=1, said=reply(_REPORT, taskId="t1")),
+    ),
+    clean=rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        chunk(_REPORT, lastChunk=True),
+        status("COMPLETED", second=1, said=reply(taskId="t1")),
+    ),
+)
+def in_message(see: See) -> Iterator[Hit]:
+    """A task that was seen from its creation on is COMPLETED without any artifact, and the message of its status has
+    more than 200 octets of text, or a part that is not text.
+
+    Messages are for talk and may be forgotten by the agent; results belong in artifacts, where clients look for them.
+    """
+    frame, task = see.frame, see.task
+    if frame.state != TaskState.COMPLETED or task is None or not task.born or task.artifacts:
+        return
+    if not see.is_(When.CHANGED) or (frame.event is EventKind.TASK and artifacts_of(frame)):
+        return
+    content = add(NOTHING, status_of(frame).pieces)
+    if content.length > _TRIFLE or content.others:
+        others = f" and {content.others} other parts" if content.others else ""
+        told = f"task {frame.task_id} is completed without an artifact, its message has {content.length} octets of text"
+        path = f"{see.root}{holder(frame, see.v1, see.operation)}status.message"
+        yield Hit(summary=told + others, path=path)
