@@ -44,7 +44,10 @@ _MAX_SAID = 8
 SECOND = 1_000_000_000
 """ns. Clocks of one agent differ by less."""
 
-_NOT_TEXT = frozenset({EventKind.TASK, EventKind.STATUS})
+LAG = 5 * SECOND
+"""How far one stream of a task may be behind another one."""
+
+_WITH_STATUS = frozenset({EventKind.TASK, EventKind.STATUS})
 
 
 class KnownArtifact(msgspec.Struct, gc=False):
@@ -91,7 +94,7 @@ class Saying(msgspec.Struct, frozen=True, gc=False):
 def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known) -> int:
     """Learn a state, and say what is notable about it."""
     state, before = frame.state, track.state
-    look = status_of(frame) if frame.event in _NOT_TEXT else StatusLook()
+    look = status_of(frame) if frame.event in _WITH_STATUS else StatusLook()
     flags = _said(track, frame, known, look) if look.said and frame.message_id else 0
     if state in TERMINAL:
         flags |= _TERMINAL
@@ -103,16 +106,26 @@ def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: K
         track.final_at = track.final_at or frame.at
     if earlier(look.stamp, track.stamp) > SECOND:
         flags |= _BACKWARDS
+    if known.terminal and not track.terminal and overdue(track, frame, known, look.stamp):
+        flags |= _OVERDUE
     if frame.event is EventKind.STATUS and before == state:
         flags |= _SAME
         if look.bare and track.bare and look.stamp == track.stamp and not frame.final:
             flags |= _IDLE
     flags |= _course(tracks, track, frame, known, before, look)
     track.state, track.state_at, track.bare = state, frame.at, look.bare
-    track.stamp = look.stamp
+    if look.stamp and not flags & _BACKWARDS:
+        track.stamp = look.stamp
     if look.stamp > known.stamp:
         known.stamp = look.stamp
     return flags
+
+
+def overdue(track: Track, frame: Frame, known: Known, stamp: int = 0) -> bool:
+    """The task was over on another exchange, and this stream, open before that, still goes on with it."""
+    if track.started > known.terminal or track.binding is Binding.WEBHOOK:
+        return False
+    return frame.at - known.terminal > LAG or (known.stamp > 0 and earlier(known.stamp, stamp) > SECOND)
 
 
 def _course(
@@ -223,9 +236,11 @@ def _end(track: Track, known: Known) -> None:
 def artifact_flags(track: Track, frame: Frame, known: Known, look: ArtifactLook | None) -> int:
     """What is notable about an artifact update, before it is learned."""
     found = known.artifacts.get(frame.artifact_id)
+    late = known.terminal and not track.terminal and overdue(track, frame, known)
+    flags = (_OVERDUE if late else 0) | (_APPEND if frame.append else 0)
     if found is None:
-        return _APPEND | _ODD if frame.append else 0
-    flags = _KNOWN | (_APPEND if frame.append else 0)
+        return flags | (_ODD if frame.append else 0)
+    flags |= _KNOWN
     if frame.append:
         odd = found.done and (found.stream == track.id or found.at < track.started)
     else:
@@ -294,5 +309,5 @@ _SAME, _CHANGED = int(When.SAME), int(When.CHANGED)
 _APPEND, _KNOWN = int(When.APPEND), int(When.KNOWN_ARTIFACT)
 _LEFT, _STALE = int(When.LEFT_TERMINAL), int(When.STALE)
 _BACKWARDS, _IDLE, _RESAID = int(When.BACKWARDS), int(When.IDLE), int(When.RESAID)
-_GROWN = int(When.GROWN)
+_GROWN, _OVERDUE = int(When.GROWN), int(When.OVERDUE)
 _ODD, _DRIFT = int(When.ODD_CHUNK), int(When.DRIFT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -43,10 +44,15 @@ class Offer(msgspec.Struct, frozen=True):
     @property
     def place(self) -> str:
         """Path of the URL without a closing slash."""
-        try:
-            return urlsplit(self.url).path.rstrip("/")
-        except ValueError:
-            return ""
+        return _path(self.url)
+
+
+@lru_cache(maxsize=1024)
+def _path(url: str) -> str:
+    try:
+        return urlsplit(url).path.rstrip("/")
+    except ValueError:
+        return ""
 
 
 _BEFORE_1 = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})

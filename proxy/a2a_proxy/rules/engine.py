@@ -186,6 +186,7 @@ class Engine:
         if exchange.binding is Binding.STDIO:
             track.pending = []
             return
+        self.world.shared.learn_dialect(track.agent, exchange.dialect)
         see = See(self.world, track, exchange, at, self._later)
         pending, track.pending = track.pending, []
         # Of what is no A2A rules see the heads at most: a call that missed its path.

@@ -115,6 +115,8 @@ class When(IntFlag):
     """The id of its message stood for another content before."""
     GROWN = 1 << 35
     """That content was the beginning of this one."""
+    OVERDUE = 1 << 36
+    """It goes on with a task that was over elsewhere, for longer than a stream lags; or its status is from after it."""
     ODD_CHUNK = 1 << 33
     """An artifact update that does not simply go on: appends to what is not known or is complete, or replaces."""
     DRIFT = 1 << 34

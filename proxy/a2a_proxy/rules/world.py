@@ -126,7 +126,8 @@ class Asked(msgspec.Struct):
     """The task was known."""
     state: int = 0
     """Its state then."""
-    terminal: bool = False
+    terminal: int = 0
+    """When a terminal state had been seen, ns."""
     stamp: int = 0
     """The latest timestamp of its statuses, ns."""
     known_generation: int = 0
@@ -176,7 +177,7 @@ class Track(msgspec.Struct):
     """The state this exchange has shown last."""
     state_at: int = 0
     stamp: int = 0
-    """Timestamp of the status that this exchange has shown last, ns; below 0 where it names no zone."""
+    """The latest timestamp of a status that this exchange has shown, ns; below 0 where it names no zone."""
     bare: bool = False
     """That status had nothing beside state and timestamp."""
     terminal: int = 0
@@ -264,7 +265,7 @@ class World:
     def _note_known(asked: Asked, known: Known) -> None:
         asked.known = True
         asked.state = known.state
-        asked.terminal = bool(known.terminal)
+        asked.terminal = known.terminal
         asked.stamp = known.stamp
         asked.known_generation = known.generation
         asked.known_context = known.context_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
@@ -206,10 +207,13 @@ def undeclared(see: See) -> Iterator[Hit]:
 _WORDS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC"}
 
 
+_address = lru_cache(maxsize=1024)(address_of)
+
+
 def _elsewhere(see: See, found: list[Offer]) -> Iterator[Hit]:
     """The binding is declared: at this path?"""
-    here = address_of(see.track.upstream)
-    places = {each.place for each in found if address_of(each.url) == here}
+    here = _address(see.track.upstream)
+    places = {each.place for each in found if _address(each.url) == here}
     if not places or see.binding is Binding.GRPC or not see.exchange.target.startswith("/"):
         return
     if see.binding is Binding.JSONRPC:

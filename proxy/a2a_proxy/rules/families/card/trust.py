@@ -10,18 +10,16 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.redaction.names import secret_member
-from a2a_proxy.redaction.patterns import find
 from a2a_proxy.rules.declared import Json, member, objects, word
 from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.examples.talk import fetch_card, rpc
 from a2a_proxy.rules.families.card.reading import card_of
 from a2a_proxy.rules.hosts import scheme_of
 from a2a_proxy.rules.rule import CARD, RPC, Hit, Line, Scope, When, rule
+from a2a_proxy.rules.secrets import secrets
 from a2a_proxy.rules.see import See
 
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
-_LABEL = re.compile(r"redacted-[0-9a-f]{12}")
 _UNREADABLE = (ValueError, RecursionError)
 _HEADER = "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0"
 """`{"alg":"ES256","kid":"k1"}`."""
@@ -105,24 +103,8 @@ def secret(see: See) -> Iterator[Hit]:
 
     Cards are public, cached and copied; whoever reads this one can use the secret.
     """
-    found = card_of(see)
-    for path, name, text in _texts(found, "", ""):
-        if _LABEL.search(text) or secret_member(name) or find(text.encode("utf-8", "surrogatepass")):
-            # No path for the finding: what stands at a redacted place cannot be judged, that something does can.
-            yield Hit(summary=f"`{path}` holds what looks like a secret")
-
-
-def _texts(value: Any, path: str, name: str) -> Iterator[tuple[str, str, str]]:
-    if isinstance(value, str):
-        if value:
-            yield path, name, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if key not in _NO_SECRETS:
-                yield from _texts(item, f"{path}.{key}" if path else key, key)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _texts(item, f"{path}[{index}]", "")
+    for path in secrets(card_of(see), _NO_SECRETS):
+        yield Hit(summary=f"`{path}` holds what looks like a secret")
 
 
 _MORE = {"id": "more", "name": "More", "description": "Says more", "tags": ["text"]}

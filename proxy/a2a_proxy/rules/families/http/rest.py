@@ -45,10 +45,12 @@ def wrong_method(see: See) -> Iterator[Hit]:
     The agent answers 404 or 405, and the operation does not take place.
     """
     exchange = see.exchange
-    if exchange.binding is not Binding.OTHER or exchange.method in ("OPTIONS", "HEAD", "TRACE", "CONNECT"):
-        return
     target = exchange.target
     path = target.partition("?")[0]
+    if see.operation == "GetTask" and path.endswith(":cancel") and exchange.status in (404, 405):
+        yield Hit(summary="`GET` on the path of CancelTask, the method must be POST", value="GET")
+    if exchange.binding is not Binding.OTHER or exchange.method in ("OPTIONS", "HEAD", "TRACE", "CONNECT"):
+        return
     if not path.endswith(_OURS) and "/pushNotificationConfigs/" not in path:
         return
     found = [(method, row) for method in _METHODS if (row := match(method, target.encode("latin-1"))) is not None]

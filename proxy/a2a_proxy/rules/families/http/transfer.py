@@ -81,13 +81,20 @@ def redirected(see: See) -> Iterator[Hit]:
     found = credentials(exchange, see.agent.declared)
     if not place or not found:
         return
-    host, worse = host_of(place) if "//" in place else "", ""
+    host, worse = _host(place), ""
     if host and host not in (host_of(exchange.authority), host_of(see.track.upstream)):
         worse = " to another host"
     elif scheme_of(place) == "http" and scheme_of(see.track.upstream) == "https":
         worse = " from https to http"
     told = f"a call with {found[0]} is redirected{worse}: {exchange.status} to {_shown(place)}"
     yield Hit(summary=told, value=_shown(place), severity=Severity.ERROR if worse else None)
+
+
+def _host(place: str) -> str:
+    """The host of a location; empty where it stays on the same one."""
+    if place.startswith("//"):
+        return host_of(place[2:])
+    return host_of(place) if "://" in place.partition("?")[0] else ""
 
 
 def _shown(place: str) -> str:

@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.examples.objects import asking, said, send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.families.id.words import differ, holder, named
+from a2a_proxy.rules.naming import differ, holder, named
 from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.world import SENDS, Asked

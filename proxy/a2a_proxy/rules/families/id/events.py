@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
-from a2a_proxy.rules.families.id.words import differ, holder, named
+from a2a_proxy.rules.naming import differ, holder, named
 from a2a_proxy.rules.rule import EVERY, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.talk import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.families.rpc.reading import breaks_at, said_by_client, whole_text
@@ -41,24 +42,24 @@ def not_json(see: See) -> Iterator[Hit]:
     The other side cannot read anything of it, neither the call nor the id that an error has to name.
     """
     frame = see.frame
-    if frame.kind is not FrameKind.OTHER and frame.kind is not FrameKind.UNDECODABLE:
-        return
-    if said_by_client(see):
-        what = "the request"
-        if not frame.size and see.exchange.method == "POST":
-            yield Hit(summary="the body of the request is empty, it must be one JSON-RPC request")
-    elif frame.kind is FrameKind.OTHER:
-        what = "the response"
-        if see.exchange.status // 100 != 2 or see.media_type != "application/json":
-            return
-    else:
-        what = "the data of the event"
-    if not frame.payload or not whole_text(frame):
-        return
-    place = breaks_at(frame.payload)
-    if place >= 0:
-        text = frame.payload.decode("utf-8", "backslashreplace")
-        yield Hit(summary=f"{what} is no JSON from character {place} on", value=text[:120])
+    if said_by_client(see) and not frame.size and see.exchange.method == "POST":
+        yield Hit(summary="the body of the request is empty, it must be one JSON-RPC request")
+    elif frame.payload and _announced(see) and whole_text(frame):
+        place = breaks_at(frame.payload)
+        if place >= 0:
+            what = "request" if said_by_client(see) else "data of the event" if frame.framing else "response"
+            text = frame.payload.decode("utf-8", "backslashreplace")
+            yield Hit(summary=f"the {what} is no JSON from character {place} on", value=text[:120])
+
+
+def _announced(see: See) -> bool:
+    """The payload should be JSON, and was not read as such."""
+    frame = see.frame
+    if frame.schema == JSON and see.value is not None:
+        return False
+    if not said_by_client(see) and not frame.framing:
+        return see.exchange.status // 100 == 2 and see.media_type == "application/json"
+    return frame.schema == JSON or frame.kind in (FrameKind.OTHER, FrameKind.UNDECODABLE)
 
 
 @rule(

@@ -18,6 +18,8 @@ from a2a_proxy.rules.world import lines_of
 
 _STREAM = "/message:stream"
 _WRAPPERS = ("task", "message", "statusUpdate", "artifactUpdate")
+_DRAFTS = ("messageUpdate",)
+"""Members of proposals (protocol sheet 2.5)."""
 _UNREADABLE: Any = object()
 _DONE = (snapshot("WORKING"), status("COMPLETED"))
 _FAILED = rest_error(500, "INTERNAL", "INTERNAL_ERROR")
@@ -113,6 +115,7 @@ def no_response(see: See) -> Iterator[Hit]:
     lines=Line.V1,
     bindings=REST,
     when=When.UNCLEAN,
+    also=("A2A-SCH-004",),
     flagged=rest_stream(
         "POST",
         _STREAM,
@@ -132,8 +135,10 @@ def no_stream_response(see: See) -> Iterator[Hit]:
     frame = see.frame
     if frame.kind is not FrameKind.EVENT or frame.event is EventKind.UNKNOWN or not _whole(frame):
         return
-    value = see.value
-    found = [name for name in _WRAPPERS if name in value] if isinstance(value, dict) else []
+    value = _read(frame)
+    if value is _UNREADABLE:
+        return
+    found = [name for name in (*_WRAPPERS, *_DRAFTS) if name in value] if isinstance(value, dict) else []
     if len(found) != 1:
         told = f"the data of this event {_members(value)}"
         yield Hit(summary=f"{told}, exactly one of {', '.join(_WRAPPERS)} was expected")

@@ -137,6 +137,7 @@ def unknown_field(see: See) -> Iterator[Hit]:
     moment=(Moment.HEADS, Moment.ANSWER),
     bindings=HTTP,
     when=When.UNCLEAN | When.OTHER | When.FRAMED,
+    also=("A2A-HTTP-015",),
     flagged=rest_stream(
         "POST", _STREAM, send(), snapshot("WORKING"), Raw(b'data: {"message":"\xff\xfe"}\n\n'), status("COMPLETED")
     ),

@@ -28,6 +28,7 @@ _HOW = {"eof": "closes the connection", "reset": "resets the connection", "goawa
     moment=Moment.CLOSED,
     scope=Scope.EXCHANGE,
     bindings=HTTP,
+    also=("A2A-HTTP-016",),
     flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), finish="cut"),
     clean=rest_stream("POST", _STREAM, send(), *_DONE),
 )

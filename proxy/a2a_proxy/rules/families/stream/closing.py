@@ -9,7 +9,7 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.examples.objects import chunk, reply, send, snapshot, status
-from a2a_proxy.rules.examples.talk import Wait, rpc_error, rpc_stream
+from a2a_proxy.rules.examples.talk import Wait, fetch_card, rpc_error, rpc_stream
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
@@ -228,9 +228,7 @@ def failed(see: See) -> Iterator[Hit]:
     scope=Scope.LIVE,
     operations=STREAMS,
     due=lambda see: _never_back(see),
-    flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING, finish="leave").then(
-        rpc_stream("SendStreamingMessage", send(id="m2"), *_WORKING, finish="open"), 60 * _SECOND
-    ),
+    flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING, finish="leave").then(fetch_card(), 60 * _SECOND),
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING, finish="leave")
     + rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED", second=1)),
 )

@@ -135,7 +135,12 @@ def after_terminal(see: See) -> Iterator[Hit]:
     operations=STREAMS,
     also=("A2A-STREAM-005",),
     flagged=rpc_stream(
-        "SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=5), status("WORKING", second=1)
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        status("COMPLETED", second=5),
+        status("WORKING", second=1),
+        finish="open",
     ),
     clean=_WHOLE,
 )

@@ -8,7 +8,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.examples.objects import said, send, snapshot, status, task
-from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
+from a2a_proxy.rules.examples.talk import Fields, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.families.stream.words import SEND, SUBSCRIBE, instant, name_of
 from a2a_proxy.rules.rule import EVENTS, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
@@ -18,6 +18,7 @@ _UPDATES = When.STATUS | When.ARTIFACT
 _ID = {"id": "t1"}
 _WHOLE = rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), status("COMPLETED", second=1))
 _FOLLOWED = rpc_stream("SubscribeToTask", _ID, snapshot("WORKING"), status("COMPLETED", second=1))
+_ACCEPT: Fields = {"Accept": "text/event-stream"}
 _DONE = rpc("GetTask", _ID, task("COMPLETED"))
 
 
@@ -105,7 +106,7 @@ def first_of_subscription(see: See) -> Iterator[Hit]:
     when=When.FIRST,
     operations=SUBSCRIBE,
     flagged=_DONE + rpc_stream("SubscribeToTask", _ID, snapshot("COMPLETED")),
-    clean=_DONE + rpc("SubscribeToTask", _ID, error=rpc_error(-32004, "UNSUPPORTED_OPERATION")),
+    clean=_DONE + rpc("SubscribeToTask", _ID, error=rpc_error(-32004, "UNSUPPORTED_OPERATION"), headers=_ACCEPT),
 )
 def finished(see: See) -> Iterator[Hit]:
     """A subscription to a task that had reached a terminal state, as seen before the request, is answered with events
@@ -128,8 +129,12 @@ def finished(see: See) -> Iterator[Hit]:
     lines=Line.SINCE_0_2,
     when=When.FIRST,
     operations=SUBSCRIBE,
-    flagged=rpc("SubscribeToTask", {"id": "zz"}, error=rpc_error(-32602, "INVALID_PARAMS", "Task zz not found")),
-    clean=rpc("SubscribeToTask", {"id": "zz"}, error=rpc_error(-32001, "TASK_NOT_FOUND", "Task zz not found")),
+    flagged=rpc(
+        "SubscribeToTask", {"id": "zz"}, error=rpc_error(-32602, "INVALID_PARAMS", "Task zz not found"), headers=_ACCEPT
+    ),
+    clean=rpc(
+        "SubscribeToTask", {"id": "zz"}, error=rpc_error(-32001, "TASK_NOT_FOUND", "Task zz not found"), headers=_ACCEPT
+    ),
 )
 def unknown(see: See) -> Iterator[Hit]:
     """A subscription to a task that this agent does not know is answered with something else than TaskNotFoundError:

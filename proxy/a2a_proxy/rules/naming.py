@@ -1,4 +1,4 @@
-"""What rules about identifiers have in common."""
+"""Names of tasks, contexts and objects in what rules tell."""
 
 from __future__ import annotations
 

@@ -1,0 +1,189 @@
+"""Who may call, and what a refusal says (protocol sheet 3.4, 3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.credentials import credentials, principal
+from a2a_proxy.rules.examples.objects import card, send, snapshot, task
+from a2a_proxy.rules.examples.talk import Fields, fetch_card, http, rest, rest_error, rpc
+from a2a_proxy.rules.rule import CARD, HTTP, RPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+_EXTENDED = "GetExtendedAgentCard"
+_FORBIDDEN = 403
+_PERMISSION_DENIED = 7
+"""GRPC status."""
+_BEARER: Fields = {"Authorization": "Bearer t0ken-of-ann"}
+_BEN: Fields = {"Authorization": "Bearer t0ken-of-ben"}
+_SECURED = fetch_card(
+    card(
+        securitySchemes={"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
+        securityRequirements=[{"schemes": {"bearer": {"list": []}}}],
+    )
+)
+_GET = {"id": "t1"}
+
+
+@rule(
+    "A2A-AUTH-002",
+    "A call without credentials is served though the card requires them",
+    Severity.WARNING,
+    section="1.0 7.3, 7.4; 0.3 4.4",
+    scope=Scope.LIVE,
+    bindings=RPC,
+    when=When.FIRST,
+    flagged=_SECURED + rpc("GetTask", _GET, task()),
+    clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
+)
+def unauthenticated(see: See) -> Iterator[Hit]:
+    """The card has security requirements none of which is empty or done by a client certificate, the request carries no
+    credentials of any kind, and the call succeeds. The extended card has a rule of its own.
+
+    Either everybody can use the agent, or the card makes clients get credentials that nobody asks for.
+    """
+    declared = see.declared
+    if declared is None or not declared.required or see.operation == _EXTENDED or not see.succeeded:
+        return
+    schemes = declared.schemes
+    # A certificate is not seen here, and nobody knows what a scheme without a definition wants.
+    unseen = [name for names in declared.required for name in names if name not in schemes or _unseen(see, name)]
+    if not unseen and not credentials(see.exchange, declared):
+        needed = " or ".join("+".join(names) for names in declared.required)
+        yield Hit(summary=f"`{see.operation}` succeeds without credentials, the card requires {needed}", seq=-1)
+
+
+def _unseen(see: See, name: str) -> bool:
+    declared = see.declared
+    return declared is not None and declared.schemes[name].kind in ("mutualTLS", "")
+
+
+@rule(
+    "A2A-AUTH-003",
+    "401 does not say how to authenticate",
+    Severity.WARNING,
+    section="1.0 3.3.2; 0.3 4.4; RFC 9110 11.6.1",
+    moment=Moment.HEADS,
+    scope=Scope.EXCHANGE,
+    bindings=HTTP | CARD,
+    flagged=http("GET", "/tasks/t1", status=401),
+    clean=http("GET", "/tasks/t1", status=401, reply_headers={"WWW-Authenticate": "Bearer"}),
+)
+def challenge(see: See) -> Iterator[Hit]:
+    """An answer has the status 401 and no `WWW-Authenticate`.
+
+    A client that could get credentials does not learn which, and gives up.
+    """
+    if see.exchange.status == 401 and not see.field("www-authenticate"):
+        yield Hit(summary="the answer 401 has no `WWW-Authenticate`", seq=-1)
+
+
+@rule(
+    "A2A-AUTH-005",
+    "The extended card is served without authentication",
+    Severity.ERROR,
+    section="1.0 13.3, 3.1.11; 0.3 9.1",
+    scope=Scope.EXCHANGE,
+    lines=Line.SINCE_0_2,
+    bindings=RPC | CARD,
+    when=When.CARD,
+    operations=(_EXTENDED,),
+    flagged=rpc(_EXTENDED, None, card()),
+    clean=rpc(_EXTENDED, None, card(), headers=_BEARER),
+)
+def extended_card(see: See) -> Iterator[Hit]:
+    """The extended agent card is given to a request without credentials of any kind, by an agent whose card does not
+    authenticate by client certificates. Not judged in gRPC before 1.0, where `GetAgentCard` may give the public card.
+
+    It may tell of skills and addresses that are not for everybody: the specification demands authentication.
+    """
+    if see.binding is Binding.GRPC and not see.v1:
+        return
+    declared = see.agent.declared
+    if declared is not None and any(each.kind == "mutualTLS" for each in declared.schemes.values()):
+        return
+    if not credentials(see.exchange, declared):
+        yield Hit(summary="the extended card is given to a request without credentials")
+
+
+@rule(
+    "A2A-AUTH-006",
+    "A refusal tells that somebody else's task exists",
+    Severity.WARNING,
+    section="1.0 3.3.2, 13.1",
+    scope=Scope.LIVE,
+    lines=Line.V1,
+    when=When.NEW_TASK | When.ERROR,
+    flagged=rest("POST", "/message:send", send(), snapshot("COMPLETED"), headers=_BEARER)
+    + rest(
+        "GET",
+        "/tasks/t1",
+        None,
+        rest_error(403, "PERMISSION_DENIED", "", "not yours", details=[]),
+        status=403,
+        headers=_BEN,
+    ),
+    clean=rest("POST", "/message:send", send(), snapshot("COMPLETED"), headers=_BEARER)
+    + rest(
+        "GET",
+        "/tasks/t1",
+        None,
+        rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "there is no such task"),
+        status=404,
+        headers=_BEN,
+    ),
+)
+def existence(see: See) -> Iterator[Hit]:
+    """A call about a task is refused with 403 or PERMISSION_DENIED, and the task was created with other credentials:
+    it should be refused as if there were no such task.
+
+    By trying ids anybody can find out which tasks exist.
+    """
+    if see.is_(When.NEW_TASK):
+        owner = principal(see.exchange) if see.task is not None and see.task.born == see.track.id else ""
+        if see.task is not None and owner:
+            see.task.remember()["owner"] = owner
+        return
+    if see.exchange.status != _FORBIDDEN and not _denied(see):
+        return
+    asked = see.track.asked
+    known = see.world.task(see.track.agent, asked.task_id) if asked is not None and asked.known else None
+    owner = known.notes.get("owner", "") if known is not None and known.notes else ""
+    asker = principal(see.exchange)
+    if owner and asker and asker != owner:
+        said = _FORBIDDEN if see.binding is not Binding.GRPC else "PERMISSION_DENIED"
+        yield Hit(summary=f"a task of another principal is refused with {said}, not as one that does not exist")
+
+
+def _denied(see: See) -> bool:
+    return see.binding is Binding.GRPC and see.failure.code == _PERMISSION_DENIED
+
+
+@rule(
+    "A2A-AUTH-007",
+    "Credentials of a kind that the card does not declare",
+    Severity.WARNING,
+    section="1.0 7.3; 0.3 4.3",
+    moment=Moment.HEADS,
+    scope=Scope.LIVE,
+    bindings=RPC,
+    flagged=_SECURED + rpc("GetTask", _GET, task(), headers={"x-api-key": "k-1234567890"}),
+    clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
+)
+def undeclared(see: See) -> Iterator[Hit]:
+    """The card declares security schemes, and the request carries credentials (cookies apart) of which none is of one
+    of them: `x-api-key` where only OAuth 2 is declared.
+
+    The client was told something that the card does not say, or gives its secret to an agent that has no use for it.
+    """
+    declared = see.declared
+    if declared is None or not declared.schemes:
+        return
+    found = [each for each in credentials(see.exchange, declared) if each.place != "cookie"]
+    schemes = declared.schemes.values()
+    if found and not any(each.fits(scheme) for each in found for scheme in schemes):
+        used = ", ".join(dict.fromkeys(map(str, found)))
+        has = ", ".join(f"{name} ({scheme.kind or 'unknown'})" for name, scheme in declared.schemes.items())
+        yield Hit(summary=f"the request authenticates by {used}, the card declares {has[:150]}", seq=-1)

@@ -1,0 +1,47 @@
+"""Credentials where none belong: in messages (protocol sheet 6.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.declared import member
+from a2a_proxy.rules.examples.objects import send, snapshot
+from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.talk import rpc
+from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, rule
+from a2a_proxy.rules.secrets import secrets
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import SENDS
+
+
+def _login(text: str) -> Script:
+    asks = rpc("SendMessage", send("book it"), snapshot("AUTH_REQUIRED"))
+    return asks + rpc("SendMessage", send(text, id="m2", taskId="t1"), snapshot("COMPLETED", second=1))
+
+
+@rule(
+    "A2A-AUTH-008",
+    "Credentials in a message",
+    Severity.WARNING,
+    section="1.0 7.6.3, 7.6",
+    moment=Moment.REQUEST,
+    scope=Scope.LIVE,
+    lines=Line.V1,
+    operations=SENDS,
+    flagged=_login("here it is: Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"),
+    clean=_login("I have logged in"),
+)
+def in_message(see: See) -> Iterator[Hit]:
+    """A client's message to a task in AUTH_REQUIRED holds what looks like a token, key or password, and the request
+    names no extension that may have settled that. The recording has a label in its place.
+
+    Messages are kept in histories and handed on to other agents and to models; credentials should go another way.
+    """
+    asked, exchange = see.track.asked, see.exchange
+    if asked is None or asked.state != TaskState.AUTH_REQUIRED or exchange.extensions:
+        return
+    body = see.body if isinstance(see.body, dict) else {}
+    for path in secrets(member(body, "message").get("parts")):
+        yield Hit(summary=f"`message.parts{path}` to a task in AUTH_REQUIRED holds what looks like a credential")

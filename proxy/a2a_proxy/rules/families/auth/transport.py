@@ -1,0 +1,120 @@
+"""Credentials on their way (protocol sheet 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.credentials import credentials, in_url
+from a2a_proxy.rules.examples.objects import task
+from a2a_proxy.rules.examples.talk import Fields, rest, rpc
+from a2a_proxy.rules.hosts import Reach, host_of, in_clear
+from a2a_proxy.rules.push_configs import pushed, secrets_of
+from a2a_proxy.rules.rule import CARD, HTTP, RPC, WEBHOOK, Hit, Line, Moment, Scope, rule
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import SENDS
+
+_GET = {"id": "t1"}
+_BEARER: Fields = {"Authorization": "Bearer t0ken-of-ann"}
+_AFAR = "http://agent.example.com"
+_AFAR_TLS = "https://agent.example.com"
+
+
+@rule(
+    "A2A-AUTH-001",
+    "Credentials in plain text",
+    Severity.ERROR,
+    section="1.0 7.1, 13.4; 0.3 4.1",
+    moment=Moment.HEADS,
+    bindings=RPC | WEBHOOK | CARD,
+    flagged=rpc("GetTask", _GET, task(), headers=_BEARER, upstream=_AFAR, host="agent.example.com"),
+    clean=rpc("GetTask", _GET, task(), headers=_BEARER, upstream=_AFAR_TLS, host="agent.example.com"),
+)
+def plain_text(see: See) -> Iterator[Hit]:
+    """A request carries `Authorization`, a cookie, an API key or a token, in a header field or the URL, to an upstream
+    with http that is not on this machine; a private network is a warning.
+
+    Whoever is on the way can use them from then on.
+    """
+    far = in_clear(see.track.upstream)
+    if far is Reach.LOOPBACK:
+        return
+    found = credentials(see.exchange, see.declared)
+    if found:
+        told = ", ".join(dict.fromkeys(map(str, found)))
+        yield Hit(
+            summary=f"credentials ({told}) go to {see.track.upstream} in plain text",
+            seq=-1,
+            severity=None if far is Reach.PUBLIC else Severity.WARNING,
+        )
+
+
+@rule(
+    "A2A-AUTH-004",
+    "A key or token in the URL",
+    Severity.WARNING,
+    section="1.0 13.4; 0.3 4.1; RFC 6750 2.3",
+    moment=Moment.HEADS,
+    bindings=HTTP | CARD,
+    flagged=rest("GET", "/tasks/t1?api_key=k-1234567890", None, task()),
+    clean=rest("GET", "/tasks/t1", None, task(), headers={"x-api-key": "k-1234567890"}),
+)
+def in_the_url(see: See) -> Iterator[Hit]:
+    """The query of the request has a parameter that holds a key or token, or user info stands before the host. Where
+    the card wants its API key there it is an information.
+
+    URLs go into the logs of every server and proxy on the way, and credentials in them too.
+    """
+    exchange = see.exchange
+    if "?" not in exchange.target and "@" not in exchange.authority:
+        return
+    declared = see.declared
+    schemes = declared.schemes.values() if declared is not None else ()
+    for each in in_url(exchange, declared):
+        wanted = any(each.fits(scheme) for scheme in schemes)
+        yield Hit(summary=f"a credential in the URL: {each}", seq=-1, severity=Severity.INFO if wanted else None)
+
+
+_HOOK = {"taskId": "t1", "url": "https://client.example.com/hook", "token": "t0ken-of-hook"}
+_SET = "CreateTaskPushNotificationConfig"
+
+
+@rule(
+    "A2A-AUTH-010",
+    "Credentials of a push configuration in plain text",
+    Severity.WARNING,
+    section="1.0 13.4, 13.2; 0.3 9.5",
+    moment=Moment.REQUEST,
+    scope=Scope.FRAME,
+    lines=Line.ALL,
+    operations=SENDS | {_SET},
+    flagged=rpc(
+        _SET,
+        _HOOK,
+        {"id": "p1", "taskId": "t1", "url": _HOOK["url"]},
+        upstream=_AFAR,
+        host="agent.example.com",
+    ),
+    clean=rpc(
+        _SET,
+        _HOOK,
+        {"id": "p1", "taskId": "t1", "url": _HOOK["url"]},
+        upstream=_AFAR_TLS,
+        host="agent.example.com",
+    ),
+)
+def push_in_clear(see: See) -> Iterator[Hit]:
+    """A push configuration with a token or credentials goes to an upstream with http that is not on this machine, or
+    its URL is such one, so that they will be sent there in plain text.
+
+    Whoever reads them can send the client notifications of tasks that do not exist.
+    """
+    found = pushed(see)
+    if found is None or not secrets_of(found):
+        return
+    told = " and ".join(secrets_of(found))
+    if in_clear(see.track.upstream) is not Reach.LOOPBACK:
+        yield Hit(summary=f"{told} of a push configuration go to {see.track.upstream} in plain text")
+    url = found.get("url")
+    if isinstance(url, str) and url.lower().startswith("http://") and in_clear(url) is not Reach.LOOPBACK:
+        yield Hit(summary=f"{told} of a push configuration are to be sent to http://{host_of(url)} in plain text")

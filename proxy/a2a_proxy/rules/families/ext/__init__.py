@@ -1,0 +1,3 @@
+"""Extensions."""
+
+LEFT_OUT: dict[str, str] = {}

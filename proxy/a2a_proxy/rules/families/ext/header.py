@@ -1,0 +1,84 @@
+"""The header of extensions itself (protocol sheet 3.3, 1.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.examples.objects import send, task
+from a2a_proxy.rules.examples.talk import rpc
+from a2a_proxy.rules.families.ext.reading import NAMES, entries
+from a2a_proxy.rules.rule import RPC, Hit, Line, Moment, rule
+from a2a_proxy.rules.see import See, fields
+
+_A = "https://example.com/ext/a/v1"
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+_LABEL = "redacted-"
+_TASK = {"task": task()}
+
+
+def _sides(see: See) -> Iterator[tuple[str, str, list[str]]]:
+    """Side, header name and values of each header of extensions."""
+    exchange = see.exchange
+    for side, headers in (("request", exchange.request_headers), ("response", exchange.response_headers)):
+        for name in NAMES:
+            found = fields(headers, name)
+            if found:
+                yield side, name, found
+
+
+@rule(
+    "A2A-EXT-004",
+    "Malformed list of extensions",
+    Severity.WARNING,
+    section="1.0 3.2.6",
+    lines=Line.SINCE_0_2,
+    moment=Moment.HEADS,
+    bindings=RPC,
+    flagged=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": "a"}),
+    clean=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": f"{_A}, urn:example:b"}),
+)
+def malformed(see: See) -> Iterator[Hit]:
+    """An entry of `A2A-Extensions`, in the request or the response, is no absolute URI. Several header fields of that
+    name over HTTP, in place of one list with commas, are told as an info; HTTP takes them for one list.
+
+    Extensions are known by their URI and nothing else: an entry of another form activates nothing. Of several fields
+    some servers read one.
+    """
+    for side, name, values in _sides(see):
+        for entry in entries(values):
+            if not _URI.fullmatch(entry) and _LABEL not in entry:
+                yield Hit(summary=f"{name} of the {side} lists {entry[:80]!r}, which is no URI", value=entry)
+        if len(values) > 1 and see.binding is not Binding.GRPC:
+            told = f"the {side} has {len(values)} fields {name}, one list with commas was expected"
+            yield Hit(summary=told, value="; ".join(values), severity=Severity.INFO)
+
+
+@rule(
+    "A2A-EXT-005",
+    "Header name of another version",
+    Severity.WARNING,
+    section="1.0 3.2.6; 0.3 extensions",
+    lines=Line.SINCE_0_2,
+    moment=Moment.HEADS,
+    bindings=RPC,
+    flagged=rpc("SendMessage", send(), _TASK, headers={"X-A2A-Extensions": _A}),
+    clean=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": _A}),
+)
+def other_name(see: See) -> Iterator[Hit]:
+    """Request or response of 1.0 has its extensions in `X-A2A-Extensions` only, or one of 0.2 or 0.3 in
+    `A2A-Extensions` only.
+
+    The peer looks for the name of its version: no extension is activated, and nobody says so.
+    """
+    dialect = see.exchange.dialect
+    if dialect is Dialect.RC:
+        return
+    mine, other = NAMES if see.v1 else reversed(NAMES)
+    there = {(side, name) for side, name, _ in _sides(see)}
+    for side in ("request", "response"):
+        if (side, other) in there and (side, mine) not in there:
+            told = f"the {side} has its extensions in {other} only, in {dialect} the name is {mine}"
+            yield Hit(summary=told, value=other)

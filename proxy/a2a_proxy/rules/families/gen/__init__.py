@@ -1,0 +1,3 @@
+"""Generation."""
+
+LEFT_OUT: dict[str, str] = {}

@@ -1,0 +1,195 @@
+"""The numbers of snapshots, and of the same event in two places (protocol sheet 6.7; 1.1 draft 3.2.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.protocol.dialect import of_version
+from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import both
+from a2a_proxy.rules.examples.talk import rpc, rpc_stream
+from a2a_proxy.rules.families.gen.tracker import Fault, verdicts
+from a2a_proxy.rules.families.gen.words import EVERYWHERE, SENDS, TRACKED, current_generation, if_match, place
+from a2a_proxy.rules.rule import RPC, Hit, Line, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+_SEND = "SendStreamingMessage"
+_ID = {"id": "t1"}
+_START = (snapshot(generation="1"), status("WORKING", generation="2"))
+_END = status("COMPLETED", second=1, generation="3")
+_WHOLE = rpc_stream(_SEND, send(), *_START, _END, version="1.1")
+
+
+@rule(
+    "A2A-GEN-005",
+    "Agent does not implement generations",
+    Severity.INFO,
+    section="1.1 draft 3.2.7",
+    scope=Scope.LIVE,
+    lines=Line.DRAFT_1_1,
+    bindings=RPC,
+    when=When.TASK | When.NEW_TASK,
+    draft=True,
+    flagged=rpc("GetTask", _ID | {"currentGeneration": "3"}, task("WORKING"), version="1.1"),
+    clean=rpc("GetTask", _ID | {"currentGeneration": "3"}, task("WORKING", generation="4"), version="1.1"),
+)
+def not_implemented(see: See) -> Iterator[Hit]:
+    """A task has no generation, or 0, in an answer to a client that speaks 1.1 or uses the feature in its request. Told
+    once for each agent.
+
+    The client cannot find gaps, wait for changes, or protect a message against a change in between.
+    """
+    frame, task = see.frame, see.task
+    if frame.generation or task is None or task.generation or not frame.task_id or see.agent.notes.get("gen.none"):
+        return
+    if see.object.get("generation") not in (None, 0, "0"):
+        return  # one that cannot be read: A2A-GEN-020
+    asks = of_version(see.exchange.version_header) is Dialect.V1_1
+    if not asks and current_generation(see) is None and if_match(see) is None:
+        return
+    see.agent.notes["gen.none"] = 1
+    yield Hit(summary="no generation, although the client speaks 1.1 or asked by one", path=place(see))
+
+
+@rule(
+    "A2A-GEN-006",
+    "New task does not begin at 1",
+    Severity.WARNING,
+    section="1.1 draft 3.2.7",
+    scope=Scope.EXCHANGE,
+    lines=Line.DRAFT_1_1,
+    bindings=RPC,
+    when=When.NEW_TASK,
+    operations=SENDS,
+    draft=True,
+    flagged=rpc_stream(
+        _SEND,
+        send(),
+        snapshot(generation="5"),
+        status("WORKING", generation="6"),
+        status("COMPLETED", second=1, generation="7"),
+        version="1.1",
+    ),
+    clean=_WHOLE,
+)
+def begins(see: See) -> Iterator[Hit]:
+    """The first snapshot of a task that this message made is SUBMITTED and its generation is not 1; 0 counts where the
+    agent numbers its other tasks. Information where a stream begins with another state: the task may have changed
+    before it.
+
+    A client that counts from 1 takes the missing numbers for lost events.
+    """
+    frame, task = see.frame, see.task
+    if task is None or task.born != see.track.id or not see.is_(When.TASK) or frame.generation == 1:
+        return
+    number = frame.generation
+    if number <= 0 and not see.agent.numbers:
+        return
+    if frame.state == int(TaskState.SUBMITTED):
+        yield Hit(summary=f"the new task begins at {number}, it must begin at 1", path=place(see), value=str(number))
+    elif number > 0 and see.track.streams:
+        told = f"the stream of the new task begins at {number}, {TaskState(frame.state).label}"
+        yield Hit(summary=told, path=place(see), value=str(number), severity=Severity.INFO)
+
+
+@rule(
+    "A2A-GEN-007",
+    "Snapshot behind the events",
+    Severity.WARNING,
+    section="1.1 draft 3.2.7",
+    scope=Scope.LIVE,
+    lines=Line.DRAFT_1_1,
+    bindings=EVERYWHERE,
+    when=TRACKED,
+    draft=True,
+    flagged=rpc_stream(_SEND, send(), *_START, _END, snapshot("COMPLETED", second=1, generation="2"), version="1.1"),
+    clean=rpc_stream(_SEND, send(), *_START, _END, snapshot("COMPLETED", second=1, generation="3"), version="1.1"),
+)
+def behind(see: See) -> Iterator[Hit]:
+    """A Task in the course of a stream has a lower generation than the event before it.
+
+    Snapshot and events contradict each other: a client that goes on from the snapshot sees changes twice.
+    """
+    number = see.frame.generation
+    for each in verdicts(see):
+        if each.fault is Fault.BEHIND:
+            yield Hit(summary=f"the Task stands at {number}, but {each.last} was told", path=place(see))
+
+
+@rule(
+    "A2A-GEN-008",
+    "Change without another generation",
+    Severity.WARNING,
+    section="1.1 draft 3.2.7",
+    scope=Scope.LIVE,
+    lines=Line.DRAFT_1_1,
+    bindings=EVERYWHERE,
+    when=TRACKED,
+    draft=True,
+    flagged=rpc("GetTask", _ID, task("WORKING", generation="3", artifacts=[artifact("x")]), version="1.1")
+    + rpc("GetTask", _ID, task("WORKING", generation="3", artifacts=[artifact("y")]), id=2, version="1.1"),
+    clean=rpc("GetTask", _ID, task("WORKING", generation="3", artifacts=[artifact("x")]), version="1.1")
+    + rpc("GetTask", _ID, task("WORKING", generation="4", artifacts=[artifact("y")]), id=2, version="1.1"),
+)
+def unmoved(see: See) -> Iterator[Hit]:
+    """Two snapshots of a task have the same generation, but another state or other artifacts.
+
+    Every such change must be counted: a client that compares numbers believes that nothing has happened.
+    """
+    for each in verdicts(see):
+        if each.fault is Fault.SAME:
+            state = see.frame.state
+            changed = each.other != state
+            words = f"{TaskState(each.other).label}, now {TaskState(state).label}" if changed else "other artifacts"
+            told = f"two snapshots with {each.last}: {words}"
+            yield Hit(summary=told, path=place(see), value=str(each.last))
+
+
+@rule(
+    "A2A-GEN-021",
+    "Same generation, another event",
+    Severity.ERROR,
+    section="1.0 3.5.2; 1.1 draft 3.2.7",
+    scope=Scope.LIVE,
+    lines=Line.DRAFT_1_1,
+    bindings=EVERYWHERE,
+    when=TRACKED,
+    draft=True,
+    flagged=both(
+        rpc_stream(_SEND, send(), *_START, chunk("a", generation="3"), finish="open", version="1.1"),
+        rpc_stream(
+            "SubscribeToTask",
+            _ID,
+            snapshot("WORKING", generation="2"),
+            chunk("b", generation="3"),
+            finish="open",
+            version="1.1",
+        ),
+        after=25_000_000,
+    ),
+    clean=both(
+        rpc_stream(_SEND, send(), *_START, chunk("a", generation="3"), finish="open", version="1.1"),
+        rpc_stream(
+            "SubscribeToTask",
+            _ID,
+            snapshot("WORKING", generation="2"),
+            chunk("a", generation="3"),
+            finish="open",
+            version="1.1",
+        ),
+        after=25_000_000,
+    ),
+)
+def differs(see: See) -> Iterator[Hit]:
+    """Two streams of a task, or a stream and a push, have different events with one generation. They are compared by
+    what they say, not by their octets, so that bindings make no difference.
+
+    Every event goes to every stream; here two clients of one task hold different pictures of it.
+    """
+    for each in verdicts(see):
+        if each.fault is Fault.DIFFERS:
+            told = f"the event with {see.frame.generation} says something else than in exchange {each.other}"
+            yield Hit(summary=told, path=place(see), value=str(see.frame.generation))

@@ -1,0 +1,300 @@
+"""Follows the generations of a task on every stream of it (protocol sheet 6.7; 1.1 draft 3.2.7).
+
+An event carries the number of the change that it tells; a snapshot (Task) has the number at which it stands and is no
+event. Each stream has a cursor of its own: the same number on two streams is one event told twice. What has been told
+is remembered for each task, so that a gap can be placed: lost on this stream only, or never seen.
+
+Rules ask `verdicts`; the first that does feeds the tracker, the others get the same answer.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.digest import artifacts_digest, digest
+from a2a_proxy.rules.rule import When
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import Known, Notes
+
+MAX_SEEN = 256
+"""Events of a task, and of a stream, that are remembered."""
+MAX_GAPS = 16
+"""Gaps of a task that nobody has closed yet."""
+MAX_MISSING = 64
+"""Numbers that a stream has left out and that may come still."""
+
+_UPDATES = frozenset({EventKind.STATUS, EventKind.ARTIFACT})
+_OTHERS = frozenset({EventKind.MESSAGE, EventKind.UNKNOWN})
+"""Events of a proposal (`messageUpdate`, Q-32): they count where they have a number."""
+
+
+class Fault(Enum):
+    """What is wrong about one number."""
+
+    GAP = "numbers are left out"
+    FIRST_GAP = "the first event of a stream leaves numbers out: there was no snapshot to count from"
+    AWAY = "numbers passed while nobody listened"
+    REPEAT = "another event with the number told last"
+    AGAIN = "the same event once more"
+    PROGRESS = "a progress update with the number told last (the draft's hole)"
+    REGRESS = "a number lower than the last one"
+    LATE = "an event that fills a gap"
+    ZERO = "no number, after numbers"
+    BEHIND = "a snapshot lower than the last number"
+    SAME = "a snapshot with the number of another one, but another content"
+    DIFFERS = "another event than elsewhere with this number"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """One thing found about one frame."""
+
+    fault: Fault
+    last: int = 0
+    """The number told before on this stream."""
+    first: int = 0
+    final: int = 0
+    """First and last number left out."""
+    elsewhere: tuple[int, ...] = ()
+    """Those of them that another stream or a push has told."""
+    other: int = 0
+    """The exchange to compare with."""
+    snapshot: bool = False
+
+
+class _Seen(msgspec.Struct, array_like=True):
+    """An event of a task, by its number."""
+
+    digest: str
+    exchange: int
+    event: int
+    state: int
+    change: bool
+    """It is known to be one of those that count: an artifact, or a state other than the one before."""
+
+
+def verdicts(see: See) -> list[Verdict]:
+    """What the numbers say about this frame; the tracker learns it."""
+    found = see.cache.get("generations")
+    if found is None:
+        found = see.cache["generations"] = _feed(see)
+    result: list[Verdict] = found
+    return result
+
+
+def known_gaps(task: Known) -> list[list[Any]]:
+    """Open gaps: first, last, when (ns), exchange, client."""
+    found: list[list[Any]] = (task.notes or {}).get("gen", {}).get("gaps", [])
+    return found
+
+
+def _feed(see: See) -> list[Verdict]:
+    frame, task = see.frame, see.task
+    if task is None and frame.generation > 0:
+        task = see.world.task(see.track.agent, frame.task_id)
+    if task is None or (frame.event in _OTHERS and frame.generation <= 0):
+        return []
+    log: Notes = task.remember().setdefault("gen", {"seen": {}, "snapshots": {}, "lanes": [], "gaps": []})
+    line: Notes = see.track.remember().setdefault("gen", {"last": 0, "missing": [], "told": {}})
+    found = _numbered(see, task, log, line) if frame.generation > 0 else _unnumbered(see, log, line)
+    if frame.state:
+        line["state"] = frame.state
+    line["before"], line["at"] = line.get("at", 0), frame.at
+    return found
+
+
+# --- without a number ---------------------------------------------------------------------------------------------
+
+
+def _lane(see: See) -> str:
+    """A client of an older version gets no numbers: a task is judged against what the same version was told."""
+    return "push" if see.binding is Binding.WEBHOOK else see.exchange.version_header
+
+
+def _unnumbered(see: See, log: Notes, line: Notes) -> list[Verdict]:
+    if line.get("off") or _lane(see) not in log["lanes"] or _says_something(see):
+        return []
+    if not see.is_(When.SAME):
+        line["off"] = True
+    return [Verdict(Fault.ZERO, line["last"] or (see.task.generation if see.task else 0))]
+
+
+def _says_something(see: See) -> bool:
+    """There is a `generation`, but it is none that can be read: that is another fault (A2A-GEN-020)."""
+    value = see.object.get("generation")
+    return value is not None and str(value) != "0"
+
+
+# --- with a number ------------------------------------------------------------------------------------------------
+
+
+def _numbered(see: See, task: Known, log: Notes, line: Notes) -> list[Verdict]:
+    lane = _lane(see)
+    if lane not in log["lanes"] and len(log["lanes"]) < MAX_GAPS:
+        log["lanes"].append(lane)
+    if line.get("off"):
+        return []
+    found: list[Verdict] = []
+    if see.frame.event is EventKind.TASK:
+        found += _snapshot_seen(see, log)
+    if see.track.streams:
+        found += _on_stream(see, task, log, line)
+    if see.frame.event is not EventKind.TASK and not any(each.fault is Fault.PROGRESS for each in found):
+        found += _event_seen(see, log, line)
+    _note_gaps(see, log, found)
+    return found
+
+
+def _on_stream(see: See, task: Known, log: Notes, line: Notes) -> list[Verdict]:
+    frame, last = see.frame, line["last"]
+    number = frame.generation
+    if not last:
+        found = _first(see, task, number)
+        line["last"] = number
+    elif frame.event is EventKind.TASK:
+        found = _later_snapshot(number, last, log, line)
+        line["last"] = max(last, number)
+    else:
+        found = _later_event(see, number, log, line)
+    if frame.event is not EventKind.TASK:
+        _keep(line["told"], number, digest(see), MAX_SEEN)
+    return found
+
+
+def _first(see: See, task: Known, number: int) -> list[Verdict]:
+    """The first number of a stream is what the rest is counted from, wherever the task was before."""
+    if len(task.streams) > 1 or see.track.events > 1:
+        return []  # another stream may be behind this one, or numbers began in mid-stream
+    if see.frame.event is EventKind.TASK:
+        if see.operation in _RETURNS and 0 < task.generation < number:
+            return [Verdict(Fault.AWAY, task.generation, task.generation + 1, number, snapshot=True)]
+        return []
+    if task.generation + 1 >= number or not (task.generation or task.born == see.track.id):
+        return []
+    return [Verdict(Fault.FIRST_GAP, task.generation, task.generation + 1, number - 1)]
+
+
+_RETURNS = frozenset({"SubscribeToTask", "ReconnectToTask"})
+
+
+def _later_snapshot(number: int, last: int, log: Notes, line: Notes) -> list[Verdict]:
+    if number < last:
+        return [Verdict(Fault.BEHIND, last, snapshot=True)]
+    if number == last:
+        return []
+    return [_gap(last, last + 1, number, log, line, snapshot=True)]
+
+
+def _later_event(see: See, number: int, log: Notes, line: Notes) -> list[Verdict]:
+    last, again = line["last"], line.get("again", 0)
+    if again and number == again + 1:  # the agent counts anew, from a lower number
+        line["again"] = number if number < last else 0
+        line["last"] = max(last, number)
+        return []
+    if number > last:
+        line["last"] = number
+        return [_gap(last, last + 1, number - 1, log, line)] if number > last + 1 else []
+    if number in line["missing"]:
+        line["missing"].remove(number)
+        return [Verdict(Fault.LATE, last)]
+    if number < last:
+        return _lower(see, number, log, line)
+    return _equal(see, number, line)
+
+
+def _lower(see: See, number: int, log: Notes, line: Notes) -> list[Verdict]:
+    if _told_before(see, number, line):
+        return [Verdict(Fault.AGAIN, line["last"])]
+    line["again"] = number
+    log["seen"], log["snapshots"] = {}, {}
+    return [Verdict(Fault.REGRESS, line["last"])]
+
+
+def _equal(see: See, number: int, line: Notes) -> list[Verdict]:
+    """The snapshot before it may have the number of the event: only two events with one number are wrong."""
+    last = line["last"]
+    if see.is_(When.REPEAT):
+        return [Verdict(Fault.AGAIN, last)]
+    if see.frame.event is EventKind.STATUS and see.is_(When.SAME):
+        return [Verdict(Fault.PROGRESS, last)]
+    if str(number) not in line["told"]:
+        return []
+    if _told_before(see, number, line):
+        return [Verdict(Fault.AGAIN, last)]
+    line["off"] = True
+    return [Verdict(Fault.REPEAT, last)]
+
+
+def _told_before(see: See, number: int, line: Notes) -> bool:
+    told = line["told"].get(str(number))
+    return bool(told) and told == digest(see)
+
+
+def _gap(last: int, first: int, final: int, log: Notes, line: Notes, snapshot: bool = False) -> Verdict:
+    room = range(first, min(final, first + MAX_MISSING) + 1)
+    if not snapshot:
+        line["missing"] = [*line["missing"], *room][-MAX_MISSING:]
+    elsewhere = tuple(number for number in room if str(number) in log["seen"])
+    return Verdict(Fault.GAP, last, first, final, elsewhere, snapshot=snapshot)
+
+
+# --- what the task knows ------------------------------------------------------------------------------------------
+
+
+def _event_seen(see: See, log: Notes, line: Notes) -> list[Verdict]:
+    """Remember the event; the same number elsewhere must be the same event."""
+    frame = see.frame
+    if frame.event not in _UPDATES:
+        return []
+    change = frame.event is EventKind.ARTIFACT or (frame.state != line.get("state", 0) != 0)
+    here = _Seen(digest(see), see.track.id, int(frame.event), frame.state, change)
+    known = log["seen"].get(str(frame.generation))
+    before = msgspec.convert(known, _Seen) if known else None
+    if before is None or (here.change and not before.change):
+        _keep(log["seen"], frame.generation, msgspec.to_builtins(here), MAX_SEEN)
+    if before is None or before.exchange == here.exchange or not _contradict(before, here):
+        return []
+    return [Verdict(Fault.DIFFERS, line["last"], other=before.exchange)]
+
+
+def _contradict(one: _Seen, two: _Seen) -> bool:
+    """Two events with one number that cannot both be right; progress updates may share the number of another event."""
+    if not one.digest or not two.digest or one.digest == two.digest:
+        return False
+    status = int(EventKind.STATUS)
+    if one.event == two.event == status and one.state != two.state:
+        return True
+    return one.change and two.change
+
+
+def _snapshot_seen(see: See, log: Notes) -> list[Verdict]:
+    """Snapshots with one number are of one moment; one without artifacts may have left them out."""
+    frame = see.frame
+    log["gaps"] = [gap for gap in log["gaps"] if gap[1] > frame.generation or gap[4] != see.track.client]
+    here = [frame.state, artifacts_digest(see)]
+    before = log["snapshots"].get(str(frame.generation))
+    if before is None:
+        _keep(log["snapshots"], frame.generation, here, MAX_MISSING)
+        return []
+    differs = (frame.state and before[0] and frame.state != before[0]) or (
+        before[1] and here[1] and before[1] != here[1]
+    )
+    return [Verdict(Fault.SAME, frame.generation, other=before[0], snapshot=True)] if differs else []
+
+
+def _note_gaps(see: See, log: Notes, found: list[Verdict]) -> None:
+    for each in found:
+        if each.fault is Fault.GAP and not each.snapshot:
+            log["gaps"] = [*log["gaps"], [each.first, each.final, see.at, see.track.id, see.track.client]][-MAX_GAPS:]
+
+
+def _keep(table: dict[str, Any], number: int, value: Any, room: int) -> None:
+    """Put a value under its number; the one that was put first makes room."""
+    table.setdefault(str(number), value)
+    table[str(number)] = value
+    if len(table) > room:
+        del table[next(iter(table))]

@@ -1,0 +1,65 @@
+"""What rules about generations share: when they are asked, where a number stands, what a request says about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.protocol.summary import generation_number
+from a2a_proxy.rules.rule import RPC, WEBHOOK, When
+from a2a_proxy.rules.see import See
+
+TRACKED = When.NUMBERED | When.OTHER
+"""All rules that ask the tracker are asked about the same frames, so that it is fed whichever of them run. `OTHER`: an
+event of a proposal may have a number too (Q-32)."""
+EVERYWHERE = RPC | WEBHOOK
+SENDS = ("SendMessage", "SendStreamingMessage", "SendLiveMessage")
+MISMATCH = "TASK_GENERATION_MISMATCH"
+
+_MEMBERS = {
+    EventKind.TASK: "task",
+    EventKind.STATUS: "statusUpdate",
+    EventKind.ARTIFACT: "artifactUpdate",
+}
+
+
+def place(see: See) -> str:
+    """Where the number stands in the payload."""
+    member = _MEMBERS.get(see.frame.event, "")
+    body = see.body
+    wrapped = isinstance(body, dict) and member in body
+    return f"{see.root}{member}.generation" if wrapped else f"{see.root}generation"
+
+
+def numbers(first: int, final: int) -> str:
+    """A range in words: `4`, or `4 to 6`."""
+    return str(first) if first == final else f"{first} to {final}"
+
+
+def current_generation(see: See) -> int | None:
+    """`currentGeneration` of a GetTask; None where it is not set."""
+    return _wish(see, "currentGeneration", b"\x20\x00")
+
+
+def if_match(see: See) -> int | None:
+    """`ifGenerationMatch` of a send; None where it is not set."""
+    return _wish(see, "ifGenerationMatch", b"\x28\x00")
+
+
+def _wish(see: See, name: str, zero: bytes) -> int | None:
+    """A number other than 0 is in the summary of the request; an explicit 0 has to be looked for."""
+    asked, request = see.track.asked, see.track.request
+    if asked is None or request is None:
+        return None
+    if asked.generation:
+        return asked.generation
+    if see.binding is Binding.GRPC:
+        if zero not in request.payload:
+            return None
+    elif b"eneration" not in request.payload and "eneration" not in see.exchange.target:
+        return None
+    params: dict[str, Any] = see.params
+    holder = params.get("configuration") if name == "ifGenerationMatch" else params
+    value = holder.get(name) if isinstance(holder, dict) else None
+    return None if value is None else generation_number(value)

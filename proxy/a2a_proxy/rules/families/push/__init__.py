@@ -1,0 +1,3 @@
+"""Push notifications."""
+
+LEFT_OUT: dict[str, str] = {}
