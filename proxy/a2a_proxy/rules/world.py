@@ -422,6 +422,8 @@ class World:
         known = self.tasks.get((track.agent, track.task_id)) if track.task_id else None
         if known is not None and track.id in known.streams:
             known.streams.remove(track.id)
+            if track.state in ACTIVE and track.final is not None and track.final.how != "complete":
+                known.remember()["broken"] = True
 
     def learn_card(self, upstream: str, card: dict[str, Any], at: int, *, extended: bool) -> Agent:
         """A card passed."""

@@ -1,0 +1,3 @@
+"""Error mapping."""
+
+LEFT_OUT: dict[str, str] = {}

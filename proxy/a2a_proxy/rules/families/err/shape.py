@@ -1,0 +1,210 @@
+"""How an error is written down (protocol sheet 3.5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.protocol.errors import GRPC_STATUS
+from a2a_proxy.rules.examples.objects import send
+from a2a_proxy.rules.examples.talk import http, rest, rest_error, rpc, rpc_error
+from a2a_proxy.rules.families.err.table import BY_CODE, DOMAIN, REASONS
+from a2a_proxy.rules.rule import HTTP, REST, RPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See, media_type
+
+_GET = {"id": "t9"}
+_NOT_FOUND = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no task t9")
+_BARE = rest_error(404, "NOT_FOUND", "", "no task t9", details=[])
+_LEAK = 'Traceback: File "/app/agent.py", line 7'
+_A2A_STATUSES = frozenset({400, 404, 409, 415, 501})
+"""Under which an agent tells A2A errors; 401, 403, 429 and 5xx may come from anybody on the way."""
+
+
+@rule(
+    "A2A-ERR-003",
+    "ErrorInfo is missing",
+    Severity.ERROR,
+    section="1.0 11.6; 9.5",
+    lines=Line.V1,
+    bindings=HTTP,
+    scope=Scope.EXCHANGE,
+    when=When.ERROR,
+    flagged=rest("GET", "/tasks/t9", None, _BARE, status=404),
+    clean=rest("GET", "/tasks/t9", None, _NOT_FOUND, status=404),
+)
+def error_info_missing(see: See) -> Iterator[Hit]:
+    """An A2A error has no ErrorInfo among its details: on REST where the error has the shape of google.rpc.Status, on
+    JSON-RPC (a warning, SHOULD since 1.0.1) where the code is that of an A2A error.
+
+    The ErrorInfo is the only part of an error that is the same on every binding and meant for programs.
+    """
+    failure = see.failure
+    if failure.info is not None or not isinstance(failure.body, dict):
+        return
+    if see.binding is Binding.JSONRPC:
+        reason = BY_CODE.get(failure.code)
+        if reason is not None:
+            summary = f"error {failure.code} without an ErrorInfo of reason {reason}"
+            yield Hit(summary=summary, path="error.data", severity=Severity.WARNING)
+    elif see.exchange.status in _A2A_STATUSES and "code" in failure.body:
+        yield Hit(summary=f"HTTP {see.exchange.status} error without an ErrorInfo in `details`", path="error.details")
+
+
+@rule(
+    "A2A-ERR-004",
+    "ErrorInfo is wrong",
+    Severity.ERROR,
+    section="1.0 10.6",
+    lines=Line.V1,
+    bindings=RPC,
+    when=When.ERROR,
+    flagged=rpc("GetTask", _GET, error=rpc_error(-32001, "TaskNotFound")),
+    clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", taskId="t9")),
+)
+def error_info_wrong(see: See) -> Iterator[Hit]:
+    """An ErrorInfo with the domain of A2A has a reason that is not in UPPER_SNAKE_CASE or is none that A2A or its SDKs
+    know, or metadata values that are no strings; or a reason of A2A comes under another domain.
+
+    Clients compare the reason and the domain as they are written: another spelling is another error.
+    """
+    info = see.failure.info
+    if info is None:
+        return
+    reason, domain, metadata = info.get("reason"), info.get("domain"), info.get("metadata")
+    path = {Binding.JSONRPC: "error.data", Binding.REST: "error.details"}.get(see.binding, "")
+    if domain != DOMAIN:
+        if reason in REASONS:
+            yield Hit(summary=f"reason {reason} under domain {domain!r}, it must be {DOMAIN}", path=path)
+        return
+    if not isinstance(reason, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", reason):
+        yield Hit(summary=f"reason {reason!r} is not in UPPER_SNAKE_CASE", path=path, value=str(reason))
+    elif reason not in REASONS:
+        summary = f"reason {reason} is none of A2A's"
+        yield Hit(summary=summary, path=path, value=reason, severity=Severity.WARNING)
+    if isinstance(metadata, dict):
+        for name, value in metadata.items():
+            if not isinstance(value, str):
+                yield Hit(summary=f"metadata {name!r} of an ErrorInfo is no string", path=path, value=repr(value))
+
+
+@rule(
+    "A2A-ERR-005",
+    "google.rpc.Status is broken",
+    Severity.ERROR,
+    section="1.0 11.6",
+    lines=Line.V1,
+    bindings=REST,
+    when=When.ERROR,
+    flagged=rest("GET", "/tasks/t9", None, rest_error(400, "NOT_FOUND", "TASK_NOT_FOUND"), status=404),
+    clean=rest("GET", "/tasks/t9", None, _NOT_FOUND, status=404),
+)
+def status_shape(see: See) -> Iterator[Hit]:
+    """The body of a REST error has an `error.code` that is not the HTTP status, an `error.status` that is no name of a
+    gRPC status, or details without a string `@type`.
+
+    Libraries for this format read the code and pick the type of a detail by `@type`; they drop what has none.
+    """
+    body = see.failure.body
+    if not isinstance(body, dict) or body is see.value or see.exchange.status < 400:
+        return
+    code, status, details = body.get("code"), body.get("status"), body.get("details")
+    if "code" in body and code != see.exchange.status:
+        yield Hit(
+            summary=f"`error.code` is {code!r} under HTTP {see.exchange.status}", path="error.code", value=repr(code)
+        )
+    if "status" in body and status not in GRPC_STATUS:
+        yield Hit(summary=f"`error.status` is {status!r}, no gRPC status", path="error.status", value=repr(status))
+    if isinstance(details, list):
+        for number, each in enumerate(details):
+            if not isinstance(each, dict) or not isinstance(each.get("@type"), str):
+                yield Hit(summary=f"detail {number} of the error has no `@type`", path=f"error.details[{number}]")
+
+
+@rule(
+    "A2A-ERR-009",
+    "problem+json in a 1.0 exchange",
+    Severity.WARNING,
+    section="1.0 11.6; RFC 9457",
+    lines=Line.V1,
+    bindings=REST,
+    moment=Moment.HEADS,
+    flagged=http(
+        "GET",
+        "/tasks/t9",
+        answer='{"type":"https://a2a-protocol.org/errors/task-not-found","title":"Task not found","status":404}',
+        status=404,
+        media="application/problem+json",
+    ),
+    clean=rest("GET", "/tasks/t9", None, _NOT_FOUND, status=404),
+)
+def problem_json(see: See) -> Iterator[Hit]:
+    """A REST error of a 1.0 exchange comes as `application/problem+json`, the form of the release candidate.
+
+    A 1.0 client looks for `error.details` and finds nothing: to it every such error is an unknown one.
+    """
+    if see.exchange.status >= 400 and media_type(see.field("content-type")) == "application/problem+json":
+        yield Hit(summary=f"HTTP {see.exchange.status} with application/problem+json", value=see.field("content-type"))
+
+
+_LEAKS = re.compile(
+    r"Traceback \(most recent|Traceback:|File \"[^\"]+\", line \d+|\bat [\w$.]+\([\w.]+:\d+(:\d+)?\)"
+    r"|(?:^|[\s'\"(])(?:/(?:home|usr|app|var|opt|root|srv)/[\w./-]+\.\w+|[A-Z]:\\[\w\\ .-]+\.\w+)"
+    r"|\b(?:SELECT .+ FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b",
+    re.MULTILINE,
+)
+
+
+@rule(
+    "A2A-ERR-010",
+    "Internal detail in an error",
+    Severity.INFO,
+    section="1.0 3.3.2",
+    when=When.ERROR,
+    flagged=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", _LEAK)),
+    clean=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", "it failed")),
+)
+def internal_detail(see: See) -> Iterator[Hit]:
+    """The message of an error has a stack trace, the path of a source file, or SQL in it.
+
+    It tells strangers how the agent is built, and says nothing that a caller could act on.
+    """
+    found = _LEAKS.search(see.failure.text)
+    if found is not None:
+        yield Hit(summary="the message of an error shows internals of the agent", value=found.group().strip())
+
+
+@rule(
+    "A2A-ERR-011",
+    "Overload without a hint when to retry",
+    Severity.INFO,
+    section="1.0 3.3.2; RFC 9110 10.2.3",
+    moment=Moment.CLOSED,
+    scope=Scope.EXCHANGE,
+    flagged=http(
+        "GET", "/tasks/t1", answer='{"error":{"code":503,"status":"UNAVAILABLE","message":"busy"}}', status=503
+    ),
+    clean=http(
+        "GET",
+        "/tasks/t1",
+        answer='{"error":{"code":503,"status":"UNAVAILABLE","message":"busy"}}',
+        status=503,
+        reply_headers={"Retry-After": "5"},
+    ),
+)
+def no_retry_hint(see: See) -> Iterator[Hit]:
+    """HTTP 429 or 503 without Retry-After, or gRPC RESOURCE_EXHAUSTED or UNAVAILABLE without RetryInfo.
+
+    Clients then guess, and many of them guess "at once": that is how an overload lasts.
+    """
+    exchange = see.exchange
+    if exchange.binding is Binding.GRPC:
+        name = {8: "RESOURCE_EXHAUSTED", 14: "UNAVAILABLE"}.get(exchange.grpc_status)
+        fields = exchange.trailers or exchange.response_headers
+        if name and not any(
+            key.lower() in (b"grpc-status-details-bin", b"grpc-retry-pushback-ms") for key, _ in fields
+        ):
+            yield Hit(summary=f"{name} without RetryInfo")
+    elif exchange.status in (429, 503) and not see.field("retry-after"):
+        yield Hit(summary=f"HTTP {exchange.status} without Retry-After")

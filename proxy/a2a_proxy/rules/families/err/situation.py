@@ -1,0 +1,102 @@
+"""Which error a situation calls for, and that all bindings say the same (protocol sheet 3.1, 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.rules.examples.objects import error_info, send, task
+from a2a_proxy.rules.examples.talk import grpc, rpc, rpc_error
+from a2a_proxy.rules.families.err.table import TABLE
+from a2a_proxy.rules.rule import RPC, Hit, Line, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+_BY_ID = ("GetTask", "CancelTask", "SubscribeToTask")
+_GENERIC = {"INTERNAL_ERROR": -32603, "INVALID_REQUEST": -32600, "METHOD_NOT_FOUND": -32601}
+
+
+def _kind(see: See) -> str:
+    """What an error stands for, in one word for all bindings; empty where that is open."""
+    failure = see.failure
+    if failure.name:
+        return failure.name
+    if see.binding is Binding.GRPC:
+        return {5: "TASK_NOT_FOUND", 13: "INTERNAL_ERROR", 2: "INTERNAL_ERROR"}.get(failure.code, "")
+    if see.binding is Binding.REST:
+        return {404: "TASK_NOT_FOUND", 500: "INTERNAL_ERROR"}.get(see.exchange.status, "")
+    return ""
+
+
+def _unknown_task(see: See) -> bool:
+    """The call names a task that this agent, all of whose tasks were seen, has never told of."""
+    asked = see.track.asked
+    return asked is not None and bool(asked.task_id) and not asked.known and see.world.whole
+
+
+@rule(
+    "A2A-ERR-007",
+    "Wrong error for the situation",
+    Severity.ERROR,
+    section="1.0 3.1, 3.3.2",
+    lines=Line.SINCE_0_2,
+    scope=Scope.LIVE,
+    when=When.ERROR,
+    operations=(*_BY_ID, "SendMessage", "SendStreamingMessage"),
+    flagged=rpc("SendMessage", send(), {"task": task()})
+    + rpc("SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32603, "INTERNAL_ERROR"), id=2),
+    clean=rpc("SendMessage", send(), {"task": task()})
+    + rpc("SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32004, "UNSUPPORTED_OPERATION"), id=2),
+    also=("A2A-STATE-005",),
+)
+def wrong_error(see: See) -> Iterator[Hit]:
+    """A message to a task known to be terminal is refused with something else than UnsupportedOperationError
+    (invalid params and invalid request are a warning, some SDKs use them), or a call for a task that was never seen
+    here fails with an internal error where TaskNotFoundError is due (a warning: something else may have failed).
+
+    Clients handle a finished or unknown task in their normal course; an internal error makes them retry, or give up.
+    """
+    kind, asked = _kind(see), see.track.asked
+    if asked is None or not kind or see.track.events or not see.is_(When.FIRST):
+        return
+    if see.operation in ("SendMessage", "SendStreamingMessage"):
+        if asked.terminal and kind not in ("UNSUPPORTED_OPERATION", "TASK_NOT_FOUND", "VERSION_NOT_SUPPORTED"):
+            lenient = kind in ("INVALID_PARAMS", "INVALID_REQUEST") or see.failure.code == 3
+            summary = f"a message to a finished task was refused with {kind}, it must be UNSUPPORTED_OPERATION"
+            if kind in _GENERIC or lenient:
+                yield Hit(summary=summary, value=kind, severity=Severity.WARNING if lenient else None)
+    elif _unknown_task(see) and kind == "INTERNAL_ERROR":
+        summary = f"{see.operation} of an unknown task failed with {kind}, it must be TASK_NOT_FOUND"
+        yield Hit(summary=summary, severity=Severity.WARNING, sure=False)
+
+
+@rule(
+    "A2A-ERR-008",
+    "Bindings of one agent disagree about an error",
+    Severity.WARNING,
+    section="1.0 5.1",
+    lines=Line.V1,
+    scope=Scope.LIVE,
+    when=When.ERROR,
+    operations=_BY_ID,
+    flagged=rpc("GetTask", {"id": "t8"}, error=rpc_error(-32001, "TASK_NOT_FOUND"))
+    + grpc("GetTask", {"id": "t9"}, status=9, text="no", details=[error_info("UNSUPPORTED_OPERATION")]),
+    clean=rpc("GetTask", {"id": "t8"}, error=rpc_error(-32001, "TASK_NOT_FOUND"))
+    + grpc("GetTask", {"id": "t9"}, status=5, text="no", details=[error_info("TASK_NOT_FOUND")]),
+)
+def bindings_disagree(see: See) -> Iterator[Hit]:
+    """The same operation for a task that was never seen fails with different A2A errors on two bindings of one agent.
+
+    A client that changes its transport then sees another agent: its error handling was written for the first one.
+    """
+    kind, asked = _kind(see), see.track.asked
+    if kind not in TABLE or asked is None or asked.known or not asked.task_id or see.frame.kind is FrameKind.EVENT:
+        return
+    told: dict[str, str] = see.agent.notes.setdefault("errors", {})
+    for binding in RPC - {see.binding}:
+        other = told.get(f"{binding} {see.operation}", kind)
+        if other != kind:
+            yield Hit(summary=f"{see.operation} of an unknown task: {kind} here, {other} on {binding}", value=kind)
+            return
+    told[f"{see.binding} {see.operation}"] = kind

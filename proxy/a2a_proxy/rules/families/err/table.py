@@ -1,0 +1,44 @@
+"""The error table (protocol sheet 3.4): each A2A error's code, gRPC status and HTTP status."""
+
+from __future__ import annotations
+
+import msgspec
+
+DOMAIN = "a2a-protocol.org"
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One error; names of gRPC statuses."""
+
+    code: int
+    grpc: str
+    http: int
+    old_grpc: str = ""
+    """What 1.0.0 and the release candidate wanted, where that was something else."""
+    old_http: int = 0
+
+
+TABLE: dict[str, Row] = {
+    "TASK_NOT_FOUND": Row(-32001, "NOT_FOUND", 404),
+    "TASK_NOT_CANCELABLE": Row(-32002, "FAILED_PRECONDITION", 400, old_http=409),
+    "PUSH_NOTIFICATION_NOT_SUPPORTED": Row(-32003, "FAILED_PRECONDITION", 400, "UNIMPLEMENTED"),
+    "UNSUPPORTED_OPERATION": Row(-32004, "FAILED_PRECONDITION", 400, "UNIMPLEMENTED"),
+    "CONTENT_TYPE_NOT_SUPPORTED": Row(-32005, "INVALID_ARGUMENT", 400, old_http=415),
+    "INVALID_AGENT_RESPONSE": Row(-32006, "INTERNAL", 500, old_http=502),
+    "EXTENDED_AGENT_CARD_NOT_CONFIGURED": Row(-32007, "FAILED_PRECONDITION", 400),
+    "EXTENSION_SUPPORT_REQUIRED": Row(-32008, "FAILED_PRECONDITION", 400),
+    "VERSION_NOT_SUPPORTED": Row(-32009, "FAILED_PRECONDITION", 400, "UNIMPLEMENTED"),
+}
+"""Reason -> row; the mismatch of generations (1.1) has a rule of its own, A2A-GEN-016."""
+
+REASONS = frozenset(TABLE) | {
+    "TASK_GENERATION_MISMATCH",
+    "INVALID_REQUEST",
+    "METHOD_NOT_FOUND",
+    "INVALID_PARAMS",
+    "INTERNAL_ERROR",
+    "PARSE_ERROR",
+}
+"""What stands in an ErrorInfo of A2A: the errors of the specification, and those that SDKs add for JSON-RPC's own."""
+
+BY_CODE = {row.code: reason for reason, row in TABLE.items()}

@@ -1,0 +1,196 @@
+"""How long peers take (protocol sheet 8.7). For information: how slow is too slow is for the user to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.examples.objects import send, snapshot, status, task
+from a2a_proxy.rules.examples.script import MS
+from a2a_proxy.rules.examples.talk import Wait, rpc, rpc_stream
+from a2a_proxy.rules.rule import Hit, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import ACTIVE, STREAMS
+
+SECOND = 1000 * MS
+FIRST_EVENT = 5 * SECOND
+UNARY = 10 * SECOND
+STALL = 30.0
+"""Seconds."""
+STUCK = 600.0
+WAITING = 600.0
+CLOSE = 500 * MS
+UNANSWERED = 2 * SECOND
+"""From here on a stream that is not closed breaks a rule of its own, A2A-STREAM-006."""
+
+_BEGUN = (snapshot("SUBMITTED"), status("WORKING"))
+
+
+def seconds(ns: int) -> str:
+    """`12.3 s`."""
+    return f"{ns / SECOND:.1f} s"
+
+
+@rule(
+    "A2A-LAT-001",
+    "Slow first event",
+    Severity.INFO,
+    section="a2a-proxy: latency of streams",
+    scope=Scope.EXCHANGE,
+    when=When.FIRST,
+    operations=STREAMS,
+    flagged=rpc_stream("SendStreamingMessage", send(), Wait(6), *_BEGUN, status("COMPLETED")),
+    clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED")),
+)
+def slow_first_event(see: See) -> Iterator[Hit]:
+    """The first event of a stream comes more than 5 s after the end of the request.
+
+    It is the time in which a person in front of the client sees nothing happen.
+    """
+    asked = see.exchange.request_ended or see.exchange.started
+    if see.at - asked > FIRST_EVENT:
+        yield Hit(summary=f"the first event came after {seconds(see.at - asked)}")
+
+
+@rule(
+    "A2A-LAT-003",
+    "Slow unary answer",
+    Severity.INFO,
+    section="a2a-proxy: latency of calls",
+    scope=Scope.EXCHANGE,
+    when=When.FIRST,
+    operations=(
+        *("GetTask", "ListTasks", "CancelTask", "GetExtendedAgentCard"),
+        *("CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig"),
+        *("ListTaskPushNotificationConfigs", "DeleteTaskPushNotificationConfig"),
+    ),
+    flagged=rpc("GetTask", {"id": "t1"}, task(), seconds=12),
+    clean=rpc("GetTask", {"id": "t1"}, task(), seconds=2),
+)
+def slow_answer(see: See) -> Iterator[Hit]:
+    """A call that only looks something up is answered after more than 10 s; long polls are left out.
+
+    Such calls have no work to wait for: the agent, or something before it, is overloaded or stuck.
+    """
+    asked = see.exchange.request_ended or see.exchange.started
+    if see.at - asked > UNARY and not (see.track.asked and see.track.asked.generation):
+        yield Hit(summary=f"{see.operation} was answered after {seconds(see.at - asked)}")
+
+
+def _stalled(see: See) -> Iterator[Hit]:
+    track = see.track
+    if not track.started or track.state not in ACTIVE:
+        return
+    if see.at - track.last_at < STALL * SECOND:
+        see.later(STALL - (see.at - track.last_at) / SECOND)
+        return
+    summary = f"nothing for {seconds(see.at - track.last_at)} in {TaskState(track.state).label}"
+    yield Hit(summary=summary, seq=track.last_seq)
+
+
+@rule(
+    "A2A-LAT-002",
+    "Stream stalls",
+    Severity.INFO,
+    section="a2a-proxy: latency of streams",
+    scope=Scope.EXCHANGE,
+    when=When.FIRST,
+    operations=STREAMS,
+    due=_stalled,
+    flagged=rpc_stream("SendStreamingMessage", send(), *_BEGUN, Wait(40), status("COMPLETED")),
+    clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, Wait(20), status("COMPLETED")),
+)
+def stall(see: See) -> Iterator[Hit]:
+    """A stream whose task is at work brings no event for 30 s.
+
+    The agent may be thinking, or gone: a client cannot tell, and idle time-outs of gateways close such streams.
+    """
+    see.later(STALL)
+    yield from ()
+
+
+def _stuck(see: See) -> Iterator[Hit]:
+    task = see.task
+    if task is None or task.state not in ACTIVE:
+        return
+    idle = see.at - task.last
+    if idle < STUCK * SECOND:
+        see.later(STUCK - idle / SECOND)
+        return
+    yield Hit(summary=f"nothing changed for {seconds(idle)} in {TaskState(task.state).label}", seq=-1)
+
+
+@rule(
+    "A2A-LAT-004",
+    "Task is stuck",
+    Severity.INFO,
+    section="1.0 4.1.3",
+    scope=Scope.LIVE,
+    when=When.NEW_TASK,
+    due=_stuck,
+    flagged=rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")).then(
+        rpc("ListTasks", {"status": "TASK_STATE_FAILED"}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2),
+        700 * SECOND,
+    ),
+    clean=rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")).then(
+        rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=9), id=2), 20 * SECOND
+    ),
+)
+def stuck(see: See) -> Iterator[Hit]:
+    """An active task shows no sign of life for 10 minutes, on any connection.
+
+    Its agent may have lost it: nobody will ever finish it, and clients go on asking.
+    """
+    see.later(STUCK)
+    yield from ()
+
+
+def _waiting(see: See) -> Iterator[Hit]:
+    if see.task is not None and see.task.awaits:
+        state = TaskState(see.task.state).label
+        yield Hit(summary=f"{state} for {seconds(int(WAITING) * SECOND)}, no message of the client", seq=see.due_seq)
+
+
+@rule(
+    "A2A-LAT-005",
+    "Slow answer of the client",
+    Severity.INFO,
+    section="1.0 3.4.3",
+    scope=Scope.LIVE,
+    when=When.INTERRUPTED,
+    due=_waiting,
+    flagged=rpc("SendMessage", send(), {"task": task("INPUT_REQUIRED")}).then(
+        rpc("ListTasks", {}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2), 700 * SECOND
+    ),
+    clean=rpc("SendMessage", send(), {"task": task("COMPLETED")}),
+)
+def waiting(see: See) -> Iterator[Hit]:
+    """A task waits for input or for credentials and no message of a client comes for 10 minutes.
+
+    Somebody may not know that it is their turn.
+    """
+    if see.is_(When.CHANGED):
+        see.later(WAITING)
+    yield from ()
+
+
+@rule(
+    "A2A-LAT-006",
+    "Stream is closed late",
+    Severity.INFO,
+    section="1.0 3.1.2",
+    moment=Moment.CLOSED,
+    scope=Scope.EXCHANGE,
+    operations=STREAMS,
+    flagged=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED"), Wait(0.8)),
+    clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED")),
+)
+def late_close(see: See) -> Iterator[Hit]:
+    """Between the terminal state and the end of the stream pass more than 500 ms (from 2 s on it is A2A-STREAM-006).
+
+    Clients that wait for the end of the stream are that much slower than they need to be.
+    """
+    late = see.exchange.closed - see.track.terminal
+    if see.track.terminal and CLOSE < late < UNANSWERED and see.exchange.how == "complete":
+        yield Hit(summary=f"the stream ended {seconds(late)} after its terminal state", seq=see.track.last_seq)

@@ -1,0 +1,140 @@
+"""Clocks that differ, and clients that come back again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.examples.objects import artifact, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.script import MS, Script
+from a2a_proxy.rules.examples.talk import rpc, rpc_stream
+from a2a_proxy.rules.rule import Hit, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import ACTIVE, TERMINAL
+
+SKEW = 5_000 * MS
+_SAMPLES = 3
+"""Timestamps in a row that have to be off."""
+_OPENS, _WITHIN = 5, 30_000 * MS
+_MAX_TASKS = 100
+"""Tasks of one client of which the openings of streams are remembered."""
+
+
+def _off(task_id: str, rpc_id: int) -> Script:
+    """A stream with the timestamps of a clock that is 50 s ahead."""
+    updates = (
+        {"statusUpdate": {"taskId": task_id, "contextId": "c1", "status": state(name, second=50)}}
+        for name in ("WORKING", "COMPLETED")
+    )
+    first = snapshot("SUBMITTED", id=task_id, second=50)
+    return rpc_stream("SendStreamingMessage", send(id=f"m{rpc_id}"), first, *updates, id=rpc_id)
+
+
+@rule(
+    "A2A-LAT-007",
+    "Clocks differ",
+    Severity.INFO,
+    section="1.0 5.6.1",
+    scope=Scope.LIVE,
+    when=When.CHANGED,
+    flagged=_off("t1", 1) + _off("t2", 2),
+    clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), status("COMPLETED")),
+)
+def skew(see: See) -> Iterator[Hit]:
+    """Three status updates of an agent in a row have timestamps in the future, or all of them lie more than 5 s before
+    their arrival on a stream.
+
+    Timestamps of this agent cannot be compared with those of others, nor with the client's own clock.
+    """
+    stamp = see.object.get("status", {}).get("timestamp") if isinstance(see.object.get("status"), dict) else None
+    if see.frame.event is not EventKind.STATUS or not isinstance(stamp, str):
+        return
+    try:
+        at = datetime.fromisoformat(stamp)
+    except ValueError:
+        return
+    if at.tzinfo is None:
+        return
+    ahead = int(at.timestamp() * 1e9) - see.at
+    off = see.agent.notes.get("off", 0)
+    off = off + 1 if ahead > SKEW or (ahead < -SKEW and see.track.streams) else 0
+    see.agent.notes["off"] = off
+    if off == _SAMPLES:
+        word = "ahead of" if ahead > 0 else "behind"
+        yield Hit(summary=f"timestamps are {abs(ahead) / 1e9:.0f} s {word} the proxy's clock", value=stamp)
+
+
+def _storm(count: int, pause: int) -> Script:
+    made = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
+    for number in range(count):
+        made = made.then(
+            rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), id=number + 2, finish="leave"), pause
+        )
+    return made
+
+
+@rule(
+    "A2A-LAT-008",
+    "Streams are opened over and over",
+    Severity.INFO,
+    section="1.0 3.1.6",
+    moment=Moment.REQUEST,
+    scope=Scope.LIVE,
+    operations=("SubscribeToTask", "SendStreamingMessage"),
+    flagged=_storm(_OPENS + 1, 100 * MS),
+    clean=rpc("SendMessage", send(), {"task": task()}),
+)
+def storm(see: See) -> Iterator[Hit]:
+    """One client opens more than five streams of the same task within 30 s.
+
+    It loops without backing off: each turn costs the agent a snapshot and wins nothing.
+    """
+    task_id = see.frame.task_id
+    if not task_id:
+        return
+    opens: dict[str, list[int]] = see.world.client(see.track.client).setdefault("opens", {})
+    key = f"{see.track.agent} {task_id}"
+    times = [at for at in opens.pop(key, []) if see.frame.at - at < _WITHIN]
+    opens[key] = times = [*times, see.frame.at]
+    if len(opens) > _MAX_TASKS:
+        del opens[next(iter(opens))]
+    if len(times) == _OPENS + 1:
+        yield Hit(summary=f"{len(times)} streams of task {task_id} within 30 s")
+
+
+@rule(
+    "A2A-LAT-010",
+    "Events were lost in a reconnection",
+    Severity.INFO,
+    section="1.0 3.5.1",
+    scope=Scope.LIVE,
+    when=When.TASK,
+    operations=("SubscribeToTask", "GetTask"),
+    flagged=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), finish="cut")
+    + rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1, artifacts=[artifact()]), id=2),
+    clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), status("COMPLETED"))
+    + rpc("GetTask", {"id": "t1"}, task("COMPLETED"), id=2),
+    also=("A2A-HTTP-016", "A2A-SSE-011"),
+)
+def lost_in_reconnection(see: See) -> Iterator[Hit]:
+    """The stream of a task broke off, no other one was open, and the next snapshot shows a state or artifacts that no
+    event has told of.
+
+    What happened in between is in no event: a client that shows progress has a hole there.
+    """
+    task = see.task
+    if task is None or not see.is_(When.FIRST) or task.streams not in ([], [see.track.id]):
+        return
+    if task.notes is None or not task.notes.pop("broken", None):
+        return
+    artifacts = see.object.get("artifacts")
+    unknown = isinstance(artifacts, list) and any(
+        isinstance(each, dict) and each.get("artifactId") not in task.artifacts for each in artifacts
+    )
+    if see.before in ACTIVE and (see.frame.state in TERMINAL or unknown):
+        before, now = TaskState(see.before).label, TaskState(see.frame.state).label
+        more = " with artifacts that no event had" if unknown else ""
+        yield Hit(summary=f"the stream broke off in {before}, the next snapshot is {now}{more}")

@@ -1,0 +1,91 @@
+"""How much history an answer has (protocol sheet, 1.0 3.2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.examples.objects import message, reply, task
+from a2a_proxy.rules.examples.talk import rpc
+from a2a_proxy.rules.families.task.numbers import integer
+from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+_HISTORY = [message(taskId="t1", contextId="c1"), reply(taskId="t1")]
+
+
+def _wanted(see: See) -> int | None:
+    """`historyLength` of the request, whichever call it is; None where it has none."""
+    if see.track.request is None or b"istory" not in see.track.request.payload + see.exchange.target.encode("latin-1"):
+        return None
+    params = see.params
+    configuration = params.get("configuration")
+    found = params.get("historyLength")
+    if found is None and isinstance(configuration, dict):
+        found = configuration.get("historyLength")
+    return integer(found)
+
+
+def _tasks(see: See) -> list[tuple[str, dict[str, Any]]]:
+    """The tasks of an answer, each with its path."""
+    body = see.body
+    if not isinstance(body, dict):
+        return []
+    if see.is_(When.LIST):
+        listed = body.get("tasks")
+        tasks = listed if isinstance(listed, list) else []
+        return [(f"{see.root}tasks[{n}]", each) for n, each in enumerate(tasks) if isinstance(each, dict)]
+    wrapped = body.get("task")
+    if isinstance(wrapped, dict):
+        return [(f"{see.root}task", wrapped)]
+    return [(see.root.rstrip("."), body)]
+
+
+@rule(
+    "A2A-TASK-001",
+    "More history than asked for",
+    Severity.ERROR,
+    section="1.0 3.2.4",
+    lines=Line.V1,
+    scope=Scope.EXCHANGE,
+    when=When.TASK | When.LIST,
+    flagged=rpc("GetTask", {"id": "t1", "historyLength": 1}, task(history=_HISTORY)),
+    clean=rpc("GetTask", {"id": "t1", "historyLength": 2}, task(history=_HISTORY)),
+)
+def too_much(see: See) -> Iterator[Hit]:
+    """A task in an answer has more messages in its history than the request's `historyLength` allows.
+
+    Clients set it to bound what they receive; a long history then costs what they wanted to save.
+    """
+    wanted = _wanted(see)
+    if not wanted or wanted < 0:
+        return
+    for path, each in _tasks(see):
+        history = each.get("history")
+        if isinstance(history, list) and len(history) > wanted:
+            summary = f"{len(history)} messages of history, asked for were {wanted}"
+            yield Hit(summary=summary, path=f"{path}.history", value=str(len(history)))
+
+
+@rule(
+    "A2A-TASK-002",
+    "History in an answer that was to have none",
+    Severity.WARNING,
+    section="1.0 3.2.4",
+    lines=Line.V1,
+    scope=Scope.EXCHANGE,
+    when=When.TASK | When.LIST,
+    flagged=rpc("GetTask", {"id": "t1", "historyLength": 0}, task(history=_HISTORY)),
+    clean=rpc("GetTask", {"id": "t1", "historyLength": 0}, task()),
+)
+def none_wanted(see: See) -> Iterator[Hit]:
+    """The request says `historyLength: 0` and a task of the answer has the member `history`, be it empty.
+
+    0 means "leave it out"; a client that says so may not expect the member at all.
+    """
+    if _wanted(see) != 0:
+        return
+    for path, each in _tasks(see):
+        if "history" in each:
+            yield Hit(summary="`history` is there though `historyLength` is 0", path=f"{path}.history")
