@@ -1,11 +1,100 @@
-"""Which payloads are provably faultless, so that no rule about payloads has to look at them."""
+"""Which payloads are provably faultless, so that no rule about payloads has to look at them.
+
+Whatever is unusual is not: large payloads, octets and URLs, redacted places, other objects. What passes costs about a
+decode; rules then only hear of a frame when there is a reason.
+"""
 
 from __future__ import annotations
 
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.operations import BY_NAME, Answer
+from a2a_proxy.rules.faultless import new, old
+from a2a_proxy.rules.faultless.common import Check
+from a2a_proxy.rules.faultless.protobuf import CHECKS
+
+MAX = 16 * 1024
+"""Octets of a payload that is looked at here."""
+
+_Key = tuple[FrameKind, Binding, Dialect, str, str]
+_V1 = (Dialect.V1_0, Dialect.V1_1)
+_OLD = (Dialect.V0_2, Dialect.V0_3)
+_SENDS = frozenset(("SendMessage", "SendStreamingMessage"))
+_BY_ID = frozenset(("GetTask", "CancelTask", "SubscribeToTask"))
 
 
 def clean(frame: Frame, exchange: Exchange) -> bool:
     """Every rule that looks at payloads only would find nothing in this one."""
-    return not frame.payload and not exchange.id
+    kind = frame.kind
+    if not frame.payload or frame.redacted or frame.truncated or frame.size > MAX:
+        return _empty(frame, exchange)
+    if frame.rpc_id != exchange.rpc_id or frame.note == "batch":  # what the envelope says beside its payload
+        return False
+    if kind is FrameKind.END:
+        return not frame.error_code
+    if frame.schema != "json":
+        check = CHECKS.get(frame.schema) if kind in _LOOKED_AT else None
+        return check is not None and check(frame.payload)
+    key = (kind, exchange.binding, exchange.dialect, exchange.operation, exchange.method)
+    try:
+        check = _CHECKS[key]
+    except KeyError:
+        check = _choose(*key)
+        if exchange.operation or check is not None:  # methods of no operation have no end
+            _CHECKS[key] = check
+    if check is None or frame.note == "batch" or (kind is FrameKind.REQUEST and "?" in exchange.target):
+        return False
+    # An answer with another id than the request's is a fault too.
+    return (frame.rpc_id == exchange.rpc_id or not frame.rpc_id) and check(frame.payload)
+
+
+_LOOKED_AT = frozenset((FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT))
+_CHECKS: dict[_Key, Check | None] = {}
+"""Kind, binding, dialect, operation, method -> check; None where there is none."""
+
+
+def _empty(frame: Frame, exchange: Exchange) -> bool:
+    """Nothing is in it: the end of a stream, or a request that its path says all of."""
+    if frame.payload or frame.size:
+        return False
+    if frame.kind is FrameKind.END:
+        return True
+    rest = frame.kind is FrameKind.REQUEST and exchange.binding is Binding.REST and exchange.dialect in _V1
+    return rest and exchange.operation in _BY_ID and "?" not in exchange.target
+
+
+def _choose(kind: FrameKind, binding: Binding, dialect: Dialect, operation: str, method: str) -> Check | None:
+    if kind is FrameKind.REQUEST:
+        return _request(binding, dialect, operation, method)
+    if binding is Binding.WEBHOOK:
+        return new.EVENT if kind is FrameKind.EVENT and dialect in _V1 else None
+    found = BY_NAME.get(operation)
+    if found is None or kind not in _LOOKED_AT:
+        return None
+    answer = Answer.STREAM if kind is FrameKind.EVENT else found.answer
+    if binding is Binding.JSONRPC:
+        if dialect in _V1 and "/" not in method:
+            return _V1_RPC.get(answer)
+        return _OLD_RPC.get(answer) if dialect in _OLD and "/" in method else None
+    if binding is not Binding.REST:
+        return None
+    return _V1_REST.get(answer) if dialect in _V1 else _OLD_REST.get(answer) if dialect is Dialect.V0_3 else None
+
+
+def _request(binding: Binding, dialect: Dialect, operation: str, method: str) -> Check | None:
+    """Requests that only name a task, or send a message without more ado."""
+    if binding is Binding.REST and dialect in _V1:
+        return new.SEND if operation in _SENDS else new.EMPTY if operation in _BY_ID else None
+    if binding is not Binding.JSONRPC:
+        return None
+    if "/" in method:
+        return old.RPC_SEND if dialect in _OLD and operation in _SENDS else None
+    if dialect not in _V1:
+        return None
+    return new.RPC_SEND if operation in _SENDS else new.RPC_BY_ID if operation in _BY_ID else None
+
+
+_V1_RPC = {Answer.STREAM: new.RPC_EVENT, Answer.SEND: new.RPC_SENT, Answer.TASK: new.RPC_TASK}
+_OLD_RPC = {Answer.STREAM: old.RPC_EVENT, Answer.SEND: old.RPC_SENT}
+_V1_REST = {Answer.STREAM: new.EVENT, Answer.SEND: new.SENT, Answer.TASK: new.TASK}
+_OLD_REST = {Answer.STREAM: old.PROTO_EVENT, Answer.SEND: old.PROTO_SENT, Answer.TASK: old.PROTO_TASK}

@@ -194,9 +194,9 @@ def other_enum(see: See) -> Iterator[Hit]:
     clean=rpc_stream(
         "SendStreamingMessage",
         send(),
-        snapshot("WORKING"),
-        {"messageUpdate": {"taskId": TASK, "contextId": CONTEXT, "message": reply(taskId=TASK)}},
-        status("COMPLETED"),
+        snapshot("WORKING", generation="1"),
+        {"messageUpdate": {"taskId": TASK, "contextId": CONTEXT, "message": reply(taskId=TASK), "generation": "2"}},
+        status("COMPLETED", generation="3"),
         version="1.1",
     ),
 )
