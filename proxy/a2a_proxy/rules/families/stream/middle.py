@@ -98,6 +98,7 @@ def task_in_the_middle(see: See) -> Iterator[Hit]:
     scope=Scope.EXCHANGE,
     when=When.TERMINAL | When.AFTER_TERMINAL,
     operations=STREAMS,
+    also=("A2A-STATE-013",),
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), chunk("late")),
     clean=rpc_stream(
         "SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), snapshot("COMPLETED", second=1)
@@ -133,7 +134,7 @@ def after_terminal(see: See) -> Iterator[Hit]:
     scope=Scope.EXCHANGE,
     when=When.STATUS | When.TASK,
     operations=STREAMS,
-    also=("A2A-STREAM-005",),
+    also=("A2A-STREAM-005", "A2A-STATE-001"),
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),

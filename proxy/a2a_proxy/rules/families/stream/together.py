@@ -1,0 +1,181 @@
+"""Several streams of one task (1.0 3.5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.examples.objects import Json, chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import MS, Script, both
+from a2a_proxy.rules.examples.talk import Finish, Wait, rpc, rpc_stream
+from a2a_proxy.rules.families.stream.delivery import Missing, crossed, delivered, ends, is_progress, learn
+from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
+from a2a_proxy.rules.rule import RPC, WEBHOOK, Hit, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import ACTIVE
+
+_SECOND = 1_000_000_000
+GRACE = 5
+"""Seconds that an event may take to reach the other streams."""
+SILENT = 10
+"""Seconds after a terminal state, shown elsewhere, in which a stream must tell it or end."""
+_TOGETHER = 1
+"""Seconds after one stream was left in which the end of another is held to be its consequence."""
+
+_A, _B, _C = chunk("a"), chunk("b", id="a2"), chunk("c", id="a3")
+_END = status("COMPLETED", second=9)
+
+
+def _two(one: tuple[Json | Wait, ...], two: tuple[Json | Wait, ...], finish: Finish = "end") -> Script:
+    """A stream, and a subscription that begins after its second event and a pause of a second in both."""
+    first = rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), Wait(1), *one, finish=finish)
+    other = rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), Wait(1), *two, id=2)
+    return both(first, other, after=45 * MS)
+
+
+_ALIKE = _two((_A, _B, _C, Wait(7), _END), (_A, _B, _C, Wait(7), _END))
+
+
+@rule(
+    "A2A-STREAM-013",
+    "Two streams tell events in different order",
+    Severity.ERROR,
+    section="1.0 3.5.2",
+    scope=Scope.LIVE,
+    when=When.SHARED,
+    flagged=_two((_A, _B, _C, Wait(7), _END), (_A, _C, _B, Wait(7), _END)),
+    clean=_ALIKE,
+)
+def order(see: See) -> Iterator[Hit]:
+    """Two streams of a task that are open at the same time tell two events the one this way round, the other that way
+    round.
+
+    All streams have the same order; two clients of one task end with different pictures of it.
+    """
+    key, task = learn(see), see.task
+    found = crossed(task, see.track.id, key) if key and task is not None else None
+    if found is not None:
+        yield Hit(summary=f"this event came after another one here, but before it in exchange {found[0]}")
+
+
+@rule(
+    "A2A-STREAM-014",
+    "Event missing on one of several streams",
+    Severity.ERROR,
+    section="1.0 3.5.2",
+    scope=Scope.LIVE,
+    when=When.SHARED,
+    due=lambda see: _missing(see),
+    flagged=_two((_A, _B, _C, Wait(7), _END), (_A, _C, Wait(7), _END)),
+    clean=_ALIKE,
+)
+def missing(see: See) -> Iterator[Hit]:
+    """An event came on one stream of a task and, within 5 s, not on another that was open. An error where the other has
+    told events before and after it; a warning where the other is silent since, since its client may be slow.
+
+    Every event goes to every stream; this client does not know what has happened.
+    """
+    key, task = learn(see), see.task
+    if not key or task is None:
+        return
+    for number in task.streams:
+        other = see.world.tracks.get(number)
+        if number != see.track.id and other is not None:
+            about = f"{see.track.id} {see.frame.seq} {int(is_progress(see))} {int(ends(see))} {see.at} {key}"
+            see.later(GRACE, about, other)
+    yield from ()
+
+
+def _missing(see: See) -> Iterator[Hit]:
+    exchange, seq, progress, end, at, key = see.due_note.split(" ", 5)
+    task = see.task
+    shown = delivered(task, int(exchange)) if task is not None else None
+    lost = delivered(task, see.track.id) if task is not None else None
+    if shown is None or lost is None:
+        return
+    found = Missing(shown, lost, key, progress=progress == "1")
+    late = int(at) - lost.first >= _SECOND
+    if found.came or not (found.due or late):
+        return
+    told = f"event {exchange}.{seq} did not come on this stream"
+    if found.passed:
+        sure = found.due
+        yield Hit(summary=f"{told}, later ones did", sure=sure, severity=None if sure else Severity.WARNING)
+    elif see.track.started and see.track.final is None and end == "0":
+        yield Hit(summary=f"{told} within {GRACE} s, nor anything after it", sure=False, severity=Severity.WARNING)
+
+
+@rule(
+    "A2A-STREAM-015",
+    "Leaving one stream ended another",
+    Severity.WARNING,
+    section="1.0 3.5.2",
+    moment=Moment.CLOSED,
+    scope=Scope.LIVE,
+    operations=STREAMS,
+    also=("A2A-STREAM-007",),
+    flagged=_two((_A,), (_A, Wait(0.1)), "leave"),
+    clean=_two((_A,), (_A, _END), "leave"),
+)
+def dragged_along(see: See) -> Iterator[Hit]:
+    """A client leaves one stream of an active task, and within a second the agent ends another stream of it.
+
+    Streams of a task are independent: one client that goes away must not take the others' events with it.
+    """
+    track, task, exchange = see.track, see.task, see.exchange
+    if task is None or task.terminal or track.state not in ACTIVE:
+        return
+    notes = task.remember()
+    if exchange.how in LEFT:
+        notes["stream.left"] = [exchange.closed, exchange.id]
+        return
+    at, other = notes.get("stream.left", (0, 0))
+    if other and not track.errors and 0 <= exchange.closed - at < _TOGETHER * _SECOND:
+        waited = (exchange.closed - at) // 1_000_000
+        told = f"the agent ended this stream {waited} ms after the client of exchange {other} had left"
+        yield Hit(summary=f"{told}; the task is {label(track.state)}")
+
+
+@rule(
+    "A2A-STREAM-021",
+    "Stream not told of the end of its task",
+    Severity.WARNING,
+    section="1.0 3.5.2",
+    scope=Scope.LIVE,
+    bindings=RPC | WEBHOOK,
+    when=When.TERMINAL,
+    due=lambda see: _not_told(see),
+    flagged=both(
+        rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), Wait(15), finish="open"),
+        rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1), id=2),
+        after=1000 * MS,
+    ),
+    clean=both(
+        rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), Wait(3), status("COMPLETED")),
+        rpc("GetTask", {"id": "t1"}, task("COMPLETED"), id=2),
+        after=1000 * MS,
+    ),
+)
+def untold(see: See) -> Iterator[Hit]:
+    """An answer, a push or another stream shows a task at its end, and for 10 s a stream of it neither tells that nor
+    ends.
+
+    Its client waits for a task that is over.
+    """
+    task = see.task
+    if task is None or task.terminal_in != see.track.id or not see.is_(When.CHANGED):
+        return
+    for number in task.streams:
+        other = see.world.tracks.get(number)
+        if other is not None and number != see.track.id and not other.terminal:
+            see.later(SILENT, f"{see.track.id} {see.frame.state}", other)
+    yield from ()
+
+
+def _not_told(see: See) -> Iterator[Hit]:
+    track = see.track
+    if track.started and track.final is None and not track.terminal:
+        exchange, state = see.due_note.split()
+        shown = TaskState(int(state)).label
+        yield Hit(summary=f"exchange {exchange} has shown {shown} {SILENT} s ago; this stream has not, and is open")
