@@ -18,6 +18,14 @@ _GET = {"id": "t1"}
 _A2A, _JSON, _EVENTS = "application/a2a+json", "application/json", "text/event-stream"
 
 
+def types(see: See) -> tuple[str, str]:
+    """The `Content-Type` fields of request and response."""
+    found: tuple[str, str] | None = see.cache.get("types")
+    if found is None:
+        found = see.cache["types"] = see.asked_field("content-type"), see.field("content-type")
+    return found
+
+
 def named(kind: str) -> str:
     """A media type in a summary."""
     return f"`{kind[:80]}`" if kind else "missing"
@@ -39,7 +47,7 @@ def type_of_call(see: See) -> Iterator[Hit]:
 
     Agents choose how to read a body by its type: many answer 415, or do not find any body.
     """
-    kind = media_type(see.asked_field("content-type"))
+    kind = media_type(types(see)[0])
     if kind != _JSON and see.track.request is not None:
         told = f"the content type of the JSON-RPC request is {named(kind)}, it must be `{_JSON}`"
         yield Hit(summary=told, value=kind, seq=see.track.request.seq)
@@ -50,6 +58,7 @@ def type_of_call(see: See) -> Iterator[Hit]:
     "The content type of a JSON-RPC response is not application/json",
     Severity.ERROR,
     section="1.0 9.1",
+    moment=(Moment.HEADS, Moment.ANSWER),
     scope=Scope.EXCHANGE,
     bindings=JSONRPC,
     when=When.FIRST,
@@ -61,10 +70,16 @@ def type_of_response(see: See) -> Iterator[Hit]:
 
     Clients that look at the type before they read take it for the error page of a server in between.
     """
-    kind = see.media_type
-    if kind in (_JSON, _EVENTS) or see.frame.kind is FrameKind.OTHER:
+    if see.shown is None:
+        kind = media_type(types(see)[1])
+        if kind not in (_JSON, _EVENTS):
+            see.track.remember()["other type"] = kind
+        return
+    notes = see.track.notes
+    if notes is None or "other type" not in notes or see.frame.kind is FrameKind.OTHER:
         return
     if isinstance(see.value, dict) and "jsonrpc" in see.value:
+        kind = notes["other type"]
         yield Hit(
             summary=f"the content type of the JSON-RPC response is {named(kind)}, it must be `{_JSON}`", value=kind
         )
@@ -95,10 +110,11 @@ def type_of_rest(see: See) -> Iterator[Hit]:
     """
     asked = see.track.request
     if asked is not None and asked.size:
-        kind = media_type(see.asked_field("content-type"))
+        kind = media_type(types(see)[0])
         yield from _judged(kind, "request", see.world.client(see.track.client), asked.seq)
-    if _carries(see) and see.operation not in STREAMS and see.media_type != _EVENTS:
-        yield from _judged(see.media_type, "response", see.agent.notes, -1)
+    kind = media_type(types(see)[1])
+    if kind not in (_A2A, _EVENTS) and see.operation not in STREAMS and _carries(see):
+        yield from _judged(kind, "response", see.agent.notes, -1)
 
 
 def _judged(kind: str, side: str, notes: dict[str, Any], seq: int) -> Iterator[Hit]:
@@ -120,8 +136,8 @@ def _judged(kind: str, side: str, notes: dict[str, Any], seq: int) -> Iterator[H
     scope=Scope.EXCHANGE,
     bindings=JSONRPC,
     when=When.ERROR,
-    flagged=rpc("GetTask", _GET, error=rpc_error(-32603, text="boom"), status=500),
-    clean=rpc("GetTask", _GET, error=rpc_error(-32603, text="boom")),
+    flagged=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom"), status=500),
+    clean=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom")),
 )
 def error_status(see: See) -> Iterator[Hit]:
     """A JSON-RPC error comes with an HTTP status other than 200. The specification leaves the status open; all SDKs
@@ -152,8 +168,9 @@ def not_utf8(see: See) -> Iterator[Hit]:
     JSON between systems is UTF-8 and nothing else: the receiver refuses the text, or reads other letters in it.
     """
     if see.shown is None:
-        yield from _charset(see.asked_field("content-type"), "request")
-        yield from _charset(see.field("content-type"), "response")
+        for field, side in zip(types(see), ("request", "response"), strict=True):
+            if "charset" in field.lower():
+                yield from _charset(field, side)
         return
     frame = see.frame
     octets = frame.payload
@@ -183,7 +200,7 @@ _UTF8 = frozenset({"", "utf-8", "utf8", "us-ascii", "ascii"})
 
 
 def _charset(field: str, side: str) -> Iterator[Hit]:
-    if "charset" not in field.lower() or not _is_json(media_type(field)) or media_type(field) == _EVENTS:
+    if not _is_json(media_type(field)) or media_type(field) == _EVENTS:
         return
     named = [part.partition("=") for part in field.split(";")[1:]]
     charset = next((value.strip(" \t\"'") for name, _, value in named if name.strip().lower() == "charset"), "")

@@ -63,6 +63,8 @@ def _request(see: See) -> int:
 
 _STATES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState) | {"TASK_STATE_UNSPECIFIED"}
 _NUMBER = re.compile(r"-?\d{1,19}")
+_INSIDE = re.compile(r"\w+\[\w+\]|metadata\.\w+")
+"""A member of an object."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]00:00)")
 
 _TYPES: dict[str, tuple[Callable[[str], object], str]] = {
@@ -84,11 +86,11 @@ _TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     lines=Line.V1,
     bindings=REST,
     also=("A2A-SCH-008",),
-    flagged=rest("GET", "/tasks?includeArtifacts=1", result=_LISTED),
+    flagged=rest("GET", "/tasks?includeArtifacts=1", result=_LISTED | {"pageSize": 50}),
     clean=rest(
         "GET",
         "/tasks?includeArtifacts=true&status=TASK_STATE_COMPLETED&statusTimestampAfter=2026-01-01T00%3A00%3A00.5Z",
-        result=_LISTED,
+        result=_LISTED | {"pageSize": 50},
     ),
 )
 def badly_typed(see: See) -> Iterator[Hit]:
@@ -102,6 +104,6 @@ def badly_typed(see: See) -> Iterator[Hit]:
         if fits is not None and value and not fits(value) and not is_label(value.encode()):
             told = f"`{name}` is `{value[:60]}`, it should be {words}"
             yield Hit(summary=told, value=value, seq=_request(see))
-        elif value.startswith("{") or re.fullmatch(r"\w+(\[\w+\]|\.\w+)", name):
+        elif value.startswith("{") or _INSIDE.fullmatch(name):
             told = f"the query parameter `{name[:60]}` is an object, parameters must be flat"
             yield Hit(summary=told, value=value, seq=_request(see))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
@@ -142,11 +143,14 @@ def two_names(see: See) -> Iterator[Hit]:
 
     Agents look at one of the two: the call may hit another task than the client means.
     """
+    named = see.operation in _NAMED
+    if not named and b'"tenant"' not in see.frame.payload:
+        return
     path, body = see.path, see.value
     if path is None or not isinstance(body, dict):
         return
     members = camel(body)
-    if see.operation in _NAMED:
+    if named:
         name = "taskId" if see.operation == "CreateTaskPushNotificationConfig" else "id"
         yield from _differs(name, path.task_id, members.get(name))
     if path.prefix and isinstance(members.get("tenant"), str):
@@ -185,6 +189,8 @@ def answer_to_delete(see: See) -> Iterator[Hit]:
     yield Hit(summary=f"the delete is answered by {status} and {body}, usual are 200 and {{}}", value=str(status))
 
 
+_TWICE = re.compile(r"(:send|:stream|:cancel|:subscribe|/extendedAgentCard)/")
+"""Something goes on after an operation."""
 _CALL = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": send()})
 _REFUSED = json_text(rest_error(400, "INVALID_ARGUMENT", "INVALID_REQUEST", "no message"))
 
@@ -205,8 +211,8 @@ def path_as_base(see: See) -> Iterator[Hit]:
 
     The client was given the URL of an operation where the URL of an interface belongs, and finds no operation under it.
     """
-    path = see.path
-    if path is not None and path.prefix and _ends(path) is not None:
+    path = see.path if _TWICE.search(see.exchange.target) else None
+    if path is not None and _ends(path) is not None:
         told = f"the path has an operation in front of the operation: {see.exchange.target[:100]}"
         yield Hit(summary=told, value=see.exchange.target)
     elif b'"jsonrpc"' in see.frame.payload and isinstance(see.value, dict) and "jsonrpc" in see.value:
@@ -216,6 +222,4 @@ def path_as_base(see: See) -> Iterator[Hit]:
 
 def _ends(path: RestMatch) -> RestMatch | None:
     """The operation that the prefix ends in."""
-    if not path.prefix.endswith((":send", ":stream", ":cancel", ":subscribe", "/extendedAgentCard")):
-        return None
     return match("POST", path.prefix.encode("latin-1")) or match("GET", path.prefix.encode("latin-1"))

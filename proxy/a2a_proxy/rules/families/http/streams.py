@@ -11,10 +11,10 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.operations import OPERATIONS
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
-from a2a_proxy.rules.examples.talk import fetch_card, http, json_text, rpc, rpc_stream
-from a2a_proxy.rules.families.http.media import named
+from a2a_proxy.rules.examples.talk import Wait, fetch_card, http, json_text, rpc, rpc_stream
+from a2a_proxy.rules.families.http.media import named, types
 from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.see import See, media_type
 from a2a_proxy.rules.world import STREAMS
 
 _EVENTS = "text/event-stream"
@@ -55,7 +55,7 @@ def other_type(see: See) -> Iterator[Hit]:
 
     A2A streams are server-sent events; the client reads no event from another format.
     """
-    exchange, kind = see.exchange, see.media_type
+    exchange, kind = see.exchange, media_type(types(see)[1])
     if exchange.status // 100 != 2 or kind == _EVENTS or kind in _JSON:
         return
     if exchange.status not in (202, 204, 205) and see.field("content-length") != "0":
@@ -111,7 +111,7 @@ def stream_for_one(see: See) -> Iterator[Hit]:
 
     The client reads the body as one JSON value, and fails on the first `data:`.
     """
-    if see.media_type == _EVENTS:
+    if see.exchange.streaming and see.media_type == _EVENTS:
         told = f"the answer to {see.exchange.operation} is `{_EVENTS}`, it must be one JSON object"
         yield Hit(summary=told, value=_EVENTS)
 
@@ -134,6 +134,8 @@ def not_accepted(see: See) -> Iterator[Hit]:
     Servers that heed the field answer 406, or one JSON object in place of a stream.
     """
     said = see.asked_fields("accept")
+    if said == [_EVENTS]:
+        return
     if any(_accepts(item) for field in said for item in field.split(",")):
         return
     severity = Severity.ERROR if see.exchange.dialect is Dialect.VENDOR else None if said else Severity.INFO
@@ -173,18 +175,18 @@ _STAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]{19,40})"')
         "SendStreamingMessage",
         send(),
         snapshot(),
+        Wait(5),
         status("WORKING", second=1),
         status("WORKING", second=3),
         status("COMPLETED", second=5),
-        seconds=5,
     ),
     clean=rpc_stream(
         "SendStreamingMessage",
         send(),
         snapshot(),
-        status("WORKING", second=4),
+        status("WORKING", second=0),
+        Wait(5),
         status("COMPLETED", second=5),
-        seconds=5,
     ),
 )
 def held_back(see: See) -> Iterator[Hit]:
@@ -195,8 +197,8 @@ def held_back(see: See) -> Iterator[Hit]:
     Compressors and buffering servers hold events back until a block is full, so what should be seen live comes late.
     """
     if see.shown is None:
-        coding = see.field("content-encoding").lower()
-        if coding not in ("", "identity") and see.media_type == _EVENTS:
+        coding = see.field("content-encoding").lower() if see.exchange.streaming else ""
+        if coding not in ("", "identity"):
             yield Hit(summary=f"the event stream is encoded as `{coding[:40]}`", value=coding)
         return
     # A new subscriber may be told at once what happened before.

@@ -78,7 +78,7 @@ def redirected(see: See) -> Iterator[Hit]:
     if exchange.status not in _REDIRECTS:
         return
     place = see.field("location")
-    found = credentials(exchange, see.agent.declared)
+    found = credentials(exchange, see.declared)
     if not place or not found:
         return
     host, worse = _host(place), ""

@@ -108,4 +108,5 @@ def unknown_member(see: See) -> Iterator[Hit]:
         names = ", ".join(f"`{name[:40]}`" for name in unknown[:3])
         side = "request" if request else "response"
         told = f"the {side} has {names} beside the members of JSON-RPC"
-        yield Hit(summary=told, path=unknown[0], value=shown(value[unknown[0]]))
+        path = "" if see.frame.redacted else unknown[0]  # it is unknown whatever its value
+        yield Hit(summary=told, path=path, value=shown(value[unknown[0]]))

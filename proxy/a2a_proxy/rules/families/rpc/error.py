@@ -27,8 +27,8 @@ _MAX_PATHS = 32
     section="1.0 9.5; JSON-RPC 2.0",
     bindings=JSONRPC,
     when=When.UNCLEAN,
-    flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": 1, "error": "boom"}),
-    clean=rpc("GetTask", _GET, error=rpc_error(-32603, text="boom")),
+    flagged=rpc("SendMessage", send(), answer={"jsonrpc": "2.0", "id": 1, "error": "boom"}),
+    clean=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom")),
 )
 def malformed(see: See) -> Iterator[Hit]:
     """The `error` of a response is not an object with a whole number as `code` and a string as `message`.
@@ -59,7 +59,7 @@ def malformed(see: See) -> Iterator[Hit]:
     lines=Line.V1,
     bindings=JSONRPC,
     when=When.ERROR,
-    flagged=rpc("GetTask", _GET, error=rpc_error(-32001, text="no such task") | {"data": {"taskId": "t1"}}),
+    flagged=rpc("SendMessage", send(), error=rpc_error(-32602, text="no such role") | {"data": {"field": "role"}}),
     clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
 )
 def untyped_data(see: See) -> Iterator[Hit]:
@@ -73,7 +73,7 @@ def untyped_data(see: See) -> Iterator[Hit]:
         return
     if not isinstance(data, list):
         told = f"`error.data` is {kind_of(data)}, it must be an array of objects with `@type`"
-        yield Hit(summary=told, path="error.data", value=shown(data))
+        yield Hit(summary=told, path="" if see.frame.redacted else "error.data", value=shown(data))
         return
     for index, item in enumerate(data):
         if not isinstance(item, dict) or not isinstance(item.get("@type"), str):

@@ -112,7 +112,7 @@ def parse_error_with_id(see: See) -> Iterator[Hit]:
         json_text({"jsonrpc": "2.0", "method": "GetTask", "params": _GET}),
         answer=json_text({"jsonrpc": "2.0", "id": None, "result": task()}),
     ),
-    clean=rpc("GetTask", _GET, task()) + rpc("SendMessage", send(), snapshot(id="t2"), id="b"),
+    clean=rpc("GetTask", _GET, task()) + rpc("SendMessage", send(), snapshot("COMPLETED", id="t2"), id="b"),
 )
 def answered_notification(see: See) -> Iterator[Hit]:
     """A request without `id`, a notification to JSON-RPC, is answered by a result or an error.

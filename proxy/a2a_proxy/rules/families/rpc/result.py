@@ -61,7 +61,8 @@ def wrong_result(see: See) -> Iterator[Hit]:
     complaint = expected(camel(result))
     if complaint:
         told = f"the result of {see.exchange.method} is {_told(result)}, {complaint}"
-        yield Hit(summary=told, path="result", value=shown(result))
+        # What stands in the place of a secret has the secret's type: the complaint holds.
+        yield Hit(summary=told, path="" if frame.redacted else "result", value=shown(result))
 
 
 def _told(result: Any) -> str:

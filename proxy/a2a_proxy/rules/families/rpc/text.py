@@ -20,6 +20,7 @@ _BOTH = (Moment.REQUEST, Moment.ANSWER)
 _REFUSED = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, text="parse error")}
 _CALL = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": _GET}
 _BATCH = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32600, text="batches are not supported")}
+_TWICE = f'{{"jsonrpc":"2.0","id":1,"id":1,"result":{json_text(snapshot("COMPLETED"))}}}'
 _MOST = 1 << 20
 """Octets of a payload that are searched for double names; larger ones would hold up the recorder."""
 
@@ -66,7 +67,7 @@ def _announced(see: See) -> bool:
     "A2A-RPC-003",
     "A batch of calls",
     Severity.WARNING,
-    section="1.0 9.4",
+    section="1.0 9.3; JSON-RPC 2.0 6",
     moment=_BOTH,
     bindings=JSONRPC,
     when=When.UNCLEAN,
@@ -125,8 +126,10 @@ def _twice(value: Any, path: str) -> Iterator[str]:
     moment=_BOTH,
     bindings=JSON_TEXT,
     when=When.UNCLEAN,
-    flagged=rpc("SendMessage", send(), answer=f'{{"jsonrpc":"2.0","id":1,"id":1,"result":{json_text(snapshot())}}}'),
-    clean=rpc("SendMessage", send(), snapshot()),
+    flagged=rpc(
+        "SendMessage", send(), answer=f'{{"jsonrpc":"2.0","id":1,"id":1,"result":{json_text(snapshot("COMPLETED"))}}}'
+    ),
+    clean=rpc("SendMessage", send(), snapshot("COMPLETED")),
 )
 def name_twice(see: See) -> Iterator[Hit]:
     """An object in a JSON payload has a member of the same name more than once.
