@@ -128,7 +128,7 @@ def extended_card(see: See) -> Iterator[Hit]:
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED"), headers=_BEARER)
     + rest(
         "GET",
-        "/tasks/t1",
+        "/tasks/t2",
         None,
         rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "there is no such task"),
         status=404,

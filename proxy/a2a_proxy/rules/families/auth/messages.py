@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.declared import member
-from a2a_proxy.rules.examples.objects import send, snapshot
+from a2a_proxy.rules.examples.objects import reply, send, snapshot, state
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, rule
@@ -17,7 +17,8 @@ from a2a_proxy.rules.world import SENDS
 
 
 def _login(text: str) -> Script:
-    asks = rpc("SendMessage", send("book it"), snapshot("AUTH_REQUIRED"))
+    wanted = state("AUTH_REQUIRED", message=reply("log in first"))
+    asks = rpc("SendMessage", send("book it"), snapshot("AUTH_REQUIRED", status=wanted))
     return asks + rpc("SendMessage", send(text, id="m2", taskId="t1"), snapshot("COMPLETED", second=1))
 
 
