@@ -17,7 +17,7 @@ from a2a_proxy.rules.families.ext.reading import (
     may_have,
     used,
 )
-from a2a_proxy.rules.rule import EVENTS, HTTP, RPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import HTTP, RPC, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.world import SENDS
 
@@ -174,7 +174,7 @@ def fallback(see: See) -> Iterator[Hit]:
     scope=Scope.EXCHANGE,
     lines=Line.V1,
     bindings=HTTP,
-    when=EVENTS,
+    when=When.UNCLEAN,
     operations=SENDS,
     flagged=rpc("SendMessage", send(), _USED, headers=_names(_A)),
     clean=rpc("SendMessage", send(), _USED, headers=_names(_A), reply_headers=_names(_A)),

@@ -9,9 +9,9 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.examples.talk import rpc
-from a2a_proxy.rules.families.ext.reading import NAMES, entries
+from a2a_proxy.rules.families.ext.reading import NAMES, entries, fields
 from a2a_proxy.rules.rule import RPC, Hit, Line, Moment, rule
-from a2a_proxy.rules.see import See, fields
+from a2a_proxy.rules.see import See
 
 _A = "https://example.com/ext/a/v1"
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
@@ -21,12 +21,11 @@ _TASK = {"task": task()}
 
 def _sides(see: See) -> Iterator[tuple[str, str, list[str]]]:
     """Side, header name and values of each header of extensions."""
-    exchange = see.exchange
-    for side, headers in (("request", exchange.request_headers), ("response", exchange.response_headers)):
-        for name in NAMES:
-            found = fields(headers, name)
-            if found:
-                yield side, name, found
+    for side, found in zip(("request", "response"), fields(see), strict=True):
+        for name in NAMES if found else ():
+            values = [value for key, value in found if key == name]
+            if values:
+                yield side, name, values
 
 
 @rule(
@@ -76,8 +75,10 @@ def other_name(see: See) -> Iterator[Hit]:
     dialect = see.exchange.dialect
     if dialect is Dialect.RC:
         return
-    mine, other = NAMES if see.v1 else reversed(NAMES)
     there = {(side, name) for side, name, _ in _sides(see)}
+    if not there:
+        return
+    mine, other = NAMES if see.v1 else reversed(NAMES)
     for side in ("request", "response"):
         if (side, other) in there and (side, mine) not in there:
             told = f"the {side} has its extensions in {other} only, in {dialect} the name is {mine}"

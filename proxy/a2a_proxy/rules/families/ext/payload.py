@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.examples.talk import Fields, rpc
 from a2a_proxy.rules.families.ext.reading import activated, asked, listed, may_have, used
-from a2a_proxy.rules.rule import EVENTS, RPC, Hit, Line, Moment, Scope, rule
+from a2a_proxy.rules.rule import RPC, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.world import SENDS
 
@@ -27,7 +27,7 @@ _ACTIVE: Fields = {"A2A-Extensions": _A}
     lines=Line.SINCE_0_2,
     moment=(Moment.HEADS, Moment.ANSWER),
     bindings=RPC,
-    when=EVENTS,
+    when=When.UNCLEAN,
     operations=SENDS,
     flagged=rpc("SendMessage", send(extensions=[_B]), _TASK, headers=_ACTIVE, reply_headers=_ACTIVE),
     clean=rpc("SendMessage", send(extensions=[_A]), _TASK, headers=_ACTIVE, reply_headers=_ACTIVE),

@@ -8,12 +8,14 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.schema import TRAILERS, is_protobuf
 from a2a_proxy.rules.see import See
 
 NAMES = ("a2a-extensions", "x-a2a-extensions")
 """The second one is that of 0.3 and before."""
+_OCTETS = {name.encode(): name for name in NAMES}
 TRAILERS_ONLY = "trailers-only"
 _VERSION = re.compile(r"(.+?)(?:[/#:@=-]v?|\.v)\d+(?:\.\d+)*/?", re.IGNORECASE)
 
@@ -24,14 +26,26 @@ def entries(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(each for each in found if each))
 
 
+def fields(see: See) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Name and value of each header field of extensions, in the request and in the response."""
+    found: tuple[list[tuple[str, str]], list[tuple[str, str]]] | None = see.cache.get("extensions")
+    if found is None:
+        found = see.cache["extensions"] = _fields(see.exchange.request_headers), _fields(see.exchange.response_headers)
+    return found
+
+
+def _fields(headers: Headers) -> list[tuple[str, str]]:
+    return [(_OCTETS[low], value.decode("latin-1")) for name, value in headers if (low := name.lower()) in _OCTETS]
+
+
 def asked(see: See) -> list[str]:
     """What the client wants, under either name."""
-    return entries(value for name in NAMES for value in see.asked_fields(name))
+    return entries(value for _, value in fields(see)[0])
 
 
 def activated(see: See) -> list[str]:
     """What the agent says is active in the head of its response."""
-    return entries(value for name in NAMES for value in see.fields(name))
+    return entries(value for _, value in fields(see)[1])
 
 
 def activated_here(see: See) -> list[str]:
@@ -39,7 +53,7 @@ def activated_here(see: See) -> list[str]:
     frame = see.shown
     if frame is None:
         return activated(see)
-    if frame.kind is not FrameKind.END or frame.schema != TRAILERS or frame.note == TRAILERS_ONLY:
+    if frame.schema != TRAILERS or frame.note == TRAILERS_ONLY or b"-extensions" not in frame.payload.lower():
         return []
     try:
         pairs = msgspec.json.decode(frame.payload, type=list[tuple[str, str]])

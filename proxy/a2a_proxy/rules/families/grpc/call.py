@@ -22,7 +22,7 @@ _CLIENTS_SAY = {
     404: "UNIMPLEMENTED",
 } | dict.fromkeys((429, 502, 503, 504), "UNAVAILABLE")
 """What gRPC clients make of an HTTP status without grpc-status."""
-_SERVICE_PARAMETERS = ("a2a-version", "a2a-extensions", "x-a2a-extensions")
+_SERVICE_PARAMETERS = frozenset({b"a2a-version", b"a2a-extensions", b"x-a2a-extensions"})
 
 
 @rule(
@@ -162,16 +162,20 @@ def metadata(see: See) -> Iterator[Hit]:
 
     HTTP/2 forbids upper case, and strict peers reset such a call. Of several entries most servers read the first.
     """
-    for name, _ in see.exchange.request_headers:
-        if name != name.lower():
+    found: dict[bytes, list[str]] = {}
+    for name, value in see.exchange.request_headers:
+        low = name.lower()
+        if name != low:
             word = name.decode("latin-1")
             yield Hit(summary=f"the metadata name {word!r} is not in lower case, HTTP/2 forbids that", value=word)
-    for word in _SERVICE_PARAMETERS:
-        found = see.asked_fields(word)
-        if len(found) > 1:
-            yield Hit(summary=f"{word} comes in {len(found)} entries, one was expected", value="; ".join(found))
-        elif found and word == "a2a-version" and "," in found[0]:
-            yield Hit(summary=f"{word} has several values: {found[0][:60]!r}", value=found[0])
+        if low in _SERVICE_PARAMETERS:
+            found.setdefault(low, []).append(value.decode("latin-1"))
+    for low, values in found.items():
+        word = low.decode()
+        if len(values) > 1:
+            yield Hit(summary=f"{word} comes in {len(values)} entries, one was expected", value="; ".join(values))
+        elif low == b"a2a-version" and "," in values[0]:
+            yield Hit(summary=f"{word} has several values: {values[0][:60]!r}", value=values[0])
 
 
 @rule(

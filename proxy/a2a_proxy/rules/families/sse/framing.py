@@ -162,7 +162,7 @@ def not_utf8(see: See) -> Iterator[Hit]:
 
 
 def _other_charset(see: See) -> Iterator[Hit]:
-    if see.media_type != "text/event-stream":
+    if not see.exchange.streaming or see.media_type != "text/event-stream":
         return
     for parameter in see.field("content-type").split(";")[1:]:
         name, _, value = parameter.strip().partition("=")
@@ -199,7 +199,7 @@ def event_ids(see: See) -> Iterator[Hit]:
     """
     frame = see.shown
     if frame is None:
-        asked = see.asked_field("last-event-id")
+        asked = see.asked_field("last-event-id") if see.exchange.streaming else ""
         if asked:
             yield Hit(summary=f"the client sends Last-Event-ID: {asked[:60]}, A2A resumes by SubscribeToTask")
         return

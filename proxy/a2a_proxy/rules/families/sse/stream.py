@@ -65,7 +65,7 @@ def cacheable(see: See) -> Iterator[Hit]:
 
     Gateways and caches may hold such a response back to store it, and clients then get all events at the end.
     """
-    if see.media_type != "text/event-stream":
+    if not see.exchange.streaming or see.media_type != "text/event-stream":
         return
     found = ", ".join(see.fields("cache-control")).lower()
     if "no-cache" not in found and "no-store" not in found:
