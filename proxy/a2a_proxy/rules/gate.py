@@ -28,8 +28,6 @@ def clean(frame: Frame, exchange: Exchange) -> bool:
     kind = frame.kind
     if not frame.payload or frame.redacted or frame.truncated or frame.size > MAX:
         return _empty(frame, exchange)
-    if frame.rpc_id != exchange.rpc_id or frame.note == "batch":  # what the envelope says beside its payload
-        return False
     if kind is FrameKind.END:
         return not frame.error_code
     if frame.schema != "json":
