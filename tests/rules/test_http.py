@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.rules.examples.objects import card, chunk, send, snapshot, status, task
-from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.script import MS, Script, Step, Talk
 from a2a_proxy.rules.examples.talk import (
     Fields,
     Raw,
@@ -315,3 +316,21 @@ def test_a_redirect_to_plain_text_is_an_error() -> None:
     options: dict[str, Any] = {"upstream": "https://agent.example.org", "host": "agent.example.org"}
     call = rest("GET", "/tasks/t1", status=308, headers=BEARER, reply_headers=place, **options)
     assert told(call, "017") == ["error"]
+
+
+def test_the_query_of_a_redirect_is_not_shown() -> None:
+    place: Fields = {"Location": "https://login.example.org/in?code=abcdefghijklmnop"}
+    call = rpc("GetTask", GET, answer="", status=302, headers=BEARER, reply_headers=place)
+    (found,) = [each for each in findings(call) if each.rule == "A2A-HTTP-017"]
+    assert "login.example.org/in" in found.summary
+    assert "abcdefghij" not in found.summary + str(found.evidence)
+
+
+def test_a_client_that_ends_its_body_early() -> None:
+    head = b"POST /message:send HTTP/1.1\r\nHost: localhost:8000\r\nContent-Length: 500\r\nA2A-Version: 1.0\r\n\r\n"
+    steps = (
+        Step(MS, Direction.TO_AGENT, head + b'{"message":'),
+        Step(2 * MS, Direction.TO_AGENT, kind=ChunkKind.EOF),
+        Step(3 * MS, Direction.TO_CLIENT, kind=ChunkKind.EOF),
+    )
+    assert told(Script.of(lambda: Talk(steps, 4 * MS)), "016") == ["warning"]

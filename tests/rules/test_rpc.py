@@ -304,3 +304,35 @@ def test_a_name_twice_is_told_with_its_place() -> None:
 
 def test_the_same_name_in_two_objects_is_fine() -> None:
     assert not told(stream(snapshot(), status("COMPLETED", second=1, said=reply())), "RPC-018")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        http("POST", "/tasks/t1:cancel", '{"id":"t1","id":"t1"}', answer=json_text(task("CANCELED"))),
+        fetch_card(json_text(card()).replace('"version":', '"version":"0.9","version":')),
+        post('{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t1","metadata":{"a":1,"a":1}}}', OK),
+    ],
+    ids=["rest", "card", "metadata"],
+)
+def test_names_twice_are_told_of_all_json(script: Script) -> None:
+    assert told(script, "RPC-018") == ["warning"]
+
+
+# --- secrets --------------------------------------------------------------------------------------------------------
+
+SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.mark.parametrize(
+    ("ident", "script"),
+    [
+        ("RPC-016", rpc("GetTask", GET, task(), envelope={"token": SECRET})),
+        ("RPC-014", rpc("GetTask", GET, snapshot("COMPLETED", metadata={"password": SECRET}))),
+        ("RPC-010", rpc("GetTask", GET, error=rpc_error(-32602) | {"data": {"password": SECRET}})),
+        ("RPC-001", post(f'{{"jsonrpc":"2.0","id":1,"params":{{"password":"{SECRET}"')),
+    ],
+)
+def test_what_holds_a_secret_is_judged_and_does_not_show_it(ident: str, script: Script) -> None:
+    (found,) = of(script, ident)
+    assert "abcdefghij" not in found.summary + str(found.evidence)
