@@ -91,6 +91,8 @@ class Engine:
         self.world = World()
         self._ledger = Ledger()
         self._agenda: list[_Due] = []
+        self._ends: dict[int, Exchange] = {}
+        """Exchanges that are over, or will be, until their time has come."""
         self._asked = 0
         """Deadlines so far."""
         self._tables: dict[tuple[Moment, Binding, Dialect, str], dict[int, tuple[Rule, ...]]] = {}
@@ -128,9 +130,9 @@ class Engine:
         track = self.world.tracks.get(exchange.id)
         if track is None:  # nothing was ever said in it
             return
-        if track.final is None:
+        if exchange.id not in self._ends:
             heapq.heappush(self._agenda, _Due(exchange.closed, exchange.id, exchange=exchange.id))
-        track.final = exchange
+        self._ends[exchange.id] = exchange
         if exchange.closed < self._now:
             self._advance(self._now, out)
 
@@ -251,8 +253,7 @@ class Engine:
             self.world.learn_card(track.upstream, card, frame.at, extended=extended)
 
     def _over(self, track: Track, out: list[Observation]) -> None:
-        exchange = track.final
-        assert exchange is not None
+        exchange = track.final = self._ends.pop(track.id)
         ours = track.ours or exchange.ours
         if not ours and not track.settled:
             self._settle(track, exchange, exchange.closed, out)
@@ -389,6 +390,7 @@ class Engine:
             "world": self.world.save(),
             "ledger": self._ledger.save(),
             "agenda": [msgspec.to_builtins(each) for each in self._agenda],
+            "ends": [msgspec.to_builtins(each, builtin_types=(bytes,)) for each in self._ends.values()],
             "asked": self._asked,
             "now": self._now,
         }
@@ -400,6 +402,8 @@ class Engine:
         engine.world = World.restore(state["world"])
         engine._ledger = Ledger.restore(state["ledger"])
         engine._agenda = [msgspec.convert(each, _Due) for each in state["agenda"]]
+        ends = [msgspec.convert(each, Exchange, builtin_types=(bytes,)) for each in state["ends"]]
+        engine._ends = {each.id: each for each in ends}
         engine._asked, engine._now = state["asked"], state["now"]
         return engine
 
