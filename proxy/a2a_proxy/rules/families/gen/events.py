@@ -19,6 +19,7 @@ from a2a_proxy.rules.see import See
 _SEND = "SendStreamingMessage"
 _START = (snapshot(generation="1"), status("WORKING", generation="2"))
 _END = status("COMPLETED", second=1, generation="5")
+_MORE = send("more", id="m2", taskId="t1", configuration={"returnImmediately": True})
 _WHOLE = rpc_stream(
     _SEND, send(), *_START, chunk("a", generation="3"), chunk("b", id="a2", generation="4"), _END, version="1.1"
 )
@@ -190,7 +191,7 @@ def dropped(see: See) -> Iterator[Hit]:
     also=("A2A-GEN-001", "A2A-VER-011"),
     flagged=both(
         rpc_stream(_SEND, send(), *_START, Wait(1), chunk("a", generation="4"), _END),
-        rpc("SendMessage", send("more", id="m2", taskId="t1"), snapshot("WORKING", generation="3"), id=2),
+        rpc("SendMessage", _MORE, snapshot("WORKING", generation="3"), id=2),
         after=500 * MS,
     ),
     clean=_WHOLE,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.summary import generation_number
-from a2a_proxy.rules.examples.objects import Json, send, snapshot, task
+from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, state, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.examples.talk import rpc, rpc_error
 from a2a_proxy.rules.families.gen.words import MISMATCH, SENDS, if_match
@@ -20,7 +20,16 @@ from a2a_proxy.rules.see import See
 RACE = 2
 """Seconds in which a newer generation may show up that the agent had already when it refused."""
 _ID = {"id": "t1"}
-_KNOWN = rpc("GetTask", _ID, task("INPUT_REQUIRED", generation="5"), version="1.1")
+
+
+def _read(generation: str | None, id: int = 1) -> Script:
+    """The client reads the task: it waits for an answer."""
+    asks = {"status": state("INPUT_REQUIRED", message=reply("which one?"))}
+    numbered = {"generation": generation} if generation is not None else {}
+    return rpc("GetTask", _ID, task("INPUT_REQUIRED", **asks, **numbered), id=id, version="1.1")
+
+
+_KNOWN = _read("5")
 
 
 def _refusal(current: str) -> Json:
@@ -76,12 +85,8 @@ def stale(see: See) -> Iterator[Hit]:
     operations=SENDS,
     draft=True,
     due=lambda see: _still(see),
-    flagged=(_KNOWN + _send("5", None, _refusal("5"))).then(
-        rpc("GetTask", _ID, task("INPUT_REQUIRED", generation="5"), id=3, version="1.1"), 3000 * MS
-    ),
-    clean=_KNOWN
-    + _send("5", None, _refusal("6"))
-    + rpc("GetTask", _ID, task("INPUT_REQUIRED", generation="6"), id=3, version="1.1"),
+    flagged=(_KNOWN + _send("5", None, _refusal("5"))).then(_read("5", id=3), 3000 * MS),
+    clean=_KNOWN + _send("5", None, _refusal("6")) + _read("6", id=3),
 )
 def refused(see: See) -> Iterator[Hit]:
     """TaskGenerationMismatchError answers a message with the latest generation that has passed, and no later one shows
@@ -166,7 +171,7 @@ def unasked(see: See) -> Iterator[Hit]:
     operations=SENDS,
     draft=True,
     also=("A2A-GEN-005", "A2A-GEN-017"),
-    flagged=rpc("GetTask", _ID, task("INPUT_REQUIRED"), version="1.1") + _send("3", snapshot("COMPLETED", second=1)),
+    flagged=_read(None) + _send("3", snapshot("COMPLETED", second=1)),
     clean=_KNOWN + _send("5", snapshot("COMPLETED", second=1, generation="7")),
 )
 def ignored(see: See) -> Iterator[Hit]:

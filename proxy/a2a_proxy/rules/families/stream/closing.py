@@ -26,6 +26,12 @@ _GRPC_CLIENT = frozenset({1, 4})
 _WORKING = (snapshot(), status("WORKING"))
 _ASKED = status("INPUT_REQUIRED", second=1, said=reply("which one?"))
 _WHOLE = rpc_stream("SendStreamingMessage", send(), *_WORKING, chunk(), status("COMPLETED", second=1))
+_SAID = {
+    "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hello"}]}
+}
+_MADE = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "submitted"}}
+_OVER = {"state": "completed"}
+_DONE = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": _OVER, "final": True}
 
 
 @rule(
@@ -82,13 +88,13 @@ def _open_still(see: See) -> Iterator[Hit]:
     clean=_WHOLE,
 )
 def ended_early(see: See) -> Iterator[Hit]:
-    """The agent ends a stream cleanly, without an error, while the task is SUBMITTED or WORKING; in 0.x without
-    `final: true`. Not where another answer has shown that the task is over.
+    """The agent ends a stream cleanly, without an error, while the task is SUBMITTED or WORKING as far as this stream
+    has told; in 0.x without `final: true`.
 
     The client takes the end for the end of the work and never learns the result, or has to ask over and over.
     """
     track = see.track
-    if _clean(see) and not track.final_at and track.state in ACTIVE and not (see.task and see.task.terminal):
+    if _clean(see) and not track.final_at and track.state in ACTIVE:
         yield Hit(summary=f"the stream ended in {label(track.state)}, without an error and with the client still there")
 
 
@@ -156,20 +162,8 @@ def empty(see: See) -> Iterator[Hit]:
     lines=Line.V0_2_0_3,
     when=When.STATUS,
     operations=STREAMS,
-    flagged=rpc_stream(
-        "message/stream",
-        {"message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}},
-        {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "submitted"}},
-        {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "completed"}, "final": False},
-        version="",
-    ),
-    clean=rpc_stream(
-        "message/stream",
-        {"message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}},
-        {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "submitted"}},
-        {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "completed"}, "final": True},
-        version="",
-    ),
+    flagged=rpc_stream("message/stream", _SAID, _MADE, _DONE | {"final": False}, version=""),
+    clean=rpc_stream("message/stream", _SAID, _MADE, _DONE, version=""),
 )
 def final_wrong(see: See) -> Iterator[Hit]:
     """In 0.2 and 0.3: the last status update of a stream does not say `final: true` (information where the task waits

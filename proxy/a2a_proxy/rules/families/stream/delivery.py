@@ -114,7 +114,8 @@ def _begin(see: See, task: Known) -> Delivered:
 
 
 def _all(task: Known) -> dict[str, Any]:
-    return (task.notes or {}).get("shared", {})
+    found: dict[str, Any] = (task.notes or {}).get("shared", {})
+    return found
 
 
 def crossed(task: Known, exchange: int, key: str) -> tuple[int, str] | None:
@@ -133,6 +134,12 @@ def crossed(task: Known, exchange: int, key: str) -> tuple[int, str] | None:
             if there is not None and there > here and mine.place(earlier) != AMBIGUOUS:
                 return int(number), earlier
     return None
+
+
+def in_order(before: str, after: str) -> bool:
+    """Both have numbers, and these go up: then the other stream is the one that is wrong."""
+    one, two = before.partition(":")[0], after.partition(":")[0]
+    return bool(one and two) and int(one) <= int(two)
 
 
 class Missing:

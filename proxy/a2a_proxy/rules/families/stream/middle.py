@@ -28,6 +28,14 @@ _REPEATED = rpc_stream(
     chunk("x"),
     status("COMPLETED", second=1),
 )
+_TEXT = {"kind": "text", "text": "hello"}
+_OF_T1 = {"taskId": "t1", "contextId": "c1"}
+_SAID = {"message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [_TEXT]}}
+_MADE = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "submitted"}}
+_QUESTION = {"kind": "message", "messageId": "r1", "role": "agent", "parts": [_TEXT], **_OF_T1}
+_ASKS = {"state": "input-required", "message": _QUESTION}
+_FINAL = {"kind": "status-update", **_OF_T1, "status": _ASKS, "final": True}
+_CHUNK = {"kind": "artifact-update", **_OF_T1, "artifact": {"artifactId": "a1", "parts": [_TEXT]}}
 
 
 @rule(
@@ -134,7 +142,7 @@ def after_terminal(see: See) -> Iterator[Hit]:
     scope=Scope.EXCHANGE,
     when=When.STATUS | When.TASK,
     operations=STREAMS,
-    also=("A2A-STREAM-005", "A2A-STATE-001"),
+    also=("A2A-STREAM-005", "A2A-STATE-001", "A2A-STATE-008"),
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
@@ -173,27 +181,8 @@ def out_of_order(see: See) -> Iterator[Hit]:
     lines=Line.V0_2_0_3,
     when=EVENTS,
     operations=STREAMS,
-    flagged=rpc_stream(
-        "message/stream",
-        {"message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}},
-        {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "submitted"}},
-        {
-            "kind": "status-update",
-            "taskId": "t1",
-            "contextId": "c1",
-            "status": {"state": "input-required"},
-            "final": True,
-        },
-        {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "working"}, "final": False},
-        version="",
-    ),
-    clean=rpc_stream(
-        "message/stream",
-        {"message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}},
-        {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "submitted"}},
-        {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "completed"}, "final": True},
-        version="",
-    ),
+    flagged=rpc_stream("message/stream", _SAID, _MADE, _FINAL, _CHUNK, version=""),
+    clean=rpc_stream("message/stream", _SAID, _MADE, _CHUNK, _FINAL, version=""),
 )
 def after_final(see: See) -> Iterator[Hit]:
     """Another event follows a status update with `final: true` on the same stream.

@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import Json, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, both
 from a2a_proxy.rules.examples.talk import Finish, Wait, rpc, rpc_stream
-from a2a_proxy.rules.families.stream.delivery import Missing, crossed, delivered, ends, is_progress, learn
+from a2a_proxy.rules.families.stream.delivery import Missing, crossed, delivered, ends, in_order, is_progress, learn
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
 from a2a_proxy.rules.rule import RPC, WEBHOOK, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
@@ -49,13 +49,13 @@ _ALIKE = _two((_A, _B, _C, Wait(7), _END), (_A, _B, _C, Wait(7), _END))
 )
 def order(see: See) -> Iterator[Hit]:
     """Two streams of a task that are open at the same time tell two events the one this way round, the other that way
-    round.
+    round. Where they have generations, only the stream on which these go down is named.
 
     All streams have the same order; two clients of one task end with different pictures of it.
     """
     key, task = learn(see), see.task
     found = crossed(task, see.track.id, key) if key and task is not None else None
-    if found is not None:
+    if found is not None and not in_order(found[1], key):
         yield Hit(summary=f"this event came after another one here, but before it in exchange {found[0]}")
 
 
