@@ -85,6 +85,8 @@ def checker(kind: type[_Made], whole_of: Callable[[_Made], bool]) -> Check:
             return False
         # Of a name that stands there twice one is lost in decoding; quotes tell. Inside texts they are alike in both,
         # unless spelled by their number.
-        return whole_of(made) and payload.count(b'"') == encode(made).count(b'"') and b"\\u0022" not in payload
+        if not whole_of(made) or (b"\\" in payload and b"\\u0022" in payload):
+            return False
+        return payload.count(b'"') == encode(made).count(b'"')
 
     return check

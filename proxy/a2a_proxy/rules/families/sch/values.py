@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.examples.objects import said, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.objects import chunk, said, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.talk import grpc, rpc, rpc_stream
 from a2a_proxy.rules.rule import EVERY, JSON_TEXT, JSONRPC, REST, WEBHOOK, Hit, Line, Moment, When, rule
 from a2a_proxy.rules.schema.fault import Wrong
@@ -171,9 +171,10 @@ def media(see: See) -> Iterator[Hit]:
         "SendStreamingMessage",
         send(),
         snapshot("WORKING"),
-        status("COMPLETED", said=said("x" * (LARGE + 1))["message"]),
+        chunk("x" * (LARGE + 1), lastChunk=True),
+        status("COMPLETED"),
     ),
-    clean=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED", said=said()["message"])),
+    clean=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), chunk(lastChunk=True), status("COMPLETED")),
 )
 def large(see: See) -> Iterator[Hit]:
     """A part carries more than 1 MiB of text or octets inline.

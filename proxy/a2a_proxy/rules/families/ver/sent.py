@@ -15,6 +15,7 @@ from a2a_proxy.rules.rule import CARD, JSONRPC, RPC, Hit, Line, Moment, Scope, W
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
+_AT_ONCE = send(configuration={"returnImmediately": True})
 _CLEAN = rpc("SendMessage", send(), said())
 
 
@@ -196,14 +197,14 @@ def early(see: See) -> Iterator[Hit]:
     when=When.UNCLEAN | When.NEW_TASK,
     scope=Scope.LIVE,
     bindings=RPC,
-    flagged=rpc("SendMessage", send(), {"task": task("WORKING")})
+    flagged=rpc("SendMessage", _AT_ONCE, {"task": task("WORKING")})
     + rpc(
         "tasks/get",
         _GET,
         {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}},
         version="0.3",
     ),
-    clean=rpc("SendMessage", send(), {"task": task("WORKING")}) + rpc("GetTask", _GET, task("WORKING")),
+    clean=rpc("SendMessage", _AT_ONCE, {"task": task("WORKING")}) + rpc("GetTask", _GET, task("WORKING")),
 )
 def changed(see: See) -> Iterator[Hit]:
     """A client speaks to one task in different protocol versions: by `A2A-Version`, or by the form of its requests.
