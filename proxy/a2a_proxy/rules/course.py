@@ -96,6 +96,8 @@ def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: K
     state, before = frame.state, track.state
     look = status_of(frame) if frame.event in _WITH_STATUS else StatusLook()
     flags = _said(track, frame, known, look) if look.said and frame.message_id else 0
+    if look.named and any(each and each not in (frame.task_id, known.context_id) for each in look.named):
+        flags |= _STRAY
     if state in TERMINAL:
         flags |= _TERMINAL
         track.terminal = track.terminal or frame.at
@@ -309,5 +311,5 @@ _SAME, _CHANGED = int(When.SAME), int(When.CHANGED)
 _APPEND, _KNOWN = int(When.APPEND), int(When.KNOWN_ARTIFACT)
 _LEFT, _STALE = int(When.LEFT_TERMINAL), int(When.STALE)
 _BACKWARDS, _IDLE, _RESAID = int(When.BACKWARDS), int(When.IDLE), int(When.RESAID)
-_GROWN, _OVERDUE = int(When.GROWN), int(When.OVERDUE)
+_GROWN, _OVERDUE, _STRAY = int(When.GROWN), int(When.OVERDUE), int(When.STRAY)
 _ODD, _DRIFT = int(When.ODD_CHUNK), int(When.DRIFT)

@@ -53,6 +53,8 @@ class StatusLook(msgspec.Struct, frozen=True, gc=False):
     """Of that message."""
     bare: bool = False
     """Neither a message nor anything else beside state and timestamp."""
+    named: tuple[str, ...] = ()
+    """Ids of tasks and contexts that its message, and those of a task's history, name; empty ones too."""
 
 
 class ArtifactLook(msgspec.Struct, frozen=True, gc=False):
@@ -138,7 +140,15 @@ class PartShape(_Shape):
 class _Message(_Shape):
     parts: list[PartShape] | None = None
     content: list[PartShape] | None = None
-    metadata: msgspec.Raw = msgspec.Raw()
+    task_id: str | None = None
+    context_id: str | None = None
+
+
+class _Told(_Shape):
+    """A message of a history."""
+
+    task_id: str | None = None
+    context_id: str | None = None
 
 
 class _Status(_Shape):
@@ -166,6 +176,7 @@ class _Holder(_Shape):
     status: _Status | None = None
     artifact: _Artifact | None = None
     artifacts: list[_Artifact] | None = None
+    history: list[_Told] | None = None
     metadata: msgspec.Raw = msgspec.Raw()
 
 
@@ -180,10 +191,12 @@ def _json_status(holder: _Holder) -> StatusLook:
         return NO_STATUS
     said = status.message or status.update
     stamp = _stamp(status.timestamp) if status.timestamp else 0
+    named = tuple(each for told in holder.history or () for each in (told.task_id or "", told.context_id or ""))
     if said is None:
-        return StatusLook(stamp, bare=not bytes(holder.metadata) and not bytes(status.progress))
+        return StatusLook(stamp, bare=not bytes(holder.metadata) and not bytes(status.progress), named=named)
     parts = said.parts or said.content or []
-    return StatusLook(stamp, said=True, pieces=tuple(json_piece(part) for part in parts))
+    named = (said.task_id or "", said.context_id or "", *named)
+    return StatusLook(stamp, said=True, pieces=tuple(json_piece(part) for part in parts), named=named)
 
 
 def _stamp(text: str) -> int:
@@ -242,11 +255,14 @@ def _proto_status(message: Any) -> StatusLook:
     status = held.status
     stamp = status.timestamp.ToNanoseconds() if status.HasField("timestamp") else 0
     name = "message" if "message" in status.DESCRIPTOR.fields_by_name else "update"
+    history = held.history if "history" in held.DESCRIPTOR.fields_by_name else ()
+    named = tuple(each for told in history for each in (told.task_id, told.context_id))
     if not status.HasField(name):
-        return StatusLook(stamp, bare=not held.HasField("metadata"))
+        return StatusLook(stamp, bare=not held.HasField("metadata"), named=named)
     said = getattr(status, name)
     parts = said.parts if name == "message" else said.content
-    return StatusLook(stamp, said=True, pieces=tuple(proto_piece(part) for part in parts))
+    named = (said.task_id, said.context_id, *named)
+    return StatusLook(stamp, said=True, pieces=tuple(proto_piece(part) for part in parts), named=named)
 
 
 def _proto_artifact(artifact: Any) -> ArtifactLook:

@@ -117,6 +117,8 @@ class When(IntFlag):
     """That content was the beginning of this one."""
     OVERDUE = 1 << 36
     """It goes on with a task that was over elsewhere, for longer than a stream lags; or its status is from after it."""
+    STRAY = 1 << 37
+    """A message in its status or history names another task or context."""
     ODD_CHUNK = 1 << 33
     """An artifact update that does not simply go on: appends to what is not known or is complete, or replaces."""
     DRIFT = 1 << 34

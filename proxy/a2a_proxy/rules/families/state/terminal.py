@@ -19,6 +19,8 @@ from a2a_proxy.rules.see import See
 from a2a_proxy.rules.sent import sent
 from a2a_proxy.rules.world import SENDS, TERMINAL, Known
 
+_CROSSING = SECOND // 4
+"""ns. What may be under way to a client when it sends a message."""
 _GET = {"id": "t1"}
 _DONE = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
 _REFUSED = rpc(
@@ -108,7 +110,7 @@ def accepted(see: See) -> Iterator[Hit]:
     clean=_DONE + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), said()),
 )
 def written_to(see: See) -> Iterator[Hit]:
-    """A message names a task that is in a terminal state. Information where that state passed less than a second
+    """A message names a task that is in a terminal state. Information where that state passed less than 0.25 s
     before: it may have crossed the message.
 
     The agent must refuse it. A message to the same context, with the task in `referenceTaskIds`, starts a new task.
@@ -118,7 +120,7 @@ def written_to(see: See) -> Iterator[Hit]:
         return
     if see.operation == "SendLiveMessage" and not sent(first).parts:
         return
-    crossed = asked.at - asked.terminal < SECOND
+    crossed = asked.at - asked.terminal < _CROSSING
     told = f"the message is for task {asked.task_id}, which was {label(asked.state)} by then"
     severity = Severity.INFO if crossed else None
     yield Hit(summary=told, path=f"{see.root}message.taskId", value=asked.task_id, severity=severity, sure=not crossed)

@@ -1,0 +1,185 @@
+"""Artifacts in a Task, and what the stream has told of them (protocol sheet 2.5, 6.5; 1.0 4.1.7, 4.2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.talk import rpc, rpc_stream
+from a2a_proxy.rules.glance import NOTHING, Content, add, artifacts_of
+from a2a_proxy.rules.naming import holder, named
+from a2a_proxy.rules.rule import EVERY, Hit, Line, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+_TWO = 3
+"""Times that the name of the member `artifacts` and of two `artifactId` stand in a payload."""
+_GET = {"id": "t1"}
+_STREAMED = rpc_stream(
+    "SendStreamingMessage",
+    send(),
+    snapshot(),
+    chunk("a"),
+    chunk("b", append=True, lastChunk=True),
+    status("COMPLETED", second=1),
+)
+
+
+@rule(
+    "A2A-ART-005",
+    "Two artifacts of one id in a task",
+    Severity.ERROR,
+    section="1.0 4.1.7",
+    lines=Line.SINCE_0_2,
+    bindings=EVERY,
+    when=When.TASK | When.LIST,
+    flagged=rpc("GetTask", _GET, task(artifacts=[artifact("x"), artifact("y")])),
+    clean=rpc("GetTask", _GET, task(artifacts=[artifact("x"), artifact("y", id="a2")])),
+)
+def twice(see: See) -> Iterator[Hit]:
+    """`artifacts` of a Task has the same `artifactId` twice.
+
+    The id is how updates find their artifact: clients keep one of the two, and which one is left to chance.
+    """
+    frame = see.frame
+    if frame.schema == "json" and frame.payload.count(b'"artifact') < _TWO:
+        return
+    if frame.event is EventKind.TASK:
+        looks = artifacts_of(frame)
+        if looks and len({each.artifact_id for each in looks}) == len(looks):
+            return
+        yield from _twice(see.object.get("artifacts"), f"{see.root}{holder(frame, see.v1, see.operation)}")
+    elif frame.event is EventKind.TASKS:
+        tasks = see.event.get("tasks")
+        for index, each in enumerate(tasks if isinstance(tasks, list) else ()):
+            if isinstance(each, dict):
+                yield from _twice(each.get("artifacts"), f"{see.root}tasks[{index}].")
+
+
+def _twice(artifacts: Any, place: str) -> Iterator[Hit]:
+    seen: dict[str, int] = {}
+    for index, each in enumerate(artifacts if isinstance(artifacts, list) else ()):
+        name = each.get("artifactId") if isinstance(each, dict) else None
+        if isinstance(name, str) and name and "redacted-" not in name:
+            first = seen.setdefault(name, index)
+            if first != index:
+                told = f"artifacts {first} and {index} both have the id {name}"
+                yield Hit(summary=told, path=f"{place}artifacts[{index}].artifactId", value=name)
+
+
+@rule(
+    "A2A-ART-006",
+    "The task's artifact is not what was streamed",
+    Severity.WARNING,
+    section="1.0 4.2.2",
+    scope=Scope.LIVE,
+    lines=Line.SINCE_0_2,
+    when=When.TASK,
+    flagged=_STREAMED + rpc("GetTask", _GET, task(artifacts=[artifact("a")])),
+    clean=_STREAMED + rpc("GetTask", _GET, task(artifacts=[artifact("a", parts=[{"text": "a"}, {"text": "b"}])])),
+)
+def not_streamed(see: See) -> Iterator[Hit]:
+    """A Task that is over, at the end of its stream or asked for after it, has an artifact with other content than the
+    updates of one stream made, from the artifact's first update to the end of the task. Compared are all text joined,
+    the size of raw content, and the number of other parts; or it lacks the artifact.
+
+    Somebody has lost a chunk, doubled it or put it in the wrong order: a client that followed the stream holds another
+    result than one that asks for the task.
+    """
+    frame, known = see.frame, see.task
+    if known is None or not known.artifacts or not known.terminal or frame.redacted or frame.truncated:
+        return
+    if not see.track.terminal or (see.track.streams and not see.is_(When.LATER)):
+        return
+    asked = see.track.asked
+    if not see.track.streams and (see.operation != "GetTask" or asked is None or not asked.terminal):
+        return
+    shown = {each.artifact_id: add(NOTHING, each.pieces) for each in artifacts_of(frame)}
+    place = f"{see.root}{holder(frame, see.v1, see.operation)}artifacts"
+    for name, each in list(known.artifacts.items())[:1000]:
+        if not (each.whole and each.ended) or (see.track.streams and each.stream != see.track.id):
+            continue
+        now = shown.get(name)
+        if now is None:
+            told = f"artifact {name} of task {known.task_id} was streamed ({_words(each.content)}), and is missing"
+            yield Hit(summary=f"{told} in {named(frame)}", path=place, value=name)
+        elif now != each.content:
+            told = f"artifact {name} was streamed as {_words(each.content)}, {named(frame)} has {_words(now)}"
+            yield Hit(summary=told, path=place, value=name)
+
+
+def _words(content: Content) -> str:
+    told = f"{content.length} octets of text (CRC {content.digest:08x})"
+    if content.others:
+        told += f" and {content.others} other parts with {content.octets} octets of raw content"
+    return told
+
+
+def _numbered(start: str, end: str) -> dict[str, Any]:
+    return task(artifacts=[artifact(startGeneration=start, endGeneration=end)], generation="9")
+
+
+@rule(
+    "A2A-ART-008",
+    "The generations of an artifact contradict themselves",
+    Severity.WARNING,
+    section="1.1 draft, PR #2129",
+    scope=Scope.LIVE,
+    lines=Line.DRAFT_1_1,
+    draft=True,
+    when=When.NUMBERED,
+    flagged=rpc("GetTask", _GET, _numbered("9", "4"), version="1.1"),
+    clean=rpc("GetTask", _GET, _numbered("4", "9"), version="1.1"),
+)
+def contradicts(see: See) -> Iterator[Hit]:
+    """An artifact has a `startGeneration` after its `endGeneration`, or a range that leaves out the generation of an
+    update by which a stream has brought it.
+
+    The range tells when the artifact was written; a client that puts a timeline together by it puts it in the wrong
+    place.
+    """
+    frame = see.frame
+    if not see.is_(When.TASK | When.ARTIFACT) or not _ranged(frame):
+        return
+    value = see.object
+    held = value.get("artifacts") if frame.event is EventKind.TASK else [value.get("artifact")]
+    place = f"{see.root}{holder(frame, see.v1, see.operation)}"
+    for index, each in enumerate(held if isinstance(held, list) else ()):
+        if not isinstance(each, dict):
+            continue
+        path = f"{place}artifacts[{index}]" if frame.event is EventKind.TASK else f"{place}artifact"
+        yield from _range(see, each, path)
+
+
+def _ranged(frame: Frame) -> bool:
+    """Something in it has such members: of the protobuf forms one proposal's only."""
+    if frame.schema == "json":
+        return b"Generation" in frame.payload
+    return frame.schema.endswith("@live-2153")
+
+
+def _range(see: See, value: dict[str, Any], path: str) -> Iterator[Hit]:
+    start, end = _number(value.get("startGeneration")), _number(value.get("endGeneration"))
+    if not start or not end:
+        return
+    name = str(value.get("artifactId"))[:60]
+    if start > end:
+        told = f"artifact {name} has startGeneration {start} after endGeneration {end}"
+        yield Hit(summary=told, path=f"{path}.startGeneration", value=str(start))
+        return
+    found = see.task.artifacts.get(name) if see.task is not None else None
+    if found is None or not found.ended or not found.whole or not found.first_generation:
+        return
+    if start > found.first_generation or end < found.last_generation:
+        updates = f"{found.first_generation} to {found.last_generation}"
+        told = f"artifact {name} says generations {start} to {end}, its updates had {updates}"
+        yield Hit(summary=told, path=f"{path}.startGeneration", value=str(start))
+
+
+def _number(value: Any) -> int:
+    """An int64 in ProtoJSON, 0 where it is none."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
