@@ -21,8 +21,9 @@ _TASK = {"task": task()}
 
 def _sides(see: See) -> Iterator[tuple[str, str, list[str]]]:
     """Side, header name and values of each header of extensions."""
-    for side, found in zip(("request", "response"), fields(see), strict=True):
-        for name in NAMES if found else ():
+    asked, answered = fields(see)
+    for side, found in (("request", asked), ("response", answered)) if asked or answered else ():
+        for name in NAMES:
             values = [value for key, value in found if key == name]
             if values:
                 yield side, name, values

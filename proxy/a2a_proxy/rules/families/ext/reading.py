@@ -16,6 +16,7 @@ from a2a_proxy.rules.see import See
 NAMES = ("a2a-extensions", "x-a2a-extensions")
 """The second one is that of 0.3 and before."""
 _OCTETS = {name.encode(): name for name in NAMES}
+_LENGTHS = frozenset(map(len, NAMES))
 TRAILERS_ONLY = "trailers-only"
 _VERSION = re.compile(r"(.+?)(?:[/#:@=-]v?|\.v)\d+(?:\.\d+)*/?", re.IGNORECASE)
 
@@ -35,17 +36,23 @@ def fields(see: See) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
 
 
 def _fields(headers: Headers) -> list[tuple[str, str]]:
-    return [(_OCTETS[low], value.decode("latin-1")) for name, value in headers if (low := name.lower()) in _OCTETS]
+    return [
+        (_OCTETS[low], value.decode("latin-1"))
+        for name, value in headers
+        if len(name) in _LENGTHS and (low := name.lower()) in _OCTETS
+    ]
 
 
 def asked(see: See) -> list[str]:
     """What the client wants, under either name."""
-    return entries(value for _, value in fields(see)[0])
+    found = fields(see)[0]
+    return entries(value for _, value in found) if found else []
 
 
 def activated(see: See) -> list[str]:
     """What the agent says is active in the head of its response."""
-    return entries(value for _, value in fields(see)[1])
+    found = fields(see)[1]
+    return entries(value for _, value in found) if found else []
 
 
 def activated_here(see: See) -> list[str]:

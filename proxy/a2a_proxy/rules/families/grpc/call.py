@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.errors import header
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import grpc
 from a2a_proxy.rules.rule import GRPC, Hit, Moment, Scope, rule
@@ -41,13 +43,18 @@ def content_type(see: See) -> Iterator[Hit]:
 
     Servers refuse such calls, and clients fail them with UNKNOWN, whatever the answer holds.
     """
-    asked = see.asked_field("content-type")
+    exchange = see.exchange
+    asked = _content_type(exchange.request_headers)
     if media_type(asked) not in _TYPES:
         yield Hit(summary=f"the request's content type is {asked!r}, it must be application/grpc", value=asked)
-    if see.exchange.status == 200 and see.media_type not in _TYPES:
-        found = see.field("content-type")
+    found = _content_type(exchange.response_headers) if exchange.status == 200 else "application/grpc"
+    if media_type(found) not in _TYPES:
         told = f"is {found!r}" if found else "is missing"
         yield Hit(summary=f"the response's content type {told}, it must be application/grpc", value=found)
+
+
+def _content_type(headers: Headers) -> str:
+    return header(headers, b"content-type").decode("latin-1").strip()
 
 
 @rule(
@@ -111,7 +118,9 @@ def no_status(see: See) -> Iterator[Hit]:
     Clients report UNKNOWN or INTERNAL, and drop an answer that may have been fine.
     """
     exchange, cut = see.exchange, see.track.cut
-    if exchange.how not in ("complete", "agent reset") or exchange.status not in (0, 200) or _has_status(see):
+    if exchange.grpc_status >= 0 or exchange.how not in ("complete", "agent reset"):
+        return
+    if exchange.status not in (0, 200) or _has_status(see):
         return
     if exchange.status and not see.media_type.startswith("application/grpc"):
         return
