@@ -79,6 +79,8 @@ class _Due(msgspec.Struct, order=True):
     note: str = ""
 
 
+MAX_DEADLINES = 100_000
+"""Deadlines that are kept; further ones are not asked for: silence is then not judged."""
 _DEADLINE = 1 << 60
 """Deadlines come after exchanges of the same time."""
 
@@ -292,6 +294,8 @@ class Engine:
 
     def _later(self, see: See, at: int, note: str, track: Track) -> None:
         assert self._asking is not None
+        if len(self._agenda) >= MAX_DEADLINES:
+            return
         self._asked += 1
         frame, task = see.shown, see.task
         due = _Due(

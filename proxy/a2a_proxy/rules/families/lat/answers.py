@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.examples.objects import send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS
 from a2a_proxy.rules.examples.talk import Wait, rpc, rpc_stream
 from a2a_proxy.rules.rule import Hit, Moment, Scope, When, rule
@@ -23,6 +24,12 @@ WAITING = 600.0
 CLOSE = 500 * MS
 UNANSWERED = 2 * SECOND
 """From here on a stream that is not closed breaks a rule of its own, A2A-STREAM-006."""
+
+def _asking() -> dict[str, Any]:
+    """A task that waits for an answer."""
+    made = task("INPUT_REQUIRED")
+    return made | {"status": made["status"] | {"message": reply("which one?", taskId="t1")}}
+
 
 _BEGUN = (snapshot("SUBMITTED"), status("WORKING"))
 
@@ -112,7 +119,10 @@ def stall(see: See) -> Iterator[Hit]:
 
 def _stuck(see: See) -> Iterator[Hit]:
     task = see.task
-    if task is None or task.state not in ACTIVE:
+    if task is None:
+        return
+    if task.state not in ACTIVE:
+        task.remember().pop("watched", None)
         return
     idle = see.at - task.last
     if idle < STUCK * SECOND:
@@ -126,8 +136,8 @@ def _stuck(see: See) -> Iterator[Hit]:
     "Task is stuck",
     Severity.INFO,
     section="1.0 4.1.3",
+    moment=Moment.CLOSED,
     scope=Scope.LIVE,
-    when=When.NEW_TASK,
     due=_stuck,
     flagged=rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")).then(
         rpc("ListTasks", {"status": "TASK_STATE_FAILED"}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2),
@@ -142,7 +152,11 @@ def stuck(see: See) -> Iterator[Hit]:
 
     Its agent may have lost it: nobody will ever finish it, and clients go on asking.
     """
-    see.later(STUCK)
+    # Asked when an exchange leaves the task at work: most tasks end in the exchange that began them.
+    task = see.task
+    if task is not None and task.state in ACTIVE and not task.remember().get("watched"):
+        task.remember()["watched"] = True
+        see.later(STUCK)
     yield from ()
 
 
@@ -160,7 +174,7 @@ def _waiting(see: See) -> Iterator[Hit]:
     scope=Scope.LIVE,
     when=When.INTERRUPTED,
     due=_waiting,
-    flagged=rpc("SendMessage", send(), {"task": task("INPUT_REQUIRED")}).then(
+    flagged=rpc("SendMessage", send(), {"task": _asking()}).then(
         rpc("ListTasks", {}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2), 700 * SECOND
     ),
     clean=rpc("SendMessage", send(), {"task": task("COMPLETED")}),
