@@ -70,6 +70,16 @@ class TestTransport:
         assert said(grpc(*GET, headers=metadata, upstream=upstream), "001") == found
         assert said(rpc(*GET, upstream=upstream), "001") == []
 
+    def test_notifications(self) -> None:
+        """The agent is the client of a webhook."""
+        hook: dict[str, str | None] = {"X-A2A-Notification-Token": "t0ken-1"}
+        for scheme, found in (("http", ["ERROR"]), ("https", [])):
+            config = HOOK | {"url": f"{scheme}://client.example.com/hook"}
+            options: dict[str, Any] = {"upstream": f"{scheme}://client.example.com", "host": "client.example.com"}
+            body = '{"task": {"id": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPLETED"}}}'
+            post = http("POST", "/hook", body, headers=hook, status=204, **options)
+            assert said(rpc(SET, config, STORED) + post, "001") == found
+
     def test_the_url(self) -> None:
         """What the card wants there is an information; ids, pages and signatures are no keys."""
         assert said(rest("GET", "/tasks/t1?access_token=abcdef", None, task()), "004") == ["WARNING"]

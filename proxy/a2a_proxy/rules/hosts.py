@@ -14,7 +14,8 @@ class Reach(IntEnum):
     LOOPBACK = 0
     LINK_LOCAL = 1
     PRIVATE = 2
-    """Of a private network: RFC 1918, RFC 4193, a name without a dot or under a private top level."""
+    """Of a private network: an address that is not global (RFC 1918, RFC 4193, RFC 6598), a name without a dot or under
+    a private top level."""
     PUBLIC = 3
 
 
@@ -35,7 +36,7 @@ def reach(host: str) -> Reach:
         return Reach.LOOPBACK
     if address.is_link_local:
         return Reach.LINK_LOCAL
-    return Reach.PRIVATE if address.is_private else Reach.PUBLIC
+    return Reach.PUBLIC if address.is_global else Reach.PRIVATE
 
 
 def _of_name(name: str) -> Reach:

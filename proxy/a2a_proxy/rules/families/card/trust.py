@@ -83,7 +83,7 @@ def _decoded(text: str) -> Json | None:
     return value if isinstance(value, dict) else None
 
 
-_NO_SECRETS = frozenset({"signatures", "securityRequirements", "security"})
+_NO_SECRETS = frozenset({"signatures", "securityRequirements", "security", "scopes"})
 """Members that hold signatures, and names of schemes and scopes."""
 
 
@@ -104,7 +104,7 @@ def secret(see: See) -> Iterator[Hit]:
     Cards are public, cached and copied; whoever reads this one can use the secret.
     """
     for path in secrets(card_of(see), _NO_SECRETS):
-        yield Hit(summary=f"`{path}` holds what looks like a secret")
+        yield Hit(summary=f"`{path}` holds what looks like a secret", sure=False)
 
 
 _MORE = {"id": "more", "name": "More", "description": "Says more", "tags": ["text"]}

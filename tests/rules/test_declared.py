@@ -1,0 +1,105 @@
+"""What cards declare, in one form for all lines; where hosts are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.rules.declared import Scheme, declare
+from a2a_proxy.rules.examples.objects import card
+from a2a_proxy.rules.hosts import Reach, in_clear, reach
+from a2a_proxy.rules.world import World
+
+OLD: dict[str, Any] = {
+    "name": "Old",
+    "protocolVersion": "0.3.0",
+    "url": "http://localhost:8000/",
+    "additionalInterfaces": [{"url": "localhost:8001", "transport": "GRPC"}],
+    "supportsAuthenticatedExtendedCard": True,
+    "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}},
+    "security": [{"key": []}],
+    "skills": [{"id": "see", "inputModes": ["Image/PNG"]}],
+}
+NEW = card(
+    securitySchemes={"key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}},
+    securityRequirements=[{"schemes": {"key": {"list": []}}}],
+)
+
+
+def test_both_lines_have_one_form() -> None:
+    """Schemes, requirements, the extended card."""
+    old, new = declare([OLD], 1, None), declare([NEW], 1, None)
+    assert old.schemes == new.schemes == {"key": Scheme("apiKey", "X-Key", "header")}
+    assert old.required == new.required == (("key",),)
+    assert old.extended
+    assert new.extended
+    assert old.input_modes == ("image/png",)
+    assert not old.streaming
+    assert new.streaming
+
+
+def test_interfaces_serve_their_line() -> None:
+    """By binding and dialect; an unknown dialect may be any."""
+    old = declare([OLD], 1, None)
+    assert [each.url for each in old.serves(Binding.JSONRPC, Dialect.V0_3)] == ["http://localhost:8000/"]
+    assert [each.url for each in old.serves(Binding.GRPC, Dialect.UNKNOWN)] == ["localhost:8001"]
+    assert old.serves(Binding.REST, Dialect.V0_3) == []
+    assert old.serves(Binding.GRPC, Dialect.V1_0) == []
+    assert len(declare([OLD | NEW], 1, None).serves(Binding.JSONRPC, Dialect.V0_3)) == 1
+
+
+def test_the_same_card_again_changes_nothing() -> None:
+    """It counts from when it was first seen."""
+    first = declare([NEW], 1, None)
+    assert declare([dict(NEW)], 2, first) is first
+    assert declare([card(capabilities={})], 3, first).at == 3
+
+
+@pytest.mark.parametrize("value", [None, 1, "x", [1, "x", None], {"schemes": 1}, [{"schemes": [1]}]])
+def test_members_of_wrong_types_declare_nothing(value: Any) -> None:
+    """Whatever a peer sends."""
+    names = ["supportedInterfaces", "capabilities", "securitySchemes", "securityRequirements", "skills", "url"]
+    found = declare([dict.fromkeys(names, value)], 1, None)
+    assert not found.streaming
+    assert not found.schemes
+
+
+def test_it_outlives_a_restart() -> None:
+    """As all that is known of agents."""
+    world = World()
+    before = world.learn_card("http://localhost:8000", NEW, 5, extended=False).declared
+    again = World.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(world.save())))
+    assert again.agent("http://localhost:8000").declared == before is not None
+
+
+@pytest.mark.parametrize(
+    ("host", "where"),
+    [
+        ("localhost", Reach.LOOPBACK),
+        ("a.localhost", Reach.LOOPBACK),
+        ("127.8.8.8", Reach.LOOPBACK),
+        ("0.0.0.0", Reach.LOOPBACK),
+        ("::ffff:127.0.0.1", Reach.LOOPBACK),
+        ("fe80::1%eth0", Reach.LINK_LOCAL),
+        ("169.254.169.254", Reach.LINK_LOCAL),
+        ("192.168.1.1", Reach.PRIVATE),
+        ("100.64.0.1", Reach.PRIVATE),
+        ("fd00::1", Reach.PRIVATE),
+        ("agent", Reach.PRIVATE),
+        ("agent.svc.cluster.local.", Reach.PRIVATE),
+        ("agent.example.com", Reach.PUBLIC),
+        ("1.1.1.1", Reach.PUBLIC),
+    ],
+)
+def test_where_hosts_are(host: str, where: Reach) -> None:
+    """By address or name."""
+    assert reach(host) is where
+
+
+@pytest.mark.parametrize("url", ["https://agent.example.com", "http://[::1", "", "grpcs://agent.example.com"])
+def test_nothing_goes_in_clear(url: str) -> None:
+    """Encrypted, or no URL at all."""
+    assert in_clear(url) is Reach.LOOPBACK
