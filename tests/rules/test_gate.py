@@ -1,0 +1,249 @@
+"""The gate never lets a payload pass about which a rule has something to say, and lets nearly all faultless ones."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from a2a_proto import RenderError, from_dict
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.recheck import recheck
+from a2a_proxy.recording.rows import key
+from a2a_proxy.rules import engine, gate
+from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.examples.objects import artifact, chunk, message, reply, said, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.talk import Raw, grpc, json_text, rest, rest_stream, rpc, rpc_stream
+from a2a_proxy.rules.rule import Rule
+from support_rules import findings
+
+SAMPLES = sorted((Path(__file__).resolve().parents[2] / "recordings").glob("*.a2a.jsonl"))
+EVENTS = {EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE}
+
+
+def ungated(script: Script) -> list[Finding]:
+    """The same with nothing ever clean."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "clean", lambda _frame, _exchange: False)
+        return findings(script)
+
+
+@pytest.mark.parametrize("rule", rules().values(), ids=list(rules()))
+def test_examples_are_judged_alike_without_it(rule: Rule) -> None:
+    """Both examples of every rule."""
+    for script in (rule.flagged, rule.clean):
+        assert findings(script) == ungated(script)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
+def test_samples_are_judged_alike_without_it(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traffic of real peers."""
+
+    def judged() -> list[Finding]:
+        with open_any(sample) as recording:
+            return [each for session in recording.sessions() for each in recheck(recording, session)]
+
+    gated = judged()
+    monkeypatch.setattr(engine, "clean", lambda _frame, _exchange: False)
+    assert gated == judged()
+
+
+def frames(sample: Path) -> Iterator[tuple[Frame, Exchange]]:
+    """Frames of a sample with their exchanges."""
+    with open_any(sample) as recording:
+        for session in recording.sessions():
+            for row in recording.frames_after(0, session=session.id):
+                found = recording.exchange(key(session.id, row.frame.exchange)) if row.frame.exchange else None
+                if found is not None:
+                    yield row.frame, found.exchange
+
+
+@pytest.mark.parametrize("name", ["concurrent-grpc", "demo", "js-three-bindings", "sdk-0.3-grpc", "sdk-0.3-jsonrpc",
+                                  "sdk-0.3-rest", "sdk-1.x-grpc", "sdk-1.x-jsonrpc", "sdk-1.x-rest"])  # fmt: skip
+def test_nearly_all_events_of_real_peers_pass(name: str) -> None:
+    """What does not has a file, or a secret."""
+    (sample,) = (path for path in SAMPLES if path.name.startswith(f"{name}."))
+    seen = [
+        gate.clean(frame, exchange)
+        for frame, exchange in frames(sample)
+        if frame.event in EVENTS and frame.kind in (FrameKind.EVENT, FrameKind.RESPONSE)
+    ]
+    assert len(seen) > 10
+    assert sum(seen) / len(seen) > 0.85
+
+
+# --- mutations ----------------------------------------------------------------------------------------------------
+
+WHOLE = [
+    status("WORKING", said=reply(taskId="t1")),
+    status("COMPLETED", metadata={"a": 1}, generation="3"),
+    chunk("text", append=True, lastChunk=True),
+    snapshot("WORKING", artifacts=[artifact()], history=[message(taskId="t1", contextId="c1")]),
+    said(taskId="t1"),
+]
+VALUES: list[Any] = [None, "", "x", 0, -1, 1.5, True, [], {}, [1], {"a": 1}, "TASK_STATE_WORKING", "working",
+                     "ROLE_USER", "user", "ROLE_AGENT", "t2", "2026-01-01T00:00:00Z", "2026-02-30T00:00:00.000Z",
+                     "text/plain", "a b"]  # fmt: skip
+NAMES = ["kind", "final", "task_id", "text", "url", "raw", "data", "metadata", "extensions", "strange", "generation",
+         "taskId", "contextId", "message", "task", "role", "state", "mediaType", "messageUpdate"]  # fmt: skip
+
+
+def places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a value, the root apart."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, item in pairs:
+        yield (*here, name)
+        yield from places(item, (*here, name))
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> Any:
+    """An event with one or two things changed, added or taken away."""
+    value = copy.deepcopy(draw(st.sampled_from(WHOLE)))
+    for _ in range(draw(st.integers(1, 2))):
+        path = draw(st.sampled_from(list(places(value)) or [("task",)]))
+        holder = value
+        for name in path[:-1]:
+            holder = holder[name]
+        how = draw(st.sampled_from(["set", "drop", "add", "rename"]))
+        if how == "set" or not isinstance(holder, dict):
+            holder[path[-1]] = draw(st.sampled_from(VALUES))
+        elif how == "drop":
+            holder.pop(path[-1], None)
+        elif how == "add":
+            holder[draw(st.sampled_from(NAMES))] = draw(st.sampled_from(VALUES))
+        else:
+            holder[draw(st.sampled_from(NAMES))] = holder.pop(path[-1], None)
+    return value
+
+
+def agreed(script: Script) -> None:
+    """With and without the gate the rules say the same."""
+    assert [(each.rule, each.summary) for each in findings(script)] == [
+        (each.rule, each.summary) for each in ungated(script)
+    ]
+
+
+EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@EXAMPLES
+@given(mutated(), st.booleans())
+def test_mutated_json(value: Any, by_rest: bool) -> None:
+    """Events of JSON-RPC and REST."""
+    if by_rest:
+        agreed(rest_stream("POST", "/message:stream", send(), value))
+    else:
+        agreed(rpc_stream("SendStreamingMessage", send(), value))
+
+
+@EXAMPLES
+@given(mutated())
+def test_mutated_protobuf(value: Any) -> None:
+    """Events of gRPC, as far as protobuf can say them."""
+    try:
+        octets = from_dict("1.0", "StreamResponse", value).SerializeToString()
+    except (RenderError, AttributeError):
+        return
+    agreed(grpc("SendStreamingMessage", send(), octets))
+
+
+@EXAMPLES
+@given(st.sampled_from(WHOLE), st.data())
+def test_mutated_octets(value: Any, data: st.DataObject) -> None:
+    """One octet changed, added or taken away."""
+    octets = bytearray(from_dict("1.0", "StreamResponse", value).SerializeToString())
+    place = data.draw(st.integers(0, len(octets) - 1))
+    how = data.draw(st.sampled_from(["change", "drop", "add"]))
+    if how == "drop":
+        del octets[place]
+    elif how == "add":
+        octets.insert(place, data.draw(st.integers(0, 255)))
+    else:
+        octets[place] = data.draw(st.integers(0, 255))
+    agreed(grpc("SendStreamingMessage", send(), bytes(octets)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"jsonrpc":"2.0","id":1,"id":1,"result":%s}',
+        '{"jsonrpc":"2.0","id":1,"result":%s,"more":1}',
+        '{"jsonrpc":"2.0","id":"1","result":%s}',
+        '{"jsonrpc":"2.0","id":1,"\\u0069d":1,"result":%s}',
+        '{"jsonrpc":"2.0","id":1.0,"result":%s}',
+        '{"jsonrpc":"1.0","id":1,"result":%s}',
+        '{"jsonrpc":"2.0","id":1,"result":%s,"error":null}',
+    ],
+)
+def test_odd_envelopes(text: str) -> None:
+    """What is wrong around an event is seen."""
+    data = (text % json_text(status("COMPLETED"))).encode()
+    agreed(rpc_stream("SendStreamingMessage", send(), snapshot(), Raw(b"data: " + data + b"\n\n")))
+
+
+def test_a_name_twice_among_escaped_quotes() -> None:
+    """A second name cannot hide behind quotes that are spelled by their number."""
+    result = (
+        '{"message":{"messageId":"m","role":"ROLE_AGENT","contextId":"c1","parts":[{"text":"%s"}],"metadata":{%s}}}'
+    )
+    hidden = "\\u0022" * 4
+    for text, free in ((hidden, '"a":1,"a":1'), ("\\\\", '"a":1,"a":1'), ('\\"', '"a\\\\":1,"a\\\\":1')):
+        body = f'{{"jsonrpc":"2.0","id":1,"result":{result % (text, free)}}}'
+        script = rpc("SendMessage", send(), answer=body)
+        assert "A2A-RPC-018" in {each.rule for each in findings(script)}
+
+
+REQUESTS = [
+    send(taskId="t1", contextId="c1", configuration={"historyLength": 2, "acceptedOutputModes": ["text/plain"]}),
+    send(metadata={"a": 1}),
+    {"id": "t1"},
+    {"id": ""},
+    {"id": "t1", "historyLength": -1},
+    {"message": message(role="ROLE_AGENT")},
+    send(configuration={"taskPushNotificationConfig": {"url": "http://10.0.0.1/"}}),
+    send(configuration={"ifGenerationMatch": "3"}),
+]
+
+
+@pytest.mark.parametrize("params", REQUESTS)
+def test_requests(params: dict[str, Any]) -> None:
+    """Of all bindings."""
+    sends = "message" in params
+    method = "SendMessage" if sends else "GetTask"
+    answer = said() if sends else task()
+    agreed(rpc(method, params, answer))
+    agreed(grpc(method, params, answer))
+    agreed(rest("POST", "/message:send", params, answer) if sends else rest("POST", "/tasks/t1:cancel", params, answer))
+    agreed(rest("GET", "/tasks/t1?historyLength=-1", None, task()))
+
+
+def test_old_lines() -> None:
+    """What 0.3 may not have passes no gate of it."""
+    done = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
+    said_old = {"kind": "message", "role": "user", "messageId": "m1", "parts": [{"kind": "text", "text": "x"}]}
+    for change in ({}, {"kind": "message"}, {"strange": 1}, {"status": {"state": "unknown"}}, {"contextId": ""},
+                   {"history": [said_old | {"taskId": "t2"}]},
+                   {"status": {"state": "working", "timestamp": "now"}}):  # fmt: skip
+        agreed(rpc("message/send", {"message": said_old}, done | change, version=""))
+        agreed(rpc("message/send", {"message": said_old | change}, done, version=""))
+
+
+def test_large_redacted_and_cut_payloads_are_not_clean() -> None:
+    """However faultless they look."""
+    made = Exchange(1, 1, 0, gate.Binding.REST, 1, gate.Dialect.V1_0, "GetTask", "GET")
+    payload = msgspec.json.encode(task())
+    frame = Frame(1, 1, 0, 1, FrameKind.RESPONSE, 1, 1, 0, 1, payload, len(payload), schema="json")  # type: ignore[arg-type]
+    assert gate.clean(frame, made)
+    for change in ({"redacted": ("id",)}, {"truncated": True}, {"size": gate.MAX + 1}, {"payload": payload + b" x"}):
+        assert not gate.clean(msgspec.structs.replace(frame, **change), made)
