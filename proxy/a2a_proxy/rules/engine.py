@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from functools import cache
 from typing import Any, Protocol
 
 import msgspec
@@ -85,6 +86,16 @@ _DEADLINE = 1 << 60
 """Deadlines come after exchanges of the same time."""
 
 
+_Tables = dict[tuple[Moment, Binding, Dialect, str], dict[int, tuple[Rule, ...]]]
+"""For such exchanges the rules that concern them, by the flags of a frame; under -1 all."""
+
+
+@cache
+def _shared_tables() -> _Tables:
+    """Those of the whole catalogue: they are filled in as traffic asks for them, and serve every engine."""
+    return {}
+
+
 class Engine:
     """The rules at work on one session."""
 
@@ -97,7 +108,7 @@ class Engine:
         """Exchanges that are over, or will be, until their time has come."""
         self._asked = 0
         """Deadlines so far."""
-        self._tables: dict[tuple[Moment, Binding, Dialect, str], dict[int, tuple[Rule, ...]]] = {}
+        self._tables: _Tables = _shared_tables() if wanted is None else {}
         self._asking: Rule | None = None
         self._failed: set[str] = set()
         """Rules that broke down: told once each."""
