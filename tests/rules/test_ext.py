@@ -163,6 +163,16 @@ def test_inactive_extensions_of_the_agent(result: dict[str, Any]) -> None:
     assert told(call) == ["006"]
 
 
+def test_inactive_extensions_before_1_0() -> None:
+    """The place is that of the version: no wrapper is around the message."""
+    params = {
+        "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "x"}]}
+    }
+    bare = params["message"] | {"role": "agent", "messageId": "r1", "contextId": "c1", "extensions": [A]}
+    (found,) = ours(rpc("message/send", params, bare, version=""))
+    assert (found.rule, found.evidence["path"]) == ("A2A-EXT-006", "result.extensions[0]")
+
+
 def test_extensions_of_an_older_task() -> None:
     """What it has from before was active then."""
     result = {"task": task(artifacts=[artifact(extensions=[A])])}

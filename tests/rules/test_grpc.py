@@ -191,6 +191,8 @@ def test_which_errors_are_a2a_s() -> None:
         assert told(grpc("GetTask", GET, status=code, text="no")) == [], code
     assert told(grpc("CancelTask", GET, status=9, text="it is over")) == ["012"]
     assert told(grpc("GetTask", GET, status=10, text="no")) == []
+    assert told(grpc("ListTasks", {}, status=5, text="no such tenant")) == []
+    assert told(grpc("SendLiveMessage", send(taskId="t1"), status=9, text="there is a stream")) == []
     matching = send(configuration={"ifGenerationMatch": "3"}, taskId="t1")
     assert told(grpc("SendMessage", matching, status=10, text="no")) == ["012"]
 

@@ -109,22 +109,29 @@ def listed(path: str, holder: Any) -> Iterator[tuple[str, str]]:
     found = holder.get("extensions") if isinstance(holder, dict) else None
     for index, uri in enumerate(found if isinstance(found, list) else ()):
         if isinstance(uri, str):
-            yield f"{path}.extensions[{index}]", uri
+            yield f"{path}.extensions[{index}]".lstrip("."), uri
 
 
 def _said(see: See) -> Iterator[tuple[str, Any]]:
-    said, event, root = see.object, see.frame.event, see.root
+    said, event = see.object, see.frame.event
     if event is EventKind.MESSAGE:
-        yield f"{root}message", said
+        yield _place(see, "message"), said
     elif event is EventKind.ARTIFACT:
-        yield f"{root}artifactUpdate.artifact", said.get("artifact")
+        yield f"{_place(see, 'artifactUpdate')}.artifact", said.get("artifact")
     elif event is EventKind.STATUS:
-        yield f"{root}statusUpdate.status.message", _status_message(said)
+        yield f"{_place(see, 'statusUpdate')}.status.message", _status_message(said)
     elif event is EventKind.TASK and see.task is not None and see.task.born == see.track.id:
-        yield f"{root}task.status.message", _status_message(said)
+        place = _place(see, "task")
+        yield f"{place}.status.message", _status_message(said)
         artifacts = said.get("artifacts")
         for index, each in enumerate(artifacts if isinstance(artifacts, list) else ()):
-            yield f"{root}task.artifacts[{index}]", each
+            yield f"{place}.artifacts[{index}]", each
+
+
+def _place(see: See, wrapper: str) -> str:
+    """Where the object stands in the payload: before 1.0 there is no wrapper around it."""
+    wrapped = isinstance(see.body, dict) and wrapper in see.body
+    return f"{see.root}{wrapper}" if wrapped else see.root.rstrip(".")
 
 
 def _status_message(said: dict[str, Any]) -> Any:

@@ -56,7 +56,7 @@ def oddities(see: See) -> Oddities:
 
 
 def elsewhere(unknown: Unknown) -> str:
-    """What other lines call a field of this number and wire type in a message of this name; empty where none does."""
+    """What other lines of the same package call a field of this number and wire type; empty where none has it."""
     short = unknown.message.rpartition(".")[2]
     found = [f"`{name}` in {line}" for line in LINES for name in _named(line, short, unknown)]
     return " or ".join(found)
@@ -67,9 +67,7 @@ def _named(line: str, short: str, unknown: Unknown) -> Iterator[str]:
         shape: Any = message_class(line, short).DESCRIPTOR
     except KeyError:
         return
-    field = shape.fields_by_number.get(unknown.number)
-    if shape.full_name != unknown.message and not shape.full_name.startswith(unknown.message.rpartition(".")[0]):
-        return
+    field = shape.fields_by_number.get(unknown.number) if shape.full_name == unknown.message else None
     if field is not None and _WIRE.get(field.type, _VARINT) == unknown.wire:
         yield field.name
 

@@ -22,6 +22,8 @@ _DOMAIN = "a2a-protocol.org"
 _DETAILS = "trailer:grpc-status-details-bin"
 _NO_TASK = frozenset({"GetExtendedAgentCard", "ListTasks"})
 """Operations that name no task: NOT_FOUND says something else there."""
+_LIVE = frozenset({"SendLiveMessage", "ReconnectToTask"})
+"""The proposals want a status and no more."""
 _NEAR = 250_000_000
 """A client that cancels this long before or after its deadline (ns, as the relay saw it) cancels because of it."""
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
@@ -98,6 +100,8 @@ def no_error_info(see: See) -> Iterator[Hit]:
 
 
 def _stands_for_a2a(see: See, status: int) -> bool:
+    if see.operation in _LIVE:
+        return False
     if status == _NOT_FOUND:
         return see.operation not in _NO_TASK
     if status == _ABORTED:
