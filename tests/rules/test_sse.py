@@ -181,6 +181,21 @@ def test_a_cut_after_all_was_said(last: Event) -> None:
     assert told(rest(WORKING, last, finish="cut")) == []
 
 
+def test_what_was_there_before_a_cut() -> None:
+    """A stream without any event is how some agents report a failure."""
+    summaries = [findings_of_cut(*events) for events in ((), (status("WORKING"),))]
+    assert summaries == [
+        "the agent resets the connection before any event: the stream has no end",
+        "the agent resets the connection in state WORKING: the stream has no end",
+    ]
+
+
+def findings_of_cut(*events: Event) -> str:
+    """What A2A-SSE-011 says of a stream that is cut after these."""
+    (found,) = [each.summary for each in findings(rest(*events, finish="cut")) if each.rule == "A2A-SSE-011"]
+    return found
+
+
 def test_a_cut_after_a_message() -> None:
     """A message is all there is to come."""
     assert told(rpc(said(), finish="cut")) == []

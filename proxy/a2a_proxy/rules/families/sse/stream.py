@@ -46,7 +46,8 @@ def cut_off(see: See) -> Iterator[Hit]:
     if track.first is EventKind.MESSAGE or track.cut == "rst_stream no_error":
         return
     how = _HOW.get(track.cut, f"sends {track.cut}" if track.cut else "breaks off")
-    last = f"in state {TaskState(track.state).name}" if track.state else "before any state"
+    last = "before any event" if not track.answers else "before any state"
+    last = f"in state {TaskState(track.state).name}" if track.state else last
     yield Hit(summary=f"the agent {how} {last}: the stream has no end", value=track.cut)
 
 
