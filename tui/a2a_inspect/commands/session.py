@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from a2a_proxy.capture import places
@@ -11,6 +12,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import FindingRow, SessionRow, key
+from a2a_proxy.rules.catalogue import rules
 
 _UNREAD = {"tls": "not read: encrypted", "opaque": "not HTTP"}
 """By kind of connection, why it has no exchanges."""
@@ -66,6 +68,12 @@ def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]
 def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
     """`warning  UNDECODABLE not HTTP/2`, the severity in so many cells, at their right."""
     return f"{finding.severity.name.lower():>{width}}{' ' * gap}{finding.rule} {visible(finding.summary)}"
+
+
+def meaning(finding: Finding) -> list[str]:
+    """What the rule of a finding says, and where the specification says so; none for what is found without a rule."""
+    rule = rules().get(finding.rule)
+    return [] if rule is None else textwrap.wrap(f"{rule.what} ({rule.section})", 100)
 
 
 def connection_counts(recording: Recording, session: SessionRow) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from a2a_inspect.artifacts import artifacts_of
 from a2a_inspect.commands.ls import state_name
-from a2a_inspect.commands.session import connection_findings, connection_lines, finding_words, session_line
+from a2a_inspect.commands.session import connection_findings, connection_lines, finding_words, meaning, session_line
 from a2a_inspect.decoded import decoded, decoded_lines, json_text, raw_lines
 from a2a_proxy.cli import text
 from a2a_proxy.cli.console import exchange_object
@@ -155,9 +155,11 @@ def _exchange_lines(recording: Recording, row: ExchangeRow, wanted: Wanted) -> I
     yield "  ".join(part for part in parts if part)
     if wanted.raw or wanted.payloads:
         yield from ("    " + line for line in _head_lines(exchange))
+    found = _by_frame(recording, row)
     for frame_row in recording.frames(row.key):
         frame = frame_row.frame
-        if _goes_without_saying(frame, exchange) and not (wanted.raw or wanted.payloads):
+        told = found.pop(frame.seq, [])
+        if _goes_without_saying(frame, exchange) and not (wanted.raw or wanted.payloads or told):
             continue
         what = describe(frame, frame.payload, exchange.operation, exchange.dialect)
         yield f"  {_moment(exchange, frame):>14} {_ARROWS[frame.direction]} {what}"
@@ -165,8 +167,19 @@ def _exchange_lines(recording: Recording, row: ExchangeRow, wanted: Wanted) -> I
             yield from (" " * 20 + line for line in raw_lines(frame))
         elif wanted.payloads:
             yield from (" " * 20 + line for line in decoded_lines(frame, exchange))
-    for finding_row in recording.findings(exchange=row.key):
-        yield f"  {finding_words(finding_row.finding, 14, 5)}"
+        yield from told
+    for told in found.values():
+        yield from told
+
+
+def _by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[str]]:
+    """The findings of an exchange as lines, by the frame under which they stand; -1 has those of all of it."""
+    found: dict[int, list[str]] = {}
+    for each in recording.findings(exchange=row.key):
+        lines = found.setdefault(each.finding.seq, [])
+        lines.append(f"  {finding_words(each.finding, 14, 5)}")
+        lines += [f"{'':21}{line}" for line in meaning(each.finding)]
+    return found
 
 
 def _goes_without_saying(frame: Frame, exchange: Exchange) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from a2a_inspect.commands.session import meaning
 from a2a_inspect.source import Stream
 from a2a_proxy.cli import text
 from a2a_proxy.model.chunk import Direction
@@ -54,7 +55,14 @@ def fact_lines(stream: Stream, frame: Frame | None) -> list[str]:
     lines += _section("Exchange", _exchange_facts(stream))
     if stream.connection is not None:
         lines += _section("Connection", _connection_facts(stream.connection))
-    found = [(finding.severity.name.lower(), f"{finding.rule} {finding.summary}") for finding in stream.findings]
+    found = [
+        fact
+        for finding in stream.findings
+        for fact in (
+            (finding.severity.name.lower(), f"{finding.rule} {finding.summary}"),
+            ("", " ".join(meaning(finding))),
+        )
+    ]
     return lines + (_section("Findings", iter(found)) if found else [])
 
 
