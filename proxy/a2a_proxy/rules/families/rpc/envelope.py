@@ -46,7 +46,8 @@ def version(see: See) -> Iterator[Hit]:
         told = f'`jsonrpc` of the {side} is {shown(found)}, it must be the string "2.0"'
         yield Hit(summary=told, path="jsonrpc", value=shown(found))
     else:
-        yield Hit(summary=f'the {side} has no member `jsonrpc`, it must be the string "2.0"', path="jsonrpc")
+        told = f'there is no member `jsonrpc` in the {side}, it must be the string "2.0"'
+        yield Hit(summary=told, path="jsonrpc")
 
 
 @rule(
