@@ -75,6 +75,13 @@ def test_how_a_call_may_end_without_status() -> None:
     assert told(stream(WORKING, finish="open")) == []
 
 
+def test_resets_that_say_something_else() -> None:
+    """NO_ERROR and CANCEL break no stream off in the middle, but they are no status; a refused call was not begun."""
+    assert told(stream(WORKING, finish="cut", reset=0)) == ["003"]
+    assert told(stream(WORKING, finish="cut", reset=8)) == ["003"]
+    assert told(stream(finish="cut", reset=7)) == []
+
+
 @pytest.mark.parametrize("value", ["17", "42", "-1", "OK", "5.0", "99999999999999"])
 def test_illegal_statuses(value: str) -> None:
     """Only 0 to 16 are legal."""

@@ -310,6 +310,7 @@ def fetch_card(
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RST, _SETTINGS, _GOAWAY = 0, 1, 3, 4, 7
 _END_STREAM, _END_HEADERS = 1, 4
+_RESETS = {0: "NO_ERROR", 2: "INTERNAL_ERROR", 7: "REFUSED_STREAM", 8: "CANCEL"}
 _ANSWERS = {
     "SendMessage": "SendMessageResponse",
     "SendStreamingMessage": "StreamResponse",
@@ -371,8 +372,11 @@ def grpc(
     upstream: str = UPSTREAM,
     client: str = "127.0.0.1",
     half_close: bool = True,
+    reset: int = 2,
 ) -> Script:
-    """A gRPC call: its request, its answers, its trailers (`status` None: none). `details` are ErrorInfo objects."""
+    """A gRPC call: its request, its answers, its trailers (`status` None: none). `details` are ErrorInfo objects,
+    `reset` is the code where it is cut.
+    """
 
     def make() -> Talk:
         talk = _Conversation(upstream, client)
@@ -418,7 +422,8 @@ def grpc(
                 shown = json_text(answer) if isinstance(answer, dict) else repr(answer)
                 talk.say(DOWN, _frame(_DATA, 0, 1, data), shown)
         if finish == "cut":
-            talk.say(DOWN, _frame(_RST, 0, 1, struct.pack(">I", 2)), "RST_STREAM INTERNAL_ERROR")
+            name = _RESETS.get(reset, str(reset))
+            talk.say(DOWN, _frame(_RST, 0, 1, struct.pack(">I", reset)), f"RST_STREAM {name}")
         elif finish == "leave":
             talk.say(UP, _frame(_RST, 0, 1, struct.pack(">I", 8)), "RST_STREAM CANCEL")
         elif finish == "open":
