@@ -90,7 +90,7 @@ class When(IntFlag):
     KNOWN_ARTIFACT = 1 << 20
     """An artifact update, the artifact of which is known."""
     SHARED = 1 << 21
-    """More than one stream of the task is open."""
+    """More than one stream of the task is open, or was 10 s ago."""
     FOREIGN = 1 << 22
     """Its task is not the one of this exchange, or its context is not the task's."""
     REPEAT = 1 << 23

@@ -28,6 +28,8 @@ from a2a_proxy.rules.glance import ArtifactLook, artifacts_of
 from a2a_proxy.rules.rule import When
 
 MAX_TASKS = 100_000
+LAGGING = 10_000_000_000
+"""For so long (ns) a stream that is left alone may still tell what another one has told."""
 MAX_SAVED = 1000
 """Tasks that are saved: those touched last."""
 LARGE = 4 << 20
@@ -76,6 +78,8 @@ class Known(msgspec.Struct):
     artifacts: dict[str, KnownArtifact] = {}
     streams: list[int] = []
     """Open exchanges that stream it."""
+    alone: int = 0
+    """Since when only one of several streams is left, ns; 0 where there were never several."""
     notes: Notes | None = None
 
     @property
@@ -342,7 +346,7 @@ class World:
             flags |= _FOREIGN
         known.context_id = known.context_id or frame.context_id
         track.context_id = track.context_id or frame.context_id
-        if len(known.streams) > 1:
+        if len(known.streams) > 1 or (known.alone and frame.at - known.alone < LAGGING):
             flags |= _SHARED
         if track.task_id != frame.task_id:
             return known, flags
@@ -422,6 +426,8 @@ class World:
         known = self.tasks.get((track.agent, track.task_id)) if track.task_id else None
         if known is not None and track.id in known.streams:
             known.streams.remove(track.id)
+            if len(known.streams) == 1 and track.final is not None:
+                known.alone = track.final.closed
             if track.state in ACTIVE and track.final is not None and track.final.how != "complete":
                 known.remember()["broken"] = True
 
