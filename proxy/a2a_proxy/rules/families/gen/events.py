@@ -99,7 +99,7 @@ def _where(see: See, each: Verdict) -> str:
 def same_number(see: See) -> Iterator[Hit]:
     """Two events of a task have the same generation on one stream. A warning where it is the same event once more;
     information for a status update that changes no state: the draft gives it no number of its own, so that agents
-    either repeat the last one or count on, and both are accepted here.
+    either repeat the last one or count on, and both are accepted here; it is told once a stream.
 
     A client that sees a number twice must take generations for not implemented, and loses gap detection altogether.
     """
@@ -110,7 +110,8 @@ def same_number(see: See) -> Iterator[Hit]:
         elif each.fault is Fault.AGAIN:
             told = f"the event with {number} once more"
             yield Hit(summary=told, path=place(see), severity=Severity.WARNING)
-        elif each.fault is Fault.PROGRESS:
+        elif each.fault is Fault.PROGRESS and not see.track.remember().setdefault("gen.progress", 0):
+            see.track.remember()["gen.progress"] = 1
             told = f"{number} again, for a status update that leaves the task {TaskState(see.frame.state).label}"
             yield Hit(summary=told, path=place(see), severity=Severity.INFO)
 

@@ -53,9 +53,9 @@ class Delivered:
         found: int | None = self._notes["places"].get(key)
         return found
 
-    def has_number(self, number: str) -> bool:
-        """Some event with this number has come."""
-        return any(key.startswith(f"{number}:") for key in self.keys)
+    def with_number(self, number: str) -> set[str]:
+        """The events with this number that have come."""
+        return {key for key in self.keys if key.startswith(f"{number}:")}
 
     def add(self, key: str) -> None:
         """The next event."""
@@ -151,7 +151,7 @@ class Missing:
         place = shown.place(key)
         self.came = lost.place(key) is not None or place is None or place == AMBIGUOUS
         """It came, or it cannot be told."""
-        if number and not progress and lost.has_number(number):
+        if number and not progress and lost.with_number(number) - shown.with_number(number):
             self.came = True  # with other words: that is A2A-GEN-021
         self.due = (bool(number) and int(number) > lost.base) or self._common(range(place or 0))
         """It is known to be later than the beginning of the stream: its number says so, or an event before it came."""
