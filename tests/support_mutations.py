@@ -146,9 +146,11 @@ class Ex:
 class Talk:
     """A recorded conversation."""
 
-    def __init__(self, exchanges: list[Ex], length: int) -> None:
+    def __init__(self, exchanges: list[Ex], length: int, start: int) -> None:
         self.exchanges = exchanges
         self.length = length
+        self.start = start
+        """When it was recorded, ns: its timestamps are of that time."""
 
     def all(self, operation: str, **having: Any) -> list[Ex]:
         """Exchanges of an operation; `streams=True` and so on compare attributes."""
@@ -208,7 +210,7 @@ def _loaded(name: str) -> Talk:
             for each in recording.frames(row.key):
                 _take(made, each.frame, zero)
             found.append(made)
-        return Talk(found, session.ended - zero)
+        return Talk(found, session.ended - zero, zero)
 
 
 def _take(made: Ex, frame: Frame, zero: int) -> None:
@@ -229,8 +231,9 @@ def loaded(name: str) -> Talk:
 # --- octets -------------------------------------------------------------------------------------------------------
 
 
-def chunks(talk: Talk, start: int = 1_800_000_000_000_000_000) -> list[Chunk]:
+def chunks(talk: Talk) -> list[Chunk]:
     """The session: one connection an exchange, numbered in order of beginning."""
+    start = talk.start
     found: list[Chunk] = []
     for number, exchange in enumerate(ordered(talk), 1):
         build = _grpc if exchange.grpc else _http
@@ -415,15 +418,26 @@ class Outcome(msgspec.Struct):
     unexpected: list[Place] = []
 
 
+Prepare = Callable[[Talk], None]
+
+
 @cache
-def _baseline(name: str) -> Counter[Place]:
-    return places(_loaded(name))
-
-
-def judge(name: str, change: Callable[[Talk], Iterable[Want]]) -> Outcome:
-    """Break one thing in a sample and compare what is found with what must be."""
-    before = _baseline(name)
+def _prepared(name: str, prepare: Prepare | None) -> Talk:
     talk = loaded(name)
+    if prepare is not None:
+        prepare(talk)
+    return talk
+
+
+@cache
+def _baseline(name: str, prepare: Prepare | None) -> Counter[Place]:
+    return places(_prepared(name, prepare))
+
+
+def judge(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None) -> Outcome:
+    """Break one thing in a sample, prepared if need be, and compare what is found with what must be."""
+    before = _baseline(name, prepare)
+    talk = copy.deepcopy(_prepared(name, prepare))
     wanted = Counter(place for want in change(talk) for place in want.places())
     new = places(talk) - before
     outcome = Outcome(found=list((new & wanted).elements()))
@@ -448,6 +462,8 @@ class Mutation(msgspec.Struct, frozen=True):
     name: str
     sample: str
     change: Callable[[Talk], Iterable[Want]]
+    prepare: Prepare | None = None
+    """Makes of the sample what the mutation breaks: the base is what is found after this."""
 
 
 MUTATIONS: list[Mutation] = []
@@ -459,13 +475,15 @@ def load_mutations() -> None:
         importlib.import_module(f"mutations.{path.stem}")
 
 
-def mutation(*samples: str) -> Callable[[Callable[[Talk], Iterable[Want]]], Callable[[Talk], Iterable[Want]]]:
+def mutation(
+    *samples: str, prepare: Prepare | None = None
+) -> Callable[[Callable[[Talk], Iterable[Want]]], Callable[[Talk], Iterable[Want]]]:
     """Register a function that breaks one thing in each of these samples."""
 
     def add(change: Callable[[Talk], Iterable[Want]]) -> Callable[[Talk], Iterable[Want]]:
         for sample in samples:
             family = change.__module__.rpartition("_")[2]
-            MUTATIONS.append(Mutation(f"{family}-{change.__name__}-{sample}", sample, change))
+            MUTATIONS.append(Mutation(f"{family}-{change.__name__}-{sample}", sample, change, prepare))
         return change
 
     return add

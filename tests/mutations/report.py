@@ -25,7 +25,7 @@ def main() -> None:
     rows: dict[str, Counter[str]] = {}
     hit: set[str] = set()
     for each in MUTATIONS:
-        outcome = judge(each.sample, each.change)
+        outcome = judge(each.sample, each.change, each.prepare)
         hit |= {place[0] for place in outcome.found}
         counts = {name: len(getattr(outcome, name)) for name in _COLUMNS[1:]}
         for name in (each.name.partition("-")[0], "all"):

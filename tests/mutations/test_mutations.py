@@ -21,13 +21,13 @@ def _every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)
 def test_it_is_found(mutation: Mutation) -> None:
     """All that the mutation names, at the frames that it names, and nothing more."""
-    outcome = judge(mutation.sample, mutation.change)
+    outcome = judge(mutation.sample, mutation.change, mutation.prepare)
     assert outcome.found
     assert (outcome.misplaced, outcome.missed, outcome.unexpected) == ([], [], [])
 
 
 def test_there_are_many() -> None:
     """At least 500, and nine rules of ten are hit by one or more."""
-    hit = {place[0] for each in MUTATIONS for place in judge(each.sample, each.change).found}
+    hit = {place[0] for each in MUTATIONS for place in judge(each.sample, each.change, each.prepare).found}
     assert len(MUTATIONS) >= 500
     assert len(hit & set(rules())) >= 0.9 * len(rules()), sorted(set(rules()) - hit)
