@@ -117,11 +117,11 @@ def mutated(draw: st.DrawFn) -> Any:
             holder = holder[name]
         how = draw(st.sampled_from(["set", "drop", "add", "rename"]))
         if how == "set" or not isinstance(holder, dict):
-            holder[path[-1]] = draw(st.sampled_from(VALUES))
+            holder[path[-1]] = copy.deepcopy(draw(st.sampled_from(VALUES)))
         elif how == "drop":
             holder.pop(path[-1], None)
         elif how == "add":
-            holder[draw(st.sampled_from(NAMES))] = draw(st.sampled_from(VALUES))
+            holder[draw(st.sampled_from(NAMES))] = copy.deepcopy(draw(st.sampled_from(VALUES)))
         else:
             holder[draw(st.sampled_from(NAMES))] = holder.pop(path[-1], None)
     return value

@@ -318,3 +318,7 @@ def test_a_live_message_that_goes_on_may_be_empty() -> None:
     assert not found(grpc("SendLiveMessage", again, snapshot("WORKING"), status("COMPLETED")))
     fresh = {"message": {"messageId": "m2", "role": "ROLE_USER"}}
     assert ("SCH-002", "message.parts") in found(grpc("SendLiveMessage", fresh, snapshot("WORKING")))
+
+
+def test_a_live_client_may_send_artifacts() -> None:
+    assert not found(rest("POST", "/live", chunk(), snapshot("WORKING"), version="1.1"))

@@ -31,8 +31,8 @@ def clean(frame: Frame, exchange: Exchange) -> bool:
     if kind is FrameKind.END:
         return not frame.error_code
     if frame.schema != "json":
-        check = CHECKS.get(frame.schema) if kind in _LOOKED_AT else None
-        return check is not None and check(frame.payload)
+        look = CHECKS.get(frame.schema) if kind in _LOOKED_AT else None
+        return look is not None and look(frame)
     key = (kind, exchange.binding, exchange.dialect, exchange.operation, exchange.method)
     try:
         check = _CHECKS[key]

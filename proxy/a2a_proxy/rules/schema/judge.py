@@ -126,7 +126,12 @@ def _request(see: See) -> list[Fault]:
         return _walked(json_0_1(), "SendParams" if "message" in body else "QueryParams", body, "user")
     shapes = json_1_0() if family is Family.NEW else grammar("rc", False)
     name = messages(operation, Dialect.V1_0 if family is Family.NEW else dialect)[0]
-    return _walked(shapes, name, body, "user", live=operation.name in _LIVE)
+    return _walked(shapes, _live_name(operation.name, name, body), body, "user", live=operation.name in _LIVE)
+
+
+def _live_name(operation: str, name: str, body: dict[str, Any]) -> str:
+    """One of the live proposals lets the client send artifacts (2.5)."""
+    return "StreamRequest" if operation in _LIVE and "artifactUpdate" in body else name
 
 
 def _rest_request(see: See, family: Family | None) -> list[Fault]:
@@ -146,9 +151,10 @@ def _rest_request(see: See, family: Family | None) -> list[Fault]:
     made: dict[str, Any] = {}
     for label, text in path.query:
         member = shape.members.get(label)
-        if member is not None:
-            made[label] = _BOOLS.get(text, text) if member.kind is Kind.BOOL else text
+        if member is not None and (member.kind is Kind.STRING or _is_integer(text)):
+            made[label] = text  # how other values are written is A2A-HTTP-012's
     made |= body or {}
+    name = _live_name(operation.name, name, made)
     return _walked(json_1_0(), name, made, "user", bound=_IN_PATH, live=operation.name in _LIVE)
 
 

@@ -1,0 +1,113 @@
+"""Strict twins of A2A's protobuf messages, so that the parser itself tells the faultless ones.
+
+A twin has the same numbers in proto2: what must be there is required, enums have no unspecified value and are closed,
+messages have one part, of text, and nothing that is rare. What a twin does not know, its parser keeps aside.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from a2a_proto import Line, message_class
+
+_FIELDS: dict[str, str] = {
+    "Task": "id! context_id! status! artifacts history metadata generation",
+    "TaskStatus": "state! message update timestamp",
+    "Part": "text!",
+    "Message": "message_id! context_id task_id role! parts! content! metadata",
+    "Artifact": "artifact_id! name description parts! metadata",
+    "TaskStatusUpdateEvent": "task_id! context_id! status! final metadata generation",
+    "TaskArtifactUpdateEvent": "task_id! context_id! artifact! append last_chunk metadata generation",
+    "StreamResponse": "task message msg status_update artifact_update",
+    "SendMessageResponse": "task message msg",
+}
+"""What a twin has of a message; `!` is required. Of lists with `!` exactly one element."""
+_ROLES = {"Message": ("Role", (1, 2)), "AgentMessage": ("AgentRole", (2,)), "AgentAnswer": ("AgentRole", (2,))}
+_SAYS = {"TaskStatus": "AgentMessage", "StreamResponse": "AgentAnswer", "SendMessageResponse": "AgentAnswer"}
+"""Messages that hold an agent's -> its twin; that in an answer must have a context."""
+_TYPE, _LABEL = FieldDescriptorProto.Type, FieldDescriptorProto.Label
+
+
+@cache
+def twin(line: Line, name: str) -> type[Message]:
+    """The class that reads a message of a line strictly; raises KeyError where there is no twin of it."""
+    return GetMessageClass(_pool(line).FindMessageTypeByName(f"strict.{name}"))
+
+
+@cache
+def _pool(line: Line) -> DescriptorPool:
+    file = FileDescriptorProto(name="strict.proto", package="strict", syntax="proto2")
+    found: dict[str, Any] = {}
+    for name in ("StreamResponse", "SendMessageResponse"):
+        _gather(message_class(line, name).DESCRIPTOR, found)
+    pool = DescriptorPool()
+    for known in sorted({field.message_type.file for each in found.values() for field in each.fields
+                         if field.message_type is not None and not _ours(field.message_type)},
+                        key=lambda each: str(each.name)):  # fmt: skip
+        copy = FileDescriptorProto()
+        known.CopyToProto(copy)
+        pool.AddSerializedFile(copy.SerializeToString())
+        file.dependency.append(copy.name)
+    for name, descriptor in found.items():
+        _message(file.message_type.add(name=name), descriptor, name)
+    for name in ("AgentMessage", "AgentAnswer"):
+        _message(file.message_type.add(name=name), found["Message"], name)
+    _enum(file, "TaskState", range(1, 9))
+    for name, numbers in sorted(set(_ROLES.values())):
+        _enum(file, name, numbers)
+    pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+def _ours(descriptor: Any) -> bool:
+    return not descriptor.full_name.startswith("google.protobuf.")
+
+
+def _gather(descriptor: Any, found: dict[str, Any]) -> None:
+    """A message and those inside that have a twin."""
+    if descriptor.name in found or descriptor.name not in _FIELDS:
+        return
+    found[descriptor.name] = descriptor
+    for field in descriptor.fields:
+        if field.message_type is not None:
+            _gather(field.message_type, found)
+
+
+def _message(made: DescriptorProto, descriptor: Any, name: str) -> None:
+    fields = {word.rstrip("!"): word.endswith("!") for word in _FIELDS[descriptor.name].split()}
+    if descriptor.name.endswith("Response"):
+        made.oneof_decl.add(name="payload")
+    for field in descriptor.fields:
+        if field.name not in fields:
+            continue
+        required = fields[field.name] or (name == "AgentAnswer" and field.name == "context_id")
+        many = field.is_repeated and not required
+        label = _LABEL.LABEL_REQUIRED if required else _LABEL.LABEL_REPEATED if many else _LABEL.LABEL_OPTIONAL
+        one = made.field.add(name=field.name, number=field.number, type=field.type, label=label)
+        if made.oneof_decl:
+            one.oneof_index = 0
+        if field.enum_type is not None:
+            one.type_name = "strict." + (_ROLES[name][0] if field.name == "role" else field.enum_type.name)
+        elif field.message_type is not None:
+            one.type_name = _type_of(field.message_type, name)
+        elif field.name == "generation":
+            one.type = _TYPE.TYPE_UINT32  # of a larger or negative one the rest is lost, and is missed
+
+
+def _type_of(inner: Any, name: str) -> str:
+    if not _ours(inner):
+        return str(inner.full_name)
+    own: str = inner.name
+    return f"strict.{_SAYS.get(name, own) if own == 'Message' else own}"
+
+
+def _enum(file: FileDescriptorProto, name: str, numbers: Any) -> None:
+    made = file.enum_type.add(name=name)
+    for number in numbers:
+        made.value.add(name=f"{name}_{number}", number=number)
