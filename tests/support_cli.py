@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -102,8 +103,13 @@ class Proxy:
         return self.wait()
 
 
+_number = itertools.count(1)
+"""For ids that are used once only."""
+_INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND", "domain": "a2a-protocol.org"}
+
+
 class Agent:
-    """Answers JSON-RPC; a stream sends one event, then waits for `go_on`."""
+    """Answers JSON-RPC, without fault; a stream sends one event, then waits for `go_on`."""
 
     def __init__(self) -> None:
         self.go_on = threading.Event()
@@ -132,10 +138,12 @@ class Agent:
         if call["method"] == "SendStreamingMessage":
             to.send_response(200)
             to.send_header("Content-Type", "text/event-stream")
+            to.send_header("Cache-Control", "no-store")
             to.send_header("Connection", "close")
             to.end_headers()
+            name = f"task-{next(_number)}"
             for state in ("SUBMITTED", "COMPLETED"):
-                task = {"task": {"id": "task-1", "contextId": "ctx", "status": {"state": f"TASK_STATE_{state}"}}}
+                task = {"task": {"id": name, "contextId": "ctx", "status": {"state": f"TASK_STATE_{state}"}}}
                 body = json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": task})
                 with contextlib.suppress(OSError):
                     to.wfile.write(f"data: {body}\n\n".encode())
@@ -143,10 +151,11 @@ class Agent:
             return
         reply: dict[str, Any] = {"jsonrpc": "2.0", "id": call["id"]}
         if call["method"] == "GetTask":
-            reply["error"] = {"code": -32001, "message": "no \x1b[31msuch\x07 task"}
+            reply["error"] = {"code": -32001, "message": "no \x1b[31msuch\x07 task", "data": [_INFO]}
         else:
             parts = [{"text": "hello \x1b]0;owned\x07 there"}]
-            reply["result"] = {"message": {"messageId": "m-2", "role": "ROLE_AGENT", "parts": parts}}
+            said = {"messageId": f"a-{next(_number)}", "contextId": "ctx", "role": "ROLE_AGENT", "parts": parts}
+            reply["result"] = {"message": said}
         data = json.dumps(reply).encode()
         to.send_response(200)
         to.send_header("Content-Type", "application/json")
@@ -162,10 +171,11 @@ class Agent:
 
 def call(address: str, method: str = "SendMessage", **headers: str) -> Any:
     """One JSON-RPC call, its answer decoded; of a stream the open response."""
-    message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+    message = {"messageId": f"m-{next(_number)}", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
     params = {"id": "task-9"} if method == "GetTask" else {"message": message}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-    fields = {"Content-Type": "application/json", "A2A-Version": "1.0", **headers}
+    accept = "text/event-stream" if method == "SendStreamingMessage" else "*/*"
+    fields = {"Content-Type": "application/json", "A2A-Version": "1.0", "Accept": accept, **headers}
     response = urllib.request.urlopen(urllib.request.Request(f"http://{address}/", body, fields), timeout=SECONDS)
     if method == "SendStreamingMessage":
         return response

@@ -28,7 +28,7 @@ def test_a_plan_comes_in_chunks() -> None:
     assert _kinds(events) == ["task", "statusUpdate", *["artifactUpdate"] * 3, "statusUpdate"]
     task = agent.task(events[0]["task"]["id"])
     assert task is not None
-    assert task.state == "TASK_STATE_COMPLETED"
+    assert task.status["state"] == "TASK_STATE_COMPLETED"
     assert len(task.snapshot()["artifacts"][0]["parts"]) == 3
 
 
@@ -37,9 +37,9 @@ def test_a_table_needs_an_answer() -> None:
     agent = TravelAgent()
     first, *_ = agent.answer(_message("Book a table"))
     task = first["task"]
-    assert agent.task(task["id"]).state == "TASK_STATE_INPUT_REQUIRED"
+    assert agent.task(task["id"]).status["state"] == "TASK_STATE_INPUT_REQUIRED"
     list(agent.answer(_message("four", task["id"])))
-    assert agent.task(task["id"]).state == "TASK_STATE_COMPLETED"
+    assert agent.task(task["id"]).status["state"] == "TASK_STATE_COMPLETED"
 
 
 @pytest.mark.parametrize(

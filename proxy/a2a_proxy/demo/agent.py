@@ -52,7 +52,8 @@ class DemoAgent:
             await self._runner.cleanup()
 
     async def _card(self, request: web.Request) -> web.Response:
-        return web.json_response(card(f"http://{request.host}", request.host))
+        caching = {"Cache-Control": "max-age=60", "ETag": '"1"'}
+        return web.json_response(card(f"http://{request.host}", request.host), headers=caching)
 
     async def _rpc(self, request: web.Request) -> web.StreamResponse:
         call = await request.json()
@@ -87,6 +88,14 @@ _ERROR_INFO = {
     "reason": "TASK_NOT_FOUND",
     "domain": "a2a-protocol.org",
 }
+
+
+def _status_details() -> bytes:
+    """The same error as a google.rpc.Status."""
+    info: Any = message_class("rpc", "google.rpc.ErrorInfo")(reason=_ERROR_INFO["reason"], domain=_ERROR_INFO["domain"])
+    status: Any = message_class("rpc", "google.rpc.Status")(code=5, message=_NOT_FOUND)
+    status.details.add(type_url=_ERROR_INFO["@type"], value=info.SerializeToString())
+    return bytes(status.SerializeToString())
 
 
 def _rpc_error(method: str) -> Json:
@@ -145,7 +154,8 @@ class _GrpcService(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic
         asked = to_dict(message_class("1.0", "GetTaskRequest").FromString(request))
         task = self._agent.task(asked.get("id", ""))
         if task is None:
-            await context.abort(grpc.StatusCode.NOT_FOUND, _NOT_FOUND)
+            details = (("grpc-status-details-bin", _status_details()),)
+            await context.abort(grpc.StatusCode.NOT_FOUND, _NOT_FOUND, details)
         assert isinstance(task, DemoTask)
         return encode("Task", task.snapshot())
 

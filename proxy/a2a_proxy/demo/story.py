@@ -22,12 +22,12 @@ class DemoTask(msgspec.Struct):
 
     id: str
     context: str
-    state: str = "TASK_STATE_SUBMITTED"
+    status: Json = msgspec.field(default_factory=lambda: {"state": "TASK_STATE_SUBMITTED"})
     artifacts: list[Json] = []
 
     def snapshot(self) -> Json:
         """The task as `Task` (protocol sheet 2.1)."""
-        task: Json = {"id": self.id, "contextId": self.context, "status": {"state": self.state}}
+        task: Json = {"id": self.id, "contextId": self.context, "status": self.status}
         if self.artifacts:
             task["artifacts"] = self.artifacts
         return task
@@ -70,11 +70,11 @@ class TravelAgent:
         yield self._status(task, "TASK_STATE_COMPLETED")
 
     def _status(self, task: DemoTask, state: str, words: str = "") -> Json:
-        task.state = state
         status: Json = {"state": state}
         if words:
-            part = {"text": words}
-            status["message"] = {"messageId": str(uuid.uuid4()), "role": "ROLE_AGENT", "parts": [part]}
+            ids = {"messageId": str(uuid.uuid4()), "taskId": task.id, "contextId": task.context}
+            status["message"] = {**ids, "role": "ROLE_AGENT", "parts": [{"text": words}]}
+        task.status = status
         return {"statusUpdate": {"taskId": task.id, "contextId": task.context, "status": status}}
 
     def _chunk(self, task: DemoTask, name: str, line: str, *, append: bool, last: bool) -> Json:
