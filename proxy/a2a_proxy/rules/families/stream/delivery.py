@@ -73,6 +73,12 @@ def delivered(task: Known, exchange: int) -> Delivered | None:
     return Delivered(notes) if notes is not None else None
 
 
+def others(task: Known, exchange: int) -> list[int]:
+    """The other streams of a task: those that are open, and those that were open beside another one."""
+    ended = (int(number) for number in _all(task))
+    return [number for number in sorted({*task.streams, *ended}) if number != exchange]
+
+
 def key_of(see: See) -> str:
     """The event as it is known again: `3:9f...`, or `:9f...` without a number; empty where it cannot be."""
     if see.frame.event not in (EventKind.STATUS, EventKind.ARTIFACT):

@@ -9,11 +9,20 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import Json, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, both
 from a2a_proxy.rules.examples.talk import Finish, Wait, rpc, rpc_stream
-from a2a_proxy.rules.families.stream.delivery import Missing, crossed, delivered, ends, in_order, is_progress, learn
+from a2a_proxy.rules.families.stream.delivery import (
+    Missing,
+    crossed,
+    delivered,
+    ends,
+    in_order,
+    is_progress,
+    learn,
+    others,
+)
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
 from a2a_proxy.rules.rule import RPC, WEBHOOK, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import ACTIVE
+from a2a_proxy.rules.world import ACTIVE, Track
 
 _SECOND = 1_000_000_000
 GRACE = 5
@@ -79,11 +88,10 @@ def missing(see: See) -> Iterator[Hit]:
     key, task = learn(see), see.task
     if not key or task is None:
         return
-    for number in task.streams:
-        other = see.world.tracks.get(number)
-        if number != see.track.id and other is not None:
-            about = f"{see.track.id} {see.frame.seq} {int(is_progress(see))} {int(ends(see))} {see.at} {key}"
-            see.later(GRACE, about, other)
+    about = f"{see.track.id} {see.frame.seq} {int(is_progress(see))} {int(ends(see))} {see.at} {key}"
+    for number in others(task, see.track.id):  # one that has ended may have told later events already
+        ended = Track(number, 0, task.agent, see.binding, "", 0, task_id=task.task_id)
+        see.later(GRACE, about, see.world.tracks.get(number, ended))
     yield from ()
 
 

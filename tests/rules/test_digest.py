@@ -1,0 +1,117 @@
+"""One event has one digest on every binding, and two events have two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.digest import artifacts_digest, digest
+from a2a_proxy.rules.examples.objects import Json, chunk, reply, send, snapshot, status
+from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.talk import grpc, http, json_text, rest_stream, rpc_stream
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import Track, World
+from support_rules import KEY
+
+
+def sees(script: Script) -> list[See]:
+    """Every event of a conversation, as rules see it."""
+    observer = Observer(Redactor(KEY))
+    out: list[Observation] = []
+    for piece in script.chunks():
+        observer.feed(piece, out)
+    exchange = observer.changes().exchanges[0]
+    found = []
+    for frame in out:
+        if type(frame) is Frame and frame.kind is FrameKind.EVENT:
+            track = Track(1, 1, "agent", exchange.binding, exchange.operation, exchange.started)
+            see = See(World(), track, exchange, frame.at, lambda *_: None)
+            see.look(frame)
+            found.append(see)
+    return found
+
+
+def everywhere(event: Json) -> list[See]:
+    """One event over JSON-RPC, REST, gRPC and as a push."""
+    token: dict[str, str | None] = {"X-A2A-Notification-Token": "t"}
+    scripts = [
+        rpc_stream("SendStreamingMessage", send(), event),
+        rest_stream("POST", "/message:stream", send(), event),
+        grpc("SendStreamingMessage", send(), event),
+        http("POST", "/hook", json_text(event), headers=token),
+    ]
+    return [see for script in scripts for see in sees(script)]
+
+
+PARTS: list[Json] = [
+    {"text": "a"},
+    {"raw": "_-8=", "mediaType": "application/octet-stream", "filename": "x"},
+    {"url": "https://example.com/x"},
+    {"data": {"b": 1, "a": [1.5, None, True, "x"]}},
+    {"data": None},
+]
+
+
+def parts_of(parts: list[Json], **members: Any) -> Json:
+    """An artifact update with these parts."""
+    inner = {"artifactId": "a1", "parts": parts}
+    return {"artifactUpdate": {"taskId": "t1", "contextId": "c1", "artifact": inner} | members}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        chunk("x"),
+        chunk("x", append=True, lastChunk=True, generation="4"),
+        parts_of(PARTS),
+        status("WORKING"),
+        status("WORKING", said=reply("half way"), generation="3"),
+    ],
+    ids=["artifact", "flags", "parts", "status", "message"],
+)
+def test_bindings_make_no_difference(event: Json) -> None:
+    found = [digest(see) for see in everywhere(event)]
+    assert len(found) == 4
+    assert found[0]
+    assert len(set(found)) == 1
+
+
+def test_spelling_makes_no_difference() -> None:
+    one = parts_of([{"raw": "//8="}, {"data": {"a": 1}}])
+    two = parts_of([{"raw": "__8", "metadata": {"x": 1}}, {"data": {"a": 1.0}}], append=False, lastChunk=False)
+    first, second = sees(rpc_stream("SendStreamingMessage", send(), one, two))
+    assert digest(first) == digest(second)
+
+
+def test_what_an_event_says_makes_the_difference() -> None:
+    events = [
+        chunk("x"),
+        chunk("y"),
+        chunk("x", id="a2"),
+        chunk("x", append=True),
+        chunk("x", lastChunk=True),
+        parts_of([{"url": "x"}]),
+        parts_of([{"raw": "eA=="}]),
+        parts_of([{"data": "x"}]),
+        parts_of([{"text": "x"}, {"text": "x"}]),
+        status("WORKING"),
+        status("COMPLETED"),
+        status("WORKING", said=reply("x")),
+        status("WORKING", said=reply("x", id="r2")),
+    ]
+    found = {digest(see) for see in sees(rpc_stream("SendStreamingMessage", send(), *events))}
+    assert len(found) == len(events)
+
+
+def test_a_snapshot_is_no_event_but_has_artifacts() -> None:
+    pieces = [{"artifactId": name, "parts": [{"text": name}]} for name in ("a1", "a2")]
+    tasks = [snapshot(artifacts=pieces), snapshot(artifacts=pieces[::-1]), snapshot(artifacts=pieces[:1]), snapshot()]
+    one, two, less, none = sees(rpc_stream("SendStreamingMessage", send(), *tasks))
+    assert digest(one) == ""
+    assert artifacts_digest(one) == artifacts_digest(two) != artifacts_digest(less)
+    assert artifacts_digest(none) == ""
