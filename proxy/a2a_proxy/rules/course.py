@@ -16,12 +16,9 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.glance import (
-    NOTHING,
     ArtifactLook,
     Content,
-    Piece,
     StatusLook,
-    add,
     artifacts_of,
     earlier,
     status_of,
@@ -72,10 +69,19 @@ class KnownArtifact(msgspec.Struct, gc=False):
     """All of it was seen: nothing cut, nothing redacted, no stream joined late."""
     ended: bool = False
     """That stream has shown a terminal state: it is complete."""
-    content: Content = NOTHING
+    length: int = 0
+    """Octets of all text; as `Content` has it, the content so far."""
+    digest: int = 0
+    octets: int = 0
+    others: int = 0
     first_generation: int = 0
     """Of the updates followed; 0 where they are not numbered."""
     last_generation: int = 0
+
+    @property
+    def content(self) -> Content:
+        """What the updates followed have made."""
+        return Content(self.length, self.digest, self.octets, self.others)
 
 
 class Saying(msgspec.Struct, frozen=True, gc=False):
@@ -85,7 +91,10 @@ class Saying(msgspec.Struct, frozen=True, gc=False):
     """CRC-32 of its id."""
     exchange: int
     at: int
-    content: Content
+    binding: Binding
+    length: int
+    digest: int
+    """CRC-32 of what it said."""
 
 
 # --- states -------------------------------------------------------------------------------------------------------
@@ -95,7 +104,7 @@ def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: K
     """Learn a state, and say what is notable about it."""
     state, before = frame.state, track.state
     look = status_of(frame) if frame.event in _WITH_STATUS else StatusLook()
-    flags = _said(track, frame, known, look) if look.said and frame.message_id else 0
+    flags = _said(track, frame, known, look.said) if look.said is not None and frame.message_id else 0
     if look.named and any(each and each not in (frame.task_id, known.context_id) for each in look.named):
         flags |= _STRAY
     if state in TERMINAL:
@@ -118,16 +127,16 @@ def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: K
     track.state, track.state_at, track.bare = state, frame.at, look.bare
     if look.stamp and not flags & _BACKWARDS:
         track.stamp = look.stamp
-    if look.stamp > known.stamp:
+    if look.stamp and not earlier(look.stamp, known.stamp):
         known.stamp = look.stamp
     return flags
 
 
-def overdue(track: Track, frame: Frame, known: Known, stamp: int = 0) -> bool:
+def overdue(track: Track, frame: Frame, known: Known, stamp: str = "") -> bool:
     """The task was over on another exchange, and this stream, open before that, still goes on with it."""
     if track.started > known.terminal or track.binding is Binding.WEBHOOK:
         return False
-    return frame.at - known.terminal > LAG or (known.stamp > 0 and earlier(known.stamp, stamp) > SECOND)
+    return frame.at - known.terminal > LAG or earlier(known.stamp, stamp) > SECOND
 
 
 def _course(
@@ -161,7 +170,7 @@ def _after_terminal(
         return _revive(tracks, track, frame, known) | _LEFT
     if track.started <= known.terminal or track.binding is Binding.WEBHOOK or track.events > 1:
         return 0  # a stream that lags, a push that is late
-    if known.stamp and earlier(known.stamp, look.stamp):
+    if earlier(known.stamp, look.stamp):
         return _revive(tracks, track, frame, known) | _LEFT
     return _STALE
 
@@ -197,7 +206,7 @@ def _record(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Know
         known.terminal, known.terminal_in = frame.at, track.id
 
 
-def _said(track: Track, frame: Frame, known: Known, look: StatusLook) -> int:
+def _said(track: Track, frame: Frame, known: Known, octets: bytes) -> int:
     """Remember the agent's message; is its id one that stood for another content?"""
     if frame.redacted or frame.truncated:
         return 0
@@ -206,24 +215,20 @@ def _said(track: Track, frame: Frame, known: Known, look: StatusLook) -> int:
     if said is None:
         said = known.said = []
     found = next((each for each in said if each.ident == ident), None)
-    flags, content = 0, add(NOTHING, look.pieces)
+    flags, length, digest = 0, len(octets), crc32(octets)
     if found is not None:
         # Another stream may be behind or ahead; the answer to a later message is not.
         follows = found.exchange == track.id or (track.operation in SENDS and found.at < track.started)
-        if not follows:
+        if not follows or found.binding is not track.binding:
             return 0
-        if found.content != content:
-            flags = _RESAID | (_GROWN if _grew(found.content, look.pieces) else 0)
+        if (found.length, found.digest) != (length, digest):
+            grew = length > found.length and crc32(octets[: found.length]) == found.digest
+            flags = _RESAID | (_GROWN if grew else 0)
         said.remove(found)
-    said.append(Saying(ident, track.id, frame.at, content))
+    said.append(Saying(ident, track.id, frame.at, track.binding, length, digest))
     if len(said) > _MAX_SAID:
         del said[0]
     return flags
-
-
-def _grew(before: Content, pieces: tuple[Piece, ...]) -> bool:
-    text = b"".join(piece for piece in pieces if isinstance(piece, bytes))
-    return len(text) > before.length and crc32(text[: before.length]) == before.digest
 
 
 # --- artifacts ----------------------------------------------------------------------------------------------------
@@ -276,7 +281,8 @@ def artifact_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known
         found.stream, found.whole = track.id, False
     _describe(found, look)
     if not frame.append:
-        found.appends, found.done, found.content = 0, False, NOTHING
+        found.appends, found.done = 0, False
+        found.length = found.digest = found.octets = found.others = 0
         found.first_generation = frame.generation
         found.whole = True
     found.whole = found.whole and not frame.redacted and not frame.truncated
@@ -284,7 +290,13 @@ def artifact_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known
     found.appends += frame.append
     found.done = found.done or frame.last_chunk
     found.at, found.last_generation = frame.at, frame.generation
-    found.content = add(found.content, look.pieces)
+    for piece in look.pieces:
+        if isinstance(piece, bytes):
+            found.length += len(piece)
+            found.digest = crc32(piece, found.digest)
+        else:
+            found.octets += piece
+            found.others += 1
 
 
 def artifacts_told(frame: Frame, known: Known) -> None:

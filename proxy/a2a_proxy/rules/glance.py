@@ -5,20 +5,22 @@ For every event, so only what is compared is decoded. What cannot be read gives 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from sys import intern
+from functools import cache
 from typing import Any
 from zlib import crc32
 
 import msgspec
 from google.protobuf.message import DecodeError
+from msgspec import UNSET, UnsetType
 
 from a2a_proto import RenderError
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.json_shapes import UNREADABLE
 from a2a_proxy.protocol.schema import JSON, decoder, is_protobuf
 
-FAULTS = (*UNREADABLE, DecodeError, KeyError, RenderError)
+FAULTS = (*UNREADABLE, DecodeError, KeyError, RenderError, AttributeError)
 """What reading a peer's octets may raise."""
 
 
@@ -37,7 +39,6 @@ class Content(msgspec.Struct, frozen=True, gc=False):
 
 NOTHING = Content()
 
-
 Piece = bytes | int
 """A part: its text, or how many octets of other content it has."""
 
@@ -45,12 +46,11 @@ Piece = bytes | int
 class StatusLook(msgspec.Struct, frozen=True, gc=False):
     """A status."""
 
-    stamp: int = 0
-    """Its timestamp, ns; below 0 where it names no zone, 0 where there is none."""
-    said: bool = False
-    """It has a message."""
-    pieces: tuple[Piece, ...] = ()
-    """Of that message."""
+    stamp: str = ""
+    """Its timestamp as it stands there; of protobuf seconds and nanoseconds."""
+    said: bytes | None = None
+    """What its message says, in a form that is the same for the same parts on one binding; None: it has none. What is
+    only added to the text of the last part is added at the end."""
     bare: bool = False
     """Neither a message nor anything else beside state and timestamp."""
     named: tuple[str, ...] = ()
@@ -66,13 +66,13 @@ class ArtifactLook(msgspec.Struct, frozen=True, gc=False):
     """CRC-32; 0 where there is none."""
     media_type: str
     """Of the first part."""
-    pieces: tuple[Piece, ...]
+    pieces: list[Piece]
 
 
 NO_STATUS = StatusLook()
 
 
-def add(content: Content, pieces: tuple[Piece, ...]) -> Content:
+def add(content: Content, pieces: list[Piece]) -> Content:
     """The content with more parts after it."""
     length, digest, octets, others = content.length, content.digest, content.octets, content.others
     for piece in pieces:
@@ -85,20 +85,41 @@ def add(content: Content, pieces: tuple[Piece, ...]) -> Content:
     return Content(length, digest, octets, others)
 
 
-def earlier(stamp: int, other: int) -> int:
+def earlier(stamp: str, other: str) -> int:
     """By how many ns `stamp` is before `other`; 0 where it is not, or where they cannot be compared."""
-    if stamp > 0 and other > 0:
-        return max(0, other - stamp)
-    return max(0, stamp - other) if stamp < 0 and other < 0 else 0
+    if not stamp or not other:
+        return 0
+    if stamp >= other and len(stamp) == len(other):  # written alike: no need to read them
+        return 0
+    one, two = nanoseconds(stamp), nanoseconds(other)
+    if one > 0 and two > 0:
+        return max(0, two - one)
+    return max(0, one - two) if one < 0 and two < 0 else 0
+
+
+def nanoseconds(stamp: str) -> int:
+    """A timestamp, ns; below 0 where it names no zone, as in 0.x; 0 where there is none or it cannot be read."""
+    if not stamp:
+        return 0
+    try:
+        seconds, mark, rest = stamp.partition(_MARK)
+        if mark:
+            return int(seconds) * 1_000_000_000 + int(rest)
+        moment = datetime.fromisoformat(stamp)
+        if moment.tzinfo is None:
+            return -int(moment.replace(tzinfo=UTC).timestamp() * 1e6) * 1000
+        return int(moment.timestamp() * 1e6) * 1000
+    except (ValueError, OverflowError):
+        return 0
 
 
 def status_of(frame: Frame) -> StatusLook:
     """The status that a task or a status update has."""
     try:
         if frame.schema == JSON:
-            return _json_status(_decode(frame.payload))
+            return _json_status(_decode_status(frame.payload))
         if is_protobuf(frame.schema):
-            return _proto_status(decoder(frame.schema).parse(frame.payload))
+            return _proto_status(_layout(frame.schema, frame.event), frame.payload)
     except FAULTS:
         pass
     return NO_STATUS
@@ -108,12 +129,13 @@ def artifacts_of(frame: Frame) -> list[ArtifactLook]:
     """The artifact of an update, or those of a task."""
     try:
         if frame.schema == JSON:
-            return [_json_artifact(each) for each in _json_artifacts(_decode(frame.payload))]
+            return [_json_artifact(each) for each in _json_artifacts(_decode_artifacts(frame.payload))]
         if is_protobuf(frame.schema):
-            found = _inner(decoder(frame.schema).parse(frame.payload))
+            layout = _layout(frame.schema, frame.event)
+            found = layout.held(frame.payload)
             many = [found.artifact] if frame.event is EventKind.ARTIFACT else found.artifacts
-            return [_proto_artifact(each) for each in many]
-    except (*FAULTS, AttributeError):
+            return [_proto_artifact(layout, each) for each in many]
+    except FAULTS:
         pass
     return []
 
@@ -138,8 +160,8 @@ class PartShape(_Shape):
 
 
 class _Message(_Shape):
-    parts: list[PartShape] | None = None
-    content: list[PartShape] | None = None
+    parts: msgspec.Raw | UnsetType = UNSET
+    content: msgspec.Raw | UnsetType = UNSET
     task_id: str | None = None
     context_id: str | None = None
 
@@ -155,7 +177,7 @@ class _Status(_Shape):
     timestamp: str | None = None
     message: _Message | None = None
     update: _Message | None = None
-    progress: msgspec.Raw = msgspec.Raw()
+    progress: msgspec.Raw | UnsetType = UNSET
 
 
 class _Artifact(_Shape):
@@ -166,51 +188,50 @@ class _Artifact(_Shape):
     parts: list[PartShape] | None = None
 
 
-class _Holder(_Shape):
-    """Anything that has a status or artifacts, in any nesting: envelope, wrapper, bare event, task."""
+class _WithStatus(_Shape):
+    """Anything that has a status, in any nesting: envelope, wrapper, bare event, task."""
 
-    result: _Holder | None = None
-    status_update: _Holder | None = None
-    artifact_update: _Holder | None = None
-    task: _Holder | None = None
+    result: _WithStatus | None = None
+    status_update: _WithStatus | None = None
+    task: _WithStatus | None = None
     status: _Status | None = None
+    history: list[_Told] | None = None
+    metadata: msgspec.Raw | UnsetType = UNSET
+
+
+class _WithArtifacts(_Shape):
+    """Anything that has artifacts."""
+
+    result: _WithArtifacts | None = None
+    artifact_update: _WithArtifacts | None = None
+    task: _WithArtifacts | None = None
     artifact: _Artifact | None = None
     artifacts: list[_Artifact] | None = None
-    history: list[_Told] | None = None
-    metadata: msgspec.Raw = msgspec.Raw()
 
 
-_decode = msgspec.json.Decoder(_Holder).decode
+_decode_status = msgspec.json.Decoder(_WithStatus).decode
+_decode_artifacts = msgspec.json.Decoder(_WithArtifacts).decode
 
 
-def _json_status(holder: _Holder) -> StatusLook:
+def _json_status(holder: _WithStatus) -> StatusLook:
     while (inner := holder.result or holder.status_update or holder.task) is not None:
         holder = inner
     status = holder.status
     if status is None:
         return NO_STATUS
+    stamp = status.timestamp or ""
     said = status.message or status.update
-    stamp = _stamp(status.timestamp) if status.timestamp else 0
-    named = tuple(each for told in holder.history or () for each in (told.task_id or "", told.context_id or ""))
+    named: tuple[str, ...] = ()
+    if holder.history:
+        named = tuple(each for told in holder.history for each in (told.task_id or "", told.context_id or ""))
     if said is None:
-        return StatusLook(stamp, bare=not bytes(holder.metadata) and not bytes(status.progress), named=named)
-    parts = said.parts or said.content or []
-    named = (said.task_id or "", said.context_id or "", *named)
-    return StatusLook(stamp, said=True, pieces=tuple(json_piece(part) for part in parts), named=named)
+        return StatusLook(stamp, None, holder.metadata is UNSET and status.progress is UNSET, named)
+    parts = said.parts if said.parts is not UNSET else said.content
+    octets = b"" if parts is UNSET else bytes(parts).rstrip(b'"}] \r\n\t')
+    return StatusLook(stamp, octets, False, (said.task_id or "", said.context_id or "", *named))
 
 
-def _stamp(text: str) -> int:
-    """RFC 3339, also without a zone as 0.x has it; 0 for anything else."""
-    try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            return -int(moment.replace(tzinfo=UTC).timestamp() * 1e6) * 1000
-        return int(moment.timestamp() * 1e6) * 1000
-    except (ValueError, OverflowError):
-        return 0
-
-
-def _json_artifacts(holder: _Holder) -> list[_Artifact]:
+def _json_artifacts(holder: _WithArtifacts) -> list[_Artifact]:
     while (inner := holder.result or holder.artifact_update or holder.task) is not None:
         holder = inner
     return [holder.artifact] if holder.artifact is not None else holder.artifacts or []
@@ -218,12 +239,17 @@ def _json_artifacts(holder: _Holder) -> list[_Artifact]:
 
 def _json_artifact(artifact: _Artifact) -> ArtifactLook:
     parts = artifact.parts or []
-    first = parts[0] if parts else None
-    media_type = (first.media_type or (first.file and first.file.mime_type) or "") if first else ""
-    description = crc32(artifact.description.encode("utf-8", "surrogatepass")) if artifact.description else 0
-    pieces = tuple(json_piece(part) for part in parts)
+    media_type = ""
+    if parts:
+        first = parts[0]
+        media_type = first.media_type or (first.file and first.file.mime_type) or ""
+    described = artifact.description
     return ArtifactLook(
-        artifact.artifact_id or str(artifact.index or 0), artifact.name or "", description, intern(media_type), pieces
+        artifact.artifact_id or str(artifact.index or 0),
+        artifact.name or "",
+        crc32(described.encode("utf-8", "surrogatepass")) if described else 0,
+        media_type,
+        [json_piece(part) for part in parts],
     )
 
 
@@ -237,51 +263,71 @@ def json_piece(part: PartShape) -> Piece:
 
 # --- protobuf -----------------------------------------------------------------------------------------------------
 
-_WRAPPERS = frozenset({"StreamResponse", "SendMessageResponse"})
+_MARK = "s "
+"""Between seconds and nanoseconds."""
+_MEMBERS = {EventKind.TASK: "task", EventKind.STATUS: "status_update", EventKind.ARTIFACT: "artifact_update"}
 
 
-def _inner(message: Any) -> Any:
-    """What a wrapper wraps."""
-    name = message.DESCRIPTOR.name
+class _Layout(msgspec.Struct, frozen=True):
+    """How messages of one schema are read."""
+
+    held: Callable[[bytes], Any]
+    """From octets to the task or update in them."""
+    old: bool
+    """0.3: other names for the status message and its parts, files of their own (2.8)."""
+    history: bool
+    """It is a task."""
+
+
+@cache
+def _layout(schema: str, event: EventKind) -> _Layout:
+    parse = decoder(schema).parse
+    full, _, line = schema.partition("@")
+    name = full.rpartition(".")[2]
+    member = _MEMBERS.get(event, "")
+    old = full.startswith("a2a.v1.") and not line
+    held = parse
     if name == "LiveResponse":
-        return _inner(message.event)
-    return getattr(message, message.WhichOneof("payload") or "", None) if name in _WRAPPERS else message
+        held = lambda octets: getattr(parse(octets).event, member)  # noqa: E731
+    elif name in ("StreamResponse", "SendMessageResponse"):
+        held = lambda octets: getattr(parse(octets), member)  # noqa: E731
+    return _Layout(held, old, event is EventKind.TASK)
 
 
-def _proto_status(message: Any) -> StatusLook:
-    held = _inner(message)
-    if held is None or "status" not in held.DESCRIPTOR.fields_by_name:
-        return NO_STATUS
+def _proto_status(layout: _Layout, octets: bytes) -> StatusLook:
+    held = layout.held(octets)
     status = held.status
-    stamp = status.timestamp.ToNanoseconds() if status.HasField("timestamp") else 0
-    name = "message" if "message" in status.DESCRIPTOR.fields_by_name else "update"
-    history = held.history if "history" in held.DESCRIPTOR.fields_by_name else ()
-    named = tuple(each for told in history for each in (told.task_id, told.context_id))
-    if not status.HasField(name):
-        return StatusLook(stamp, bare=not held.HasField("metadata"), named=named)
-    said = getattr(status, name)
-    parts = said.parts if name == "message" else said.content
-    named = (said.task_id, said.context_id, *named)
-    return StatusLook(stamp, said=True, pieces=tuple(proto_piece(part) for part in parts), named=named)
+    stamp = ""
+    if status.HasField("timestamp"):
+        moment = status.timestamp
+        stamp = f"{moment.seconds}{_MARK}{moment.nanos:09d}"
+    named: tuple[str, ...] = ()
+    if layout.history:
+        named = tuple(each for told in held.history for each in (told.task_id, told.context_id))
+    if not status.HasField("update" if layout.old else "message"):
+        return StatusLook(stamp, None, not held.HasField("metadata"), named)
+    said = status.update if layout.old else status.message
+    parts = said.content if layout.old else said.parts
+    told = b"".join([part.text.encode() or part.SerializeToString() for part in parts])
+    return StatusLook(stamp, told, False, (said.task_id, said.context_id, *named))
 
 
-def _proto_artifact(artifact: Any) -> ArtifactLook:
-    parts = artifact.parts
+def _proto_artifact(layout: _Layout, artifact: Any) -> ArtifactLook:
+    pieces: list[Piece] = []
     media_type = ""
-    if parts:
-        part = parts[0]
-        media_type = part.media_type if "media_type" in part.DESCRIPTOR.fields_by_name else part.file.mime_type
-    description = crc32(artifact.description.encode()) if artifact.description else 0
-    pieces = tuple(proto_piece(part) for part in parts)
-    return ArtifactLook(artifact.artifact_id, artifact.name, description, intern(media_type), pieces)
+    for part in artifact.parts:
+        if not pieces:
+            media_type = part.file.mime_type if layout.old else part.media_type
+        text = part.text
+        pieces.append(text.encode() if text else proto_piece(part, old=layout.old))
+    described = artifact.description
+    description = crc32(described.encode()) if described else 0
+    return ArtifactLook(artifact.artifact_id, artifact.name, description, media_type, pieces)
 
 
-def proto_piece(part: Any) -> Piece:
+def proto_piece(part: Any, *, old: bool) -> Piece:
     """A part in protobuf."""
     text: str = part.text
-    if text:
+    if text or part.WhichOneof("part" if old else "content") == "text":
         return text.encode()
-    fields = part.DESCRIPTOR.fields_by_name
-    if part.WhichOneof("content" if "media_type" in fields else "part") == "text":
-        return b""
-    return len(part.raw if "raw" in fields else part.file.file_with_bytes)
+    return len(part.file.file_with_bytes if old else part.raw)

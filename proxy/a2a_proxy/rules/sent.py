@@ -58,7 +58,7 @@ def _json(message: _Message | None) -> Sent:
     if message is None:
         return _NONE
     parts = message.parts or message.content or []
-    pieces = tuple(json_piece(part) for part in parts)
+    pieces = [json_piece(part) for part in parts]
     return Sent(len(parts), add(NOTHING, pieces), tuple(message.reference_task_ids or ()))
 
 
@@ -68,6 +68,7 @@ def _proto(value: Any) -> Sent:
         name = next((each for each in ("message", "request") if each in value.DESCRIPTOR.fields_by_name), "")
         return _proto(getattr(value, name)) if name else _NONE
     fields = value.DESCRIPTOR.fields_by_name
-    parts = value.parts if "parts" in fields else value.content
+    old = "parts" not in fields
+    parts = value.content if old else value.parts
     references = tuple(value.reference_task_ids) if "reference_task_ids" in fields else ()
-    return Sent(len(parts), add(NOTHING, tuple(proto_piece(part) for part in parts)), references)
+    return Sent(len(parts), add(NOTHING, [proto_piece(part, old=old) for part in parts]), references)

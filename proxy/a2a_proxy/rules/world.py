@@ -71,8 +71,8 @@ class Known(msgspec.Struct):
     """Interrupted, and no message of a client came since."""
     spoken: int = 0
     """When a client's message for it came last, ns; that which created it does not count."""
-    stamp: int = 0
-    """The latest timestamp of a status, ns; 0 where none names its zone."""
+    stamp: str = ""
+    """The latest timestamp of a status, as it stands there."""
     said: list[Saying] | None = None
     """The agent's messages in statuses, the latest."""
     artifacts: dict[str, KnownArtifact] = {}
@@ -132,8 +132,8 @@ class Asked(msgspec.Struct):
     """Its state then."""
     terminal: int = 0
     """When a terminal state had been seen, ns."""
-    stamp: int = 0
-    """The latest timestamp of its statuses, ns."""
+    stamp: str = ""
+    """The latest timestamp of its statuses."""
     known_generation: int = 0
     known_context: str = ""
     awaited: bool = False
@@ -180,8 +180,8 @@ class Track(msgspec.Struct):
     state: int = 0
     """The state this exchange has shown last."""
     state_at: int = 0
-    stamp: int = 0
-    """The latest timestamp of a status that this exchange has shown, ns; below 0 where it names no zone."""
+    stamp: str = ""
+    """The latest timestamp of a status that this exchange has shown."""
     bare: bool = False
     """That status had nothing beside state and timestamp."""
     terminal: int = 0

@@ -122,12 +122,12 @@ def unfinished(see: See) -> Iterator[Hit]:
 )
 def replaced(see: See) -> Iterator[Hit]:
     """An artifact update without `append` has the id of an artifact that the same stream has shown before. It replaces
-    it, which is allowed.
+    it, which is allowed. The same octets again are A2A-STREAM-020.
 
     Often `append: true` was forgotten: then the client keeps the last chunk only.
     """
     found = _known(see)
-    if not see.frame.append and found is not None:
+    if not see.frame.append and found is not None and not see.is_(When.REPEAT):
         told = f"artifact {see.frame.artifact_id} replaces what came in {found.chunks} updates before (no `append`)"
         yield Hit(summary=told, path=_place(see, "artifact.artifactId"), value=see.frame.artifact_id)
 

@@ -12,7 +12,7 @@ from a2a_proxy.rules.course import SECOND
 from a2a_proxy.rules.examples.objects import asking, chunk, reply, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
 from a2a_proxy.rules.families.state.terminal import label
-from a2a_proxy.rules.glance import NOTHING, add, artifacts_of, status_of
+from a2a_proxy.rules.glance import artifacts_of, status_of
 from a2a_proxy.rules.naming import holder
 from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
@@ -22,7 +22,7 @@ _AT_ONCE = {"returnImmediately": True}
 _PATIENCE = 5
 """Seconds within which a call that shall not wait has to be answered."""
 _TRIFLE = 200
-"""Octets of text up to which a message is a remark, and no result."""
+"""Characters of text up to which a message is a remark, and no result."""
 _ASKED = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
 
 
@@ -139,7 +139,7 @@ _REPORT = "The report. " * 40
 )
 def in_message(see: See) -> Iterator[Hit]:
     """A task that was seen from its creation on is COMPLETED without any artifact, and the message of its status has
-    more than 200 octets of text, or a part that is not text.
+    more than 200 characters of text, or a part that is not text.
 
     Messages are for talk and may be forgotten by the agent; results belong in artifacts, where clients look for them.
     """
@@ -148,9 +148,20 @@ def in_message(see: See) -> Iterator[Hit]:
         return
     if not see.is_(When.CHANGED) or (frame.event is EventKind.TASK and artifacts_of(frame)):
         return
-    content = add(NOTHING, status_of(frame).pieces)
-    if content.length > _TRIFLE or content.others:
-        others = f" and {content.others} other parts" if content.others else ""
-        told = f"task {frame.task_id} is completed without an artifact, its message has {content.length} octets of text"
+    if status_of(frame).said is None:
+        return
+    length, count = _message(see)
+    if length > _TRIFLE or count:
+        others = f" and {count} other parts" if count else ""
+        told = f"task {frame.task_id} is completed without an artifact, its message has {length} characters of text"
         path = f"{see.root}{holder(frame, see.v1, see.operation)}status.message"
         yield Hit(summary=told + others, path=path)
+
+
+def _message(see: See) -> tuple[int, int]:
+    """Characters of text of the status message, and how many parts are not text."""
+    held = see.object.get("status")
+    message = held.get("message") if isinstance(held, dict) else None
+    parts = message.get("parts") if isinstance(message, dict) else None
+    texts = [each.get("text") for each in parts if isinstance(each, dict)] if isinstance(parts, list) else []
+    return sum(len(text) for text in texts if isinstance(text, str)), sum(1 for text in texts if text is None)

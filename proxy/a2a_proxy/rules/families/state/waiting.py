@@ -136,7 +136,7 @@ def _silent(see: See) -> bool:
     frame = see.frame
     if not see.is_(When.CHANGED) or frame.message_id or frame.truncated:
         return False
-    return not status_of(frame).said
+    return status_of(frame).said is None
 
 
 @rule(
