@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import card, chunk, message, reply, said, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import fetch_card, grpc, http, json_text, rest, rpc, rpc_stream
+from a2a_proxy.rules.examples.talk import fetch_card, grpc, http, json_text, rest, rest_error, rpc, rpc_stream
 from support_rules import findings
 
 GET = {"id": "t1"}
@@ -83,7 +83,10 @@ def test_an_agent_that_speaks_as_the_user() -> None:
 def test_numbers_of_requests_in_every_binding() -> None:
     assert found(grpc("ListTasks", {"pageSize": 101}, {"pageSize": 100})) == [("SCH-008", "pageSize")]
     assert found(rest("GET", "/tasks?pageSize=0", None, {"tasks": [], "pageSize": 1})) == [("SCH-008", "pageSize")]
-    assert found(rest("GET", "/tasks/t1?historyLength=x", None, task())) == [("SCH-008", "historyLength")]
+    assert not found(rest("GET", "/tasks/t1?historyLength=x", None, task()))  # HTTP-012
+    odd = "/tasks?status=done&statusTimestampAfter=now&includeArtifacts=1"  # HTTP-012 too
+    assert not found(rest("GET", odd, None, {"tasks": [], "pageSize": 50}))
+    assert found(rest("GET", "/tasks/t1?historyLength=-1", None, task())) == [("SCH-008", "historyLength")]
     assert not found(rest("GET", "/tasks/t1?historyLength=2", None, task()))
     assert not found(rpc("GetTask", GET | {"historyLength": "2"}, task()))  # ProtoJSON takes it
 
@@ -91,6 +94,10 @@ def test_numbers_of_requests_in_every_binding() -> None:
 def test_what_stands_in_a_path_is_not_missing_in_the_body() -> None:
     assert not found(rest("POST", "/tasks/t1:cancel", {}, task("CANCELED")))
     assert not found(rest("POST", "/tasks/t1/pushNotificationConfigs", {"url": "https://e.com"}, None))
+
+
+def test_an_error_under_a_status_of_success_is_no_result() -> None:
+    assert not found(rest("GET", "/tasks/t1", result=rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no such task")))
 
 
 def test_enum_numbers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,7 +37,7 @@ _PARAMS_0_3 = {
 _ANSWERS_0_3 = {Answer.TASK: "Task", Answer.PUSH_CONFIG: "TaskPushConfig", Answer.PUSH_CONFIGS: "TaskPushConfig"}
 _LIVE = frozenset(("SendLiveMessage", "ReconnectToTask"))
 _IN_PATH = frozenset(("id", "taskId"))
-_BOOLS = {"true": True, "false": False}
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
 _OLD_CARD = frozenset(("url", "preferredTransport", "additionalInterfaces", "protocolVersion"))
 
 
@@ -151,8 +152,9 @@ def _rest_request(see: See, family: Family | None) -> list[Fault]:
     made: dict[str, Any] = {}
     for label, text in path.query:
         member = shape.members.get(label)
-        if member is not None and (member.kind is Kind.STRING or _is_integer(text)):
-            made[label] = text  # how other values are written is A2A-HTTP-012's
+        number = member is not None and member.kind is Kind.INT32 and _NUMBER.fullmatch(text) is not None
+        if number or (member is not None and member.kind is Kind.TEXT):
+            made[label] = text  # whether a value is written as its type wants it is A2A-HTTP-012's
     made |= body or {}
     name = _live_name(operation.name, name, made)
     return _walked(json_1_0(), name, made, "user", bound=_IN_PATH, live=operation.name in _LIVE)
@@ -165,6 +167,8 @@ def _answer(see: See) -> list[Fault]:
     operation, value = BY_NAME.get(see.operation), see.body
     if operation is None or operation.answer is Answer.EMPTY or value is None:
         return []
+    if see.binding is Binding.REST and isinstance(value, dict) and "error" in value:
+        return []  # an error under a status of success is A2A-HTTP-010's
     family = asker(see)
     answered = foreign(see.exchange, family, value)
     if answered is not None and family is not None:
