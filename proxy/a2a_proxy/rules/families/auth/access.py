@@ -9,6 +9,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.credentials import credentials, principal
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
 from a2a_proxy.rules.examples.talk import Fields, fetch_card, http, rest, rest_error, rpc
+from a2a_proxy.rules.owners import note_owner, owner_of
 from a2a_proxy.rules.rule import CARD, HTTP, RPC, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
@@ -142,15 +143,13 @@ def existence(see: See) -> Iterator[Hit]:
     By trying ids anybody can find out which tasks exist.
     """
     if see.is_(When.NEW_TASK):
-        owner = principal(see.exchange) if see.task is not None and see.task.born == see.track.id else ""
-        if see.task is not None and owner:
-            see.task.remember()["owner"] = owner
+        note_owner(see)
         return
     if see.exchange.status != _FORBIDDEN and not _denied(see):
         return
     asked = see.track.asked
     known = see.world.task(see.track.agent, asked.task_id) if asked is not None and asked.known else None
-    owner = known.notes.get("owner", "") if known is not None and known.notes else ""
+    owner = owner_of(known) if known is not None else ""
     asker = principal(see.exchange)
     if owner and asker and asker != owner:
         said = _FORBIDDEN if see.binding is not Binding.GRPC else "PERMISSION_DENIED"

@@ -75,7 +75,7 @@ def error_info_wrong(see: See) -> Iterator[Hit]:
     reason, domain, metadata = info.get("reason"), info.get("domain"), info.get("metadata")
     path = {Binding.JSONRPC: "error.data", Binding.REST: "error.details"}.get(see.binding, "")
     if domain != DOMAIN:
-        if reason in REASONS:
+        if isinstance(reason, str) and reason in REASONS:
             yield Hit(summary=f"reason {reason} under domain {domain!r}, it must be {DOMAIN}", path=path)
         return
     if not isinstance(reason, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", reason):

@@ -85,7 +85,6 @@ _TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     moment=Moment.HEADS,
     lines=Line.V1,
     bindings=REST,
-    also=("A2A-SCH-008",),
     flagged=rest("GET", "/tasks?includeArtifacts=1", result=_LISTED | {"pageSize": 50}),
     clean=rest(
         "GET",

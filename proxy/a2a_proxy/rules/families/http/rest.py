@@ -70,7 +70,6 @@ def wrong_method(see: See) -> Iterator[Hit]:
     lines=Line.V1,
     bindings=REST,
     when=When.OTHER | When.ERROR,
-    also=("A2A-SCH-001", "A2A-SCH-010"),
     flagged=rest("GET", "/tasks/t1", result=_NO_TASK),
     clean=rest("GET", "/tasks/t1", result=_NO_TASK, status=404),
 )

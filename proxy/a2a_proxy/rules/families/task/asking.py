@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.credentials import principal
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
+from a2a_proxy.rules.owners import note_owner, owner_of
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.world import ACTIVE
@@ -17,6 +19,7 @@ from a2a_proxy.rules.world import ACTIVE
 _POLLS = 5
 """Fast polls in a row that are worth a word."""
 _FAST = 500 * MS
+_BY_ID = ("GetTask", "CancelTask", "SubscribeToTask")
 
 _SENT = rpc("SendMessage", send(), {"task": task()})
 _STARTED = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
@@ -35,22 +38,29 @@ def _polls(pause: int) -> Script:
     Severity.WARNING,
     section="1.0 3.1.3",
     scope=Scope.LIVE,
-    when=When.ERROR,
-    operations=("GetTask", "CancelTask", "SubscribeToTask"),
+    when=When.NEW_TASK | When.ERROR,
     flagged=_SENT + rpc("GetTask", {"id": "t1"}, error=rpc_error(-32001, "TASK_NOT_FOUND"), id=2),
     clean=_SENT + rpc("GetTask", {"id": "t2"}, error=rpc_error(-32001, "TASK_NOT_FOUND"), id=2),
 )
 def known_not_found(see: See) -> Iterator[Hit]:
-    """The agent says TaskNotFound for a task that it has told of earlier in this session.
+    """The agent says TaskNotFound for a task that it has told of earlier in this session. A client with other
+    credentials than those that the task was created with is rightly told so.
 
     Either it forgets tasks sooner than its clients expect, or several instances of it do not share them.
     """
-    asked, failure = see.track.asked, see.failure
-    if asked is None or not asked.known or not see.is_(When.FIRST):
+    if see.is_(When.NEW_TASK):
+        note_owner(see)
+        return
+    asked = see.track.asked
+    if asked is None or not asked.known or not see.is_(When.FIRST) or see.operation not in _BY_ID:
+        return
+    failure, known = see.failure, see.world.task(see.track.agent, asked.task_id)
+    born = known is not None and known.born != 0
+    if known is not None and born and owner_of(known) != principal(see.exchange):
         return
     by_status = {Binding.GRPC: failure.code == 5, Binding.REST: see.exchange.status == 404}
     if failure.name == "TASK_NOT_FOUND" or (not failure.name and by_status.get(see.binding, False)):
-        yield Hit(summary=f"task {asked.task_id} is not found, it was told of before")
+        yield Hit(summary=f"task {asked.task_id} is not found, it was told of before", sure=born)
 
 
 @rule(

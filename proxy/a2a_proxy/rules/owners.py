@@ -1,0 +1,25 @@
+"""Who created a task, by the credentials of the call that did."""
+
+from __future__ import annotations
+
+from a2a_proxy.rules.credentials import principal
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import Known
+
+_KEY = "owner"
+
+
+def note_owner(see: See) -> None:
+    """Remember whose task this answer has created; a call that only tells of it creates nothing."""
+    task = see.task
+    if task is None or task.born != see.track.id or _KEY in (task.notes or {}):
+        return
+    owner = principal(see.exchange)
+    if owner:
+        task.remember()[_KEY] = owner
+
+
+def owner_of(task: Known) -> str:
+    """As `principal` names them; empty where the call had no credentials, or was not seen (`task.born` is 0)."""
+    owner: str = (task.notes or {}).get(_KEY, "")
+    return owner

@@ -1,0 +1,48 @@
+"""Errors: hostile ones, and those that must stay silent; the examples of the rules are judged elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proxy.rules.engine import BROKEN
+from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.talk import rest, rpc, rpc_error
+from support_rules import findings
+
+HOSTILE: list[Any] = [None, True, 7, 1.5, "", "x", [], ["x"], {}, {"a": 1}, [[]]]
+
+
+def info(**members: Any) -> dict[str, Any]:
+    made = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND"}
+    return made | {"domain": "a2a-protocol.org", "metadata": {}} | members
+
+
+def of(script: Script, rule: str) -> int:
+    return sum(each.rule == rule for each in findings(script))
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=repr)
+@pytest.mark.parametrize("member", ["reason", "domain", "metadata", "@type"])
+def test_no_error_info_breaks_a_rule(member: str, value: Any) -> None:
+    detail = info(**{member: value})
+    call = rpc("GetTask", {"id": "t9"}, error=rpc_error(-32001) | {"data": [detail]})
+    body = {"error": {"code": 404, "status": "NOT_FOUND", "message": "no", "details": [detail]}}
+    assert not of(call, BROKEN)
+    assert not of(rest("GET", "/tasks/t9", None, body, status=404), BROKEN)
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=repr)
+@pytest.mark.parametrize("member", ["code", "status", "message", "details", "data"])
+def test_no_error_breaks_a_rule(member: str, value: Any) -> None:
+    error = {"code": 404, "status": "NOT_FOUND", "message": "no", "details": [info()], "data": [info()]}
+    assert not of(rpc("GetTask", {"id": "t9"}, error=error | {member: value}), BROKEN)
+    assert not of(rest("GET", "/tasks/t9", None, {"error": error | {member: value}}, status=404), BROKEN)
+
+
+def test_a_reason_that_is_no_text_under_another_domain_is_none_of_ours() -> None:
+    foreign = rpc_error(-32001) | {"data": [info(reason={"a": 1}, domain="example.com")]}
+    assert of(rpc("GetTask", {"id": "t9"}, error=foreign), "A2A-ERR-004") == 0
+    ours = rpc_error(-32001) | {"data": [info(reason=["x"])]}
+    assert of(rpc("GetTask", {"id": "t9"}, error=ours), "A2A-ERR-004") == 1

@@ -1,0 +1,50 @@
+"""Reading tasks: bindings, owners, and what must stay silent; the examples of the rules are judged elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.rules.examples.objects import error_info, send, task
+from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.talk import Fields, grpc, rest, rest_error, rpc, rpc_error
+from support_rules import findings
+
+ANN: Fields = {"Authorization": "Bearer t0ken-of-ann"}
+BEN: Fields = {"Authorization": "Bearer t0ken-of-ben"}
+GET = {"id": "t1"}
+GONE = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "there is no such task")
+
+
+def told(script: Script, number: str) -> list[str]:
+    """How grave each finding of one rule is, with a question mark where it is not sure."""
+    found = [each for each in findings(script) if each.rule == f"A2A-TASK-{number}"]
+    return [each.severity.name.lower() + ("" if each.confidence == "high" else "?") for each in found]
+
+
+def made(headers: Fields | None) -> Script:
+    return rpc("SendMessage", send(), {"task": task("WORKING")}, headers=headers)
+
+
+@pytest.mark.parametrize(("owner", "asker"), [(ANN, BEN), (ANN, None), (None, BEN)])
+def test_a_task_of_somebody_else_is_rightly_not_found(owner: Fields | None, asker: Fields | None) -> None:
+    assert told(made(owner) + rest("GET", "/tasks/t1", None, GONE, status=404, headers=asker), "009") == []
+
+
+@pytest.mark.parametrize("headers", [None, ANN])
+def test_a_task_that_its_own_client_does_not_find(headers: Fields | None) -> None:
+    gone = rpc_error(-32001, "TASK_NOT_FOUND")
+    status = grpc("GetTask", GET, status=5, text="no task", details=[error_info("TASK_NOT_FOUND")])
+    assert told(made(headers) + rpc("GetTask", GET, error=gone, headers=headers, id=2), "009") == ["warning"]
+    assert told(made(headers) + rest("GET", "/tasks/t1", None, GONE, status=404, headers=headers), "009") == ["warning"]
+    assert told(made(None) + status, "009") == ["warning"]
+    old = rpc("message/send", {"message": {"kind": "message", "role": "user", "messageId": "m1", "parts": []}},
+              {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}, version="",
+              headers=headers)  # fmt: skip
+    again = rpc("tasks/get", GET, error={"code": -32001, "message": "no"}, version="", headers=headers, id=2)
+    assert told(old + again, "009") == ["warning"]
+
+
+def test_whose_a_task_is_whose_creation_was_not_seen_is_not_sure() -> None:
+    seen = rpc("GetTask", GET, task("WORKING"), headers=ANN)
+    gone = rpc("GetTask", GET, error=rpc_error(-32001, "TASK_NOT_FOUND"), headers=BEN, id=2)
+    assert told(seen + gone, "009") == ["warning?"]
