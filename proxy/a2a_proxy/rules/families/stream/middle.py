@@ -206,7 +206,6 @@ def after_final(see: See) -> Iterator[Hit]:
     scope=Scope.EXCHANGE,
     when=When.REPEAT,
     operations=STREAMS,
-    also=("A2A-ART-004",),
     flagged=_REPEATED,
     clean=_WHOLE,
 )
