@@ -1,0 +1,223 @@
+"""Rules about identifiers: what must be found on every binding, and what must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proxy.rules.examples.objects import asking, card, message, reply, said, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.script import MS, Script
+from a2a_proxy.rules.examples.talk import fetch_card, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
+from support_rules import findings
+
+EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
+AT_ONCE = {"returnImmediately": True}
+ASKS = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
+
+
+def verdicts(script: Script, number: str) -> list[str]:
+    """Severities of what one rule says, with `?` where it is not sure."""
+    return [
+        each.severity.name + ("?" if each.confidence == "low" else "")
+        for each in findings(script)
+        if each.rule == f"A2A-ID-{number}"
+    ]
+
+
+def call(binding: str, params: Any, answer: Any) -> Script:
+    """SendMessage on any binding."""
+    if binding == "grpc":
+        return grpc("SendMessage", params, answer)
+    return rest("POST", "/message:send", params, answer) if binding == "rest" else rpc("SendMessage", params, answer)
+
+
+def stream(binding: str, *events: Any) -> Script:
+    """SendStreamingMessage on any binding."""
+    if binding == "grpc":
+        return grpc("SendStreamingMessage", send(), *events)
+    if binding == "rest":
+        return rest_stream("POST", "/message:stream", send(), *events)
+    return rpc_stream("SendStreamingMessage", send(), *events)
+
+
+@EVERY
+def test_ids_that_differ_are_found(binding: str) -> None:
+    """Between a message and its answer."""
+    other = send(id="m2", taskId="t1")
+    assert verdicts(ASKS + call(binding, other, snapshot("COMPLETED", id="t2")), "002") == ["ERROR"]
+    assert verdicts(call(binding, send(contextId="c7"), snapshot("COMPLETED")), "005") == ["ERROR"]
+    assert verdicts(call(binding, send(), {"message": message(role="ROLE_AGENT")}), "006") == ["ERROR"]
+
+
+@EVERY
+def test_events_that_go_astray_are_found(binding: str) -> None:
+    """On a stream: of another task, and in another context."""
+    foreign = {"statusUpdate": status("WORKING")["statusUpdate"] | {"taskId": "t2"}}
+    assert verdicts(stream(binding, snapshot(), foreign, status("COMPLETED")), "007") == ["ERROR"]
+    astray = {"statusUpdate": status("COMPLETED")["statusUpdate"] | {"contextId": "c2"}}
+    script = stream(binding, snapshot(), astray)
+    assert verdicts(script, "008") == ["ERROR"]
+    assert not verdicts(script, "004"), "one change, one finding"
+
+
+def test_a_subscription_to_one_task_shows_another() -> None:
+    """The first event tells it, the others of that task are no news."""
+    other = rpc_stream("SubscribeToTask", {"id": "t9"}, snapshot("WORKING"), status("COMPLETED"))
+    assert verdicts(other, "007") == ["ERROR"]
+
+
+def test_a_changed_context_is_told_once_an_exchange() -> None:
+    """However many events say it."""
+    moved = [{"statusUpdate": status(name)["statusUpdate"] | {"contextId": "c2"}} for name in ("WORKING", "COMPLETED")]
+    begin = rpc("SendMessage", send(configuration=AT_ONCE), snapshot("WORKING"))
+    followed = rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING", contextId="c2"), *moved)
+    assert verdicts(begin + followed, "004") == ["ERROR"]
+    assert not verdicts(begin + followed, "008"), "the stream itself is of one mind"
+
+
+def test_ids_that_may_have_been_there_before() -> None:
+    """A task that goes on was begun before the recording; one that begins was made up."""
+    goes_on = rpc("SendMessage", send(taskId="t1"), snapshot("COMPLETED"))
+    assert verdicts(goes_on, "001") == ["INFO?"]
+    made_up = rpc_stream("SendStreamingMessage", send(taskId="t1"), snapshot(), status("COMPLETED"))
+    assert verdicts(made_up, "001") == ["ERROR?"]
+    listed = rpc("ListTasks", {}, {"tasks": [task("INPUT_REQUIRED")], "totalSize": 1, "pageSize": 50})
+    assert not verdicts(listed + goes_on, "001"), "the client has it from a list"
+
+
+def test_a_wrong_pair_is_the_agents_fault_when_it_takes_it() -> None:
+    """And not when it refuses; what was never told proves nothing."""
+    pair = send(id="m2", taskId="t1", contextId="c2")
+    assert verdicts(ASKS + rpc("SendMessage", pair, snapshot("COMPLETED")), "003") == ["ERROR"]
+    assert not verdicts(ASKS + rpc("SendMessage", pair, error=rpc_error(-32602, text="no")), "003")
+    assert not verdicts(rpc("SendMessage", pair, snapshot("COMPLETED")), "003")
+
+
+def test_a_context_is_optional_in_messages_of_old() -> None:
+    """0.3 does not ask for it."""
+    old = {"kind": "message", "messageId": "r1", "role": "agent", "parts": [{"kind": "text", "text": "hi"}]}
+    asked = {
+        "message": {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}
+    }
+    assert verdicts(rpc("message/send", asked, old, version=""), "006") == ["INFO"]
+
+
+@EVERY
+def test_messages_in_a_task_that_name_another(binding: str) -> None:
+    """In its status, and in its history."""
+    stray = reply(taskId="t2")
+    assert verdicts(call(binding, send(), snapshot(status=state("COMPLETED", message=stray))), "010") == ["WARNING"]
+    assert verdicts(call(binding, send(), snapshot("COMPLETED", history=[message(), stray])), "010") == ["WARNING"]
+    before = [message(id="m0"), message()]
+    assert not verdicts(call(binding, send(), snapshot("COMPLETED", history=before)), "010"), "ids left out"
+
+
+def test_a_task_id_that_is_given_out_again() -> None:
+    """A retry and a conversation that goes on are no new task."""
+    first = rpc("SendMessage", send(), snapshot("COMPLETED"))
+    assert verdicts(first + rpc("SendMessage", send(id="m2"), snapshot("COMPLETED")), "011") == ["ERROR"]
+    assert not verdicts(first + rpc("SendMessage", send(), snapshot("COMPLETED")), "011"), "the same message"
+    same = send(id="m2", contextId="c1")
+    assert not verdicts(ASKS + rpc("SendMessage", same, snapshot("COMPLETED")), "011"), "found by its context"
+    assert verdicts(ASKS + rpc_stream("SendStreamingMessage", same, snapshot(), status("COMPLETED")), "011") == [
+        "ERROR"
+    ]
+
+
+def test_another_tasks_past_is_not_held_against_one_of_the_same_id() -> None:
+    """It is told that the id was given out twice, and no more."""
+    first = rpc("SendMessage", send(), snapshot("COMPLETED"))
+    again = rpc_stream("SendStreamingMessage", send(id="m2"), snapshot(), status("WORKING"), status("COMPLETED"))
+    told = {each.rule for each in findings(first + again)}
+    assert told == {"A2A-ID-011"}
+
+
+def test_a_message_sent_again() -> None:
+    """A retry is information, another content a warning; what was refused may be sent again."""
+    first = rpc("SendMessage", send("hello"), said())
+    assert verdicts(first + rpc("SendMessage", send("hello"), said(id="r2")), "009") == ["INFO"]
+    assert verdicts(first + rpc("SendMessage", send("bye"), said(id="r2")), "009") == ["WARNING?"]
+    assert verdicts(first + grpc("SendMessage", send("hello"), said(id="r2")), "009") == ["INFO"], "on any binding"
+    refused = rpc("SendMessage", send("hello"), error=rpc_error(-32602, text="no"))
+    assert not verdicts(refused + rpc("SendMessage", send("bye"), said()), "009")
+    elsewhere = rpc("SendMessage", send("bye"), said(id="r2"), client="192.0.2.7")
+    assert not verdicts(first + elsewhere, "009"), "two senders"
+
+
+def test_a_retry_that_makes_a_second_task() -> None:
+    """The agent did not know the message again."""
+    first = rpc("SendMessage", send(), snapshot("COMPLETED"))
+    found = findings(first + rpc("SendMessage", send(), snapshot("COMPLETED", id="t2")))
+    assert any("second task" in each.summary for each in found if each.rule == "A2A-ID-009")
+
+
+@EVERY
+def test_an_agents_message_id_that_stands_for_two(binding: str) -> None:
+    """Growing text is information; another message or the same content is nothing."""
+
+    def said_twice(first: str, second: str, ident: str = "r5") -> Script:
+        one = status("WORKING", second=1, said=reply(first, id="r5", taskId="t1"))
+        two = status("WORKING", second=2, said=reply(second, id=ident, taskId="t1"))
+        return stream(binding, snapshot(), one, two, status("COMPLETED", second=3))
+
+    assert verdicts(said_twice("one", "two"), "015") == ["WARNING"]
+    assert verdicts(said_twice("one", "one and more"), "015") == ["INFO"]
+    assert not verdicts(said_twice("one", "one"), "015")
+    assert not verdicts(said_twice("one", "two", "r6"), "015")
+
+
+@EVERY
+def test_references_to_tasks(binding: str) -> None:
+    """Those that were seen are known, on whatever binding."""
+    known = rpc("SendMessage", send(), snapshot("COMPLETED"))
+    refers = send(id="m2", referenceTaskIds=["t1", "zz"])
+    assert verdicts(known + call(binding, refers, said()), "012") == ["INFO?"]
+
+
+def test_tenants_of_interfaces() -> None:
+    """Any interface of the binding will do; without a card nothing is known."""
+    one = {"url": "http://localhost:8000/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    free = fetch_card(card(supportedInterfaces=[one]))
+    both = fetch_card(card(supportedInterfaces=[one, one | {"tenant": "a"}]))
+    with_tenant = rpc("GetTask", {"id": "t1", "tenant": "a"}, task())
+    assert verdicts(free + with_tenant, "013") == ["ERROR"]
+    assert not verdicts(both + with_tenant, "013")
+    assert not verdicts(both + rpc("GetTask", {"id": "t1"}, task()), "013")
+    assert not verdicts(with_tenant, "013")
+    on_grpc = fetch_card(card(supportedInterfaces=[one | {"url": "localhost:8000", "protocolBinding": "GRPC"}]))
+    assert verdicts(on_grpc + grpc("GetTask", {"id": "t1", "tenant": "a"}, task()), "013") == ["ERROR"]
+
+
+def test_tenants_in_paths() -> None:
+    """REST has the tenant before the suffix."""
+    offer = {"url": "http://localhost:8000", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0", "tenant": "a"}
+    seen = fetch_card(card(supportedInterfaces=[offer]))
+    assert not verdicts(seen + rest("GET", "/a/tasks/t1", None, task()), "013")
+    assert verdicts(seen + rest("GET", "/tasks/t1", None, task()), "013") == ["ERROR"]
+    assert verdicts(seen + rest("GET", "/b/tasks/t1", None, task()), "013") == ["ERROR"]
+
+
+@EVERY
+def test_another_task_than_asked_for(binding: str) -> None:
+    """GetTask and CancelTask."""
+    if binding == "grpc":
+        script = grpc("GetTask", {"id": "t1"}, task(id="t2"))
+    elif binding == "rest":
+        script = rest("GET", "/tasks/t1", None, task(id="t2"))
+    else:
+        script = rpc("CancelTask", {"id": "t1"}, task("CANCELED", id="t2"))
+    assert verdicts(script, "014") == ["ERROR"]
+
+
+def test_labels_of_the_redaction_are_no_ids() -> None:
+    """A secret that stands for an id cannot be compared."""
+    label = "redacted-0123456789ab"
+    assert not verdicts(rpc("GetTask", {"id": "t1"}, task(id=label)), "014")
+    assert not verdicts(rpc("SendMessage", send(contextId=label), snapshot("COMPLETED")), "005")
+
+
+def test_what_a_client_could_not_have_seen_yet() -> None:
+    """A context that the agent told while the message was under way."""
+    late = rpc("SendMessage", send(id="m2", taskId="t1", contextId="c2"), snapshot("COMPLETED"))
+    assert not verdicts(late.then(ASKS, MS), "003")
