@@ -145,6 +145,9 @@ class Engine:
             return
         if exchange.id not in self._ends:
             heapq.heappush(self._agenda, _Due(exchange.closed, exchange.id, exchange=exchange.id))
+        if exchange.how != "complete":
+            # What the agent says after its client has gone belongs to nobody, and comes too late to be known here.
+            exchange = msgspec.structs.replace(exchange, trailers=(), grpc_status=-1, error="", error_code=0)
         self._ends[exchange.id] = exchange
         if exchange.closed < self._now:
             self._advance(self._now, out)

@@ -46,8 +46,7 @@ def _unknown_task(see: See) -> bool:
     operations=(*_BY_ID, "SendMessage", "SendStreamingMessage"),
     flagged=rpc("SendMessage", send(), {"task": task()})
     + rpc("SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32603, "INTERNAL_ERROR"), id=2),
-    clean=rpc("SendMessage", send(), {"task": task()})
-    + rpc("SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32004, "UNSUPPORTED_OPERATION"), id=2),
+    clean=rpc("GetTask", {"id": "t9"}, error=rpc_error(-32001, "TASK_NOT_FOUND")),
     also=("A2A-STATE-005",),
 )
 def wrong_error(see: See) -> Iterator[Hit]:
