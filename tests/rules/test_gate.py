@@ -239,6 +239,34 @@ def test_old_lines() -> None:
         agreed(rpc("message/send", {"message": said_old | change}, done, version=""))
 
 
+OLD_DONE = {"id": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPLETED"}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"role": "ROLE_AGENT"},
+        {"content": []},
+        {"parts": [{"text": "x"}]},
+        {"messageId": ""},
+        {"content": [{"file": {"name": "a"}}]},
+        {"taskId": "t2"},
+    ],
+)
+def test_rest_of_0_3(change: dict[str, Any]) -> None:
+    """In its protobuf form, as request and as answer."""
+    made = {"messageId": "m1", "role": "ROLE_USER", "content": [{"text": "x"}]} | change
+    agreed(rest("POST", "/v1/message:send", {"message": made}, {"task": OLD_DONE}, version=""))
+    told = {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING", "message": made}}
+    agreed(rest_stream("POST", "/v1/message:stream", {"message": made}, {"statusUpdate": told}, version=""))
+    for params in ({"id": "t1"}, {"id": ""}, {"id": "t1", "historyLength": -1}):
+        agreed(rpc("tasks/get", params, {"kind": "message"} | made, version=""))
+        agreed(
+            rpc("tasks/get", params, {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}})
+        )
+
+
 def test_large_redacted_and_cut_payloads_are_not_clean() -> None:
     """However faultless they look."""
     made = Exchange(1, 1, 0, gate.Binding.REST, 1, gate.Dialect.V1_0, "GetTask", "GET")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.operations import BY_NAME, Answer
-from a2a_proxy.rules.faultless import new, old
+from a2a_proxy.rules.faultless import new, old, old_proto
 from a2a_proxy.rules.faultless.common import Check
 from a2a_proxy.rules.faultless.protobuf import CHECKS
 
@@ -83,16 +83,16 @@ def _request(binding: Binding, dialect: Dialect, operation: str, method: str) ->
     """Requests that only name a task, or send a message without more ado."""
     if binding is Binding.REST and dialect in _V1:
         return new.SEND if operation in _SENDS else new.EMPTY if operation in _BY_ID else None
-    if binding is not Binding.JSONRPC:
+    if binding is Binding.REST:
+        return old_proto.SEND if dialect is Dialect.V0_3 and operation in _SENDS else None
+    if binding is not Binding.JSONRPC or dialect not in (_OLD if "/" in method else _V1):
         return None
     if "/" in method:
-        return old.RPC_SEND if dialect in _OLD and operation in _SENDS else None
-    if dialect not in _V1:
-        return None
+        return old.RPC_SEND if operation in _SENDS else old.RPC_BY_ID if operation in _BY_ID else None
     return new.RPC_SEND if operation in _SENDS else new.RPC_BY_ID if operation in _BY_ID else None
 
 
 _V1_RPC = {Answer.STREAM: new.RPC_EVENT, Answer.SEND: new.RPC_SENT, Answer.TASK: new.RPC_TASK}
-_OLD_RPC = {Answer.STREAM: old.RPC_EVENT, Answer.SEND: old.RPC_SENT}
+_OLD_RPC = {Answer.STREAM: old.RPC_EVENT, Answer.SEND: old.RPC_SENT, Answer.TASK: old.RPC_TASK}
 _V1_REST = {Answer.STREAM: new.EVENT, Answer.SEND: new.SENT, Answer.TASK: new.TASK}
-_OLD_REST = {Answer.STREAM: old.PROTO_EVENT, Answer.SEND: old.PROTO_SENT, Answer.TASK: old.PROTO_TASK}
+_OLD_REST = {Answer.STREAM: old_proto.EVENT, Answer.SEND: old_proto.SENT, Answer.TASK: old_proto.TASK}

@@ -1,4 +1,4 @@
-"""Faultless JSON of 0.2 and 0.3: the JSON-RPC objects, and their protobuf form in REST (protocol sheet 2.8, 3.6)."""
+"""Faultless JSON of 0.2 and 0.3 as JSON-RPC has it (protocol sheet 3.6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from a2a_proxy.rules.faultless.common import (
     Version,
     belongs,
     checker,
-    in_utc,
     zoned,
 )
 
@@ -112,6 +111,12 @@ class _RpcSent(Struct, forbid_unknown_fields=True):
     result: _Task | _Said
 
 
+class _RpcTask(Struct, forbid_unknown_fields=True):
+    jsonrpc: Version
+    id: RpcId
+    result: _Task
+
+
 class _Configuration(Struct, rename="camel", forbid_unknown_fields=True):
     accepted_output_modes: list[MediaType] | UnsetType = UNSET
     history_length: Length = UNSET
@@ -129,6 +134,17 @@ class _RpcSend(Struct, forbid_unknown_fields=True):
     id: RpcId
     method: str
     params: _Send
+
+
+class _ById(Struct, forbid_unknown_fields=True):
+    id: Id
+
+
+class _RpcById(Struct, forbid_unknown_fields=True):
+    jsonrpc: Version
+    id: RpcId
+    method: str
+    params: _ById
 
 
 def _fine_status(status: _Status, task_id: str, context_id: str) -> bool:
@@ -155,123 +171,12 @@ def _fine_sent(made: _RpcSent) -> bool:
     return _fine_task(made.result) if type(made.result) is _Task else True
 
 
+def _named(_made: _RpcById) -> bool:
+    return True
+
+
 RPC_EVENT: Check = checker(_RpcEvent, _fine_event)
 RPC_SENT: Check = checker(_RpcSent, _fine_sent)
+RPC_TASK: Check = checker(_RpcTask, lambda made: _fine_task(made.result))
+RPC_BY_ID: Check = checker(_RpcById, _named)
 RPC_SEND: Check = checker(_RpcSend, lambda made: made.params.message.role == "user")
-
-
-# --- the protobuf form, in REST -----------------------------------------------------------------------------------
-
-_ProtoState = Literal[
-    "TASK_STATE_SUBMITTED",
-    "TASK_STATE_WORKING",
-    "TASK_STATE_COMPLETED",
-    "TASK_STATE_FAILED",
-    "TASK_STATE_CANCELLED",
-    "TASK_STATE_INPUT_REQUIRED",
-    "TASK_STATE_REJECTED",
-    "TASK_STATE_AUTH_REQUIRED",
-]
-
-
-class _ProtoPart(Struct, forbid_unknown_fields=True):
-    text: str
-    metadata: Free = UNSET
-
-
-_ProtoParts = Annotated[list[_ProtoPart], Meta(min_length=1)]
-
-
-class _ProtoMessage(Struct, rename="camel", forbid_unknown_fields=True):
-    message_id: Id
-    content: _ProtoParts
-    role: Literal["ROLE_USER", "ROLE_AGENT"]
-    context_id: MaybeId = UNSET
-    task_id: MaybeId = UNSET
-    metadata: Free = UNSET
-
-
-class _ProtoStatus(Struct, rename="camel", forbid_unknown_fields=True):
-    state: _ProtoState
-    timestamp: Text = UNSET
-    message: _ProtoMessage | UnsetType = UNSET
-
-
-class _ProtoArtifact(Struct, rename="camel", forbid_unknown_fields=True):
-    artifact_id: Id
-    parts: _ProtoParts
-    name: Text = UNSET
-    description: Text = UNSET
-    metadata: Free = UNSET
-
-
-class _ProtoTask(Struct, rename="camel", forbid_unknown_fields=True):
-    id: Id
-    context_id: Id
-    status: _ProtoStatus
-    artifacts: list[_ProtoArtifact] | UnsetType = UNSET
-    history: list[_ProtoMessage] | UnsetType = UNSET
-    metadata: Free = UNSET
-
-
-class _ProtoStatusUpdate(Struct, rename="camel", forbid_unknown_fields=True):
-    task_id: Id
-    context_id: Id
-    status: _ProtoStatus
-    final: Flag = UNSET
-    metadata: Free = UNSET
-
-
-class _ProtoArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True):
-    task_id: Id
-    context_id: Id
-    artifact: _ProtoArtifact
-    append: Flag = UNSET
-    last_chunk: Flag = UNSET
-    metadata: Free = UNSET
-
-
-class _ProtoEvent(Struct, rename="camel", forbid_unknown_fields=True):
-    status_update: _ProtoStatusUpdate | UnsetType = UNSET
-    artifact_update: _ProtoArtifactUpdate | UnsetType = UNSET
-    task: _ProtoTask | UnsetType = UNSET
-    message: _ProtoMessage | UnsetType = UNSET
-
-
-class _ProtoSent(Struct, rename="camel", forbid_unknown_fields=True):
-    task: _ProtoTask | UnsetType = UNSET
-    message: _ProtoMessage | UnsetType = UNSET
-
-
-def _fine_proto_status(status: _ProtoStatus, task_id: str, context_id: str) -> bool:
-    said = status.message
-    if not in_utc(status.timestamp):
-        return False
-    return said is UNSET or (said.role == "ROLE_AGENT" and belongs(said, task_id, context_id))
-
-
-def _fine_proto_task(task: _ProtoTask) -> bool:
-    if not _fine_proto_status(task.status, task.id, task.context_id):
-        return False
-    return task.history is UNSET or all(belongs(each, task.id, task.context_id) for each in task.history)
-
-
-def _fine_proto_sent(sent: _ProtoSent | _ProtoEvent) -> bool:
-    if sent.task is not UNSET:
-        return sent.message is UNSET and _fine_proto_task(sent.task)
-    said = sent.message
-    return said is not UNSET and said.role == "ROLE_AGENT" and said.context_id is not UNSET
-
-
-def _fine_proto_event(event: _ProtoEvent) -> bool:
-    update, chunk = event.status_update, event.artifact_update
-    if update is UNSET and chunk is UNSET:
-        return _fine_proto_sent(event)
-    if event.task is not UNSET or event.message is not UNSET or (update is not UNSET and chunk is not UNSET):
-        return False
-    return update is UNSET or _fine_proto_status(update.status, update.task_id, update.context_id)
-
-
-PROTO_EVENT: Check = checker(_ProtoEvent, _fine_proto_event)
-PROTO_SENT: Check = checker(_ProtoSent, _fine_proto_sent)
-PROTO_TASK: Check = checker(_ProtoTask, _fine_proto_task)

@@ -48,9 +48,7 @@ def quick(line: Line, name: str, said: str, otherwise: FrameCheck) -> FrameCheck
     parse: Any = twin(line, name).FromString
 
     def check(frame: Frame) -> bool:
-        payload, event = frame.payload, frame.event
-        if event is not EventKind.STATUS and event is not EventKind.ARTIFACT:
-            return otherwise(frame)
+        payload = frame.payload
         if b"\0" in payload:  # an empty text, perhaps: a twin takes it for one that is there
             return otherwise(frame)
         try:
@@ -59,12 +57,22 @@ def quick(line: Line, name: str, said: str, otherwise: FrameCheck) -> FrameCheck
             size = made.ByteSize()
         except (DecodeError, EncodeError):  # the latter tells what is missing
             return otherwise(frame)
-        if size != len(payload):
-            return otherwise(frame)
-        # Ids inside must be those around. A frame has a message id where its status has a message.
-        return not frame.message_id or _same_ids(getattr(made.status_update.status, said), frame)
+        return _inside(made, frame, said) if size == len(payload) else otherwise(frame)
 
     return check
+
+
+def _inside(made: Any, frame: Frame, said: str) -> bool:
+    """Ids inside are those around. A frame has a message id where its status has a message."""
+    event = frame.event
+    if event is EventKind.STATUS:
+        return not frame.message_id or _same_ids(getattr(made.status_update.status, said), frame)
+    if event is EventKind.TASK:
+        task = made if made.DESCRIPTOR.name == "Task" else made.task
+        if frame.message_id and not _same_ids(getattr(task.status, said), frame):
+            return False
+        return all(_same_ids(each, frame) for each in task.history)
+    return event is EventKind.ARTIFACT or event is EventKind.MESSAGE
 
 
 def _same_ids(message: Any, frame: Frame) -> bool:
@@ -187,15 +195,19 @@ CHECKS: dict[str, FrameCheck] = {
     "lf.a2a.v1.StreamResponse": quick(
         "1.0", "StreamResponse", "message", checker("1.0", "StreamResponse", _NEW.answer)
     ),
-    "lf.a2a.v1.SendMessageResponse": checker("1.0", "SendMessageResponse", _NEW.answer),
-    "lf.a2a.v1.Task": checker("1.0", "Task", _NEW.task),
+    "lf.a2a.v1.SendMessageResponse": quick(
+        "1.0", "SendMessageResponse", "message", checker("1.0", "SendMessageResponse", _NEW.answer)
+    ),
+    "lf.a2a.v1.Task": quick("1.0", "Task", "message", checker("1.0", "Task", _NEW.task)),
     "lf.a2a.v1.SendMessageRequest": checker("1.0", "SendMessageRequest", _NEW.send),
     "lf.a2a.v1.GetTaskRequest": checker("1.0", "GetTaskRequest", by_id),
     "lf.a2a.v1.CancelTaskRequest": checker("1.0", "CancelTaskRequest", by_id),
     "lf.a2a.v1.SubscribeToTaskRequest": checker("1.0", "SubscribeToTaskRequest", by_id),
     "a2a.v1.StreamResponse": quick("0.3", "StreamResponse", "update", checker("0.3", "StreamResponse", _OLD.answer)),
-    "a2a.v1.SendMessageResponse": checker("0.3", "SendMessageResponse", _OLD.answer),
-    "a2a.v1.Task": checker("0.3", "Task", _OLD.task),
+    "a2a.v1.SendMessageResponse": quick(
+        "0.3", "SendMessageResponse", "update", checker("0.3", "SendMessageResponse", _OLD.answer)
+    ),
+    "a2a.v1.Task": quick("0.3", "Task", "update", checker("0.3", "Task", _OLD.task)),
     "a2a.v1.SendMessageRequest": checker("0.3", "SendMessageRequest", _OLD.send),
     "a2a.v1.GetTaskRequest": checker("0.3", "GetTaskRequest", by_id),
     "a2a.v1.CancelTaskRequest": checker("0.3", "CancelTaskRequest", by_id),

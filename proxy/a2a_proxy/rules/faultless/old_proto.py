@@ -1,0 +1,148 @@
+"""Faultless JSON of 0.3 in its protobuf form, as REST has it (protocol sheet 2.8)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from a2a_proxy.rules.faultless.common import (
+    Check,
+    Flag,
+    Free,
+    Id,
+    Length,
+    MaybeId,
+    MediaType,
+    Text,
+    belongs,
+    checker,
+    in_utc,
+)
+
+_State = Literal[
+    "TASK_STATE_SUBMITTED",
+    "TASK_STATE_WORKING",
+    "TASK_STATE_COMPLETED",
+    "TASK_STATE_FAILED",
+    "TASK_STATE_CANCELLED",
+    "TASK_STATE_INPUT_REQUIRED",
+    "TASK_STATE_REJECTED",
+    "TASK_STATE_AUTH_REQUIRED",
+]
+
+
+class _Part(Struct, forbid_unknown_fields=True):
+    text: str
+    metadata: Free = UNSET
+
+
+_Parts = Annotated[list[_Part], Meta(min_length=1)]
+
+
+class _Message(Struct, rename="camel", forbid_unknown_fields=True):
+    message_id: Id
+    content: _Parts
+    role: Literal["ROLE_USER", "ROLE_AGENT"]
+    context_id: MaybeId = UNSET
+    task_id: MaybeId = UNSET
+    metadata: Free = UNSET
+
+
+class _Status(Struct, rename="camel", forbid_unknown_fields=True):
+    state: _State
+    timestamp: Text = UNSET
+    message: _Message | UnsetType = UNSET
+
+
+class _Artifact(Struct, rename="camel", forbid_unknown_fields=True):
+    artifact_id: Id
+    parts: _Parts
+    name: Text = UNSET
+    description: Text = UNSET
+    metadata: Free = UNSET
+
+
+class _Task(Struct, rename="camel", forbid_unknown_fields=True):
+    id: Id
+    context_id: Id
+    status: _Status
+    artifacts: list[_Artifact] | UnsetType = UNSET
+    history: list[_Message] | UnsetType = UNSET
+    metadata: Free = UNSET
+
+
+class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True):
+    task_id: Id
+    context_id: Id
+    status: _Status
+    final: Flag = UNSET
+    metadata: Free = UNSET
+
+
+class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True):
+    task_id: Id
+    context_id: Id
+    artifact: _Artifact
+    append: Flag = UNSET
+    last_chunk: Flag = UNSET
+    metadata: Free = UNSET
+
+
+class _Event(Struct, rename="camel", forbid_unknown_fields=True):
+    status_update: _StatusUpdate | UnsetType = UNSET
+    artifact_update: _ArtifactUpdate | UnsetType = UNSET
+    task: _Task | UnsetType = UNSET
+    message: _Message | UnsetType = UNSET
+
+
+class _Sent(Struct, rename="camel", forbid_unknown_fields=True):
+    task: _Task | UnsetType = UNSET
+    message: _Message | UnsetType = UNSET
+
+
+class _Configuration(Struct, rename="camel", forbid_unknown_fields=True):
+    accepted_output_modes: list[MediaType] | UnsetType = UNSET
+    history_length: Length = UNSET
+    blocking: Flag = UNSET
+
+
+class _Send(Struct, forbid_unknown_fields=True):
+    message: _Message
+    configuration: _Configuration | UnsetType = UNSET
+    metadata: Free = UNSET
+
+
+def _fine_status(status: _Status, task_id: str, context_id: str) -> bool:
+    said = status.message
+    if not in_utc(status.timestamp):
+        return False
+    return said is UNSET or (said.role == "ROLE_AGENT" and belongs(said, task_id, context_id))
+
+
+def _fine_task(task: _Task) -> bool:
+    if not _fine_status(task.status, task.id, task.context_id):
+        return False
+    return task.history is UNSET or all(belongs(each, task.id, task.context_id) for each in task.history)
+
+
+def _fine_sent(sent: _Sent | _Event) -> bool:
+    if sent.task is not UNSET:
+        return sent.message is UNSET and _fine_task(sent.task)
+    said = sent.message
+    return said is not UNSET and said.role == "ROLE_AGENT" and said.context_id is not UNSET
+
+
+def _fine_event(event: _Event) -> bool:
+    update, chunk = event.status_update, event.artifact_update
+    if update is UNSET and chunk is UNSET:
+        return _fine_sent(event)
+    if event.task is not UNSET or event.message is not UNSET or (update is not UNSET and chunk is not UNSET):
+        return False
+    return update is UNSET or _fine_status(update.status, update.task_id, update.context_id)
+
+
+EVENT: Check = checker(_Event, _fine_event)
+SENT: Check = checker(_Sent, _fine_sent)
+TASK: Check = checker(_Task, _fine_task)
+SEND: Check = checker(_Send, lambda made: made.message.role == "ROLE_USER")
