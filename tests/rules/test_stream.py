@@ -250,6 +250,15 @@ class TestTogether:
         later = rpc_stream(SUB, ID, snapshot("WORKING"), chunk("b", id="a2"), DONE, id=2)
         assert not verdicts(both(slow, later, after=100 * MS).then(fetch_card(), 20_000 * MS), "014")
 
+    def test_a_number_from_before_the_snapshot_is_not_missing(self) -> None:
+        """The first stream swaps two events; the second began between them."""
+        second, third = status("WORKING", generation="2"), chunk("a", generation="3")
+        end = status("COMPLETED", second=1, generation="4")
+        swapped = rpc_stream(SEND, send(), snapshot(generation="1"), third, Wait(0.1), second, end, version="1.1")
+        later = rpc_stream(SUB, ID, snapshot("WORKING", generation="2"), third, end, id=2, version="1.1")
+        script = both(swapped, later, after=30 * MS).then(fetch_card(), 20_000 * MS)
+        assert not verdicts(script, "014")
+
     def test_the_same_text_twice_cannot_be_told_apart(self) -> None:
         a, b, x = chunk("a"), chunk("b", id="a2"), chunk("x", append=True)
         assert not verdicts(self.two((a, x, x, b, DONE), (a, x, b, DONE)), "014")

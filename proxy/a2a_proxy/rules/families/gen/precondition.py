@@ -24,9 +24,9 @@ _ID = {"id": "t1"}
 
 def _read(generation: str | None, id: int = 1) -> Script:
     """The client reads the task: it waits for an answer."""
-    asks = {"status": state("INPUT_REQUIRED", message=reply("which one?"))}
+    read = task("INPUT_REQUIRED") | {"status": state("INPUT_REQUIRED", message=reply("which one?"))}
     numbered = {"generation": generation} if generation is not None else {}
-    return rpc("GetTask", _ID, task("INPUT_REQUIRED", **asks, **numbered), id=id, version="1.1")
+    return rpc("GetTask", _ID, read | numbered, id=id, version="1.1")
 
 
 _KNOWN = _read("5")

@@ -219,10 +219,10 @@ def _equal(see: See, number: int, line: Notes) -> list[Verdict]:
     last = line["last"]
     if see.is_(When.REPEAT):
         return [Verdict(Fault.AGAIN, last)]
-    if see.frame.event is EventKind.STATUS and see.is_(When.SAME):
-        return [Verdict(Fault.PROGRESS, last)]
     if str(number) not in line["told"]:
         return []
+    if see.frame.event is EventKind.STATUS and see.is_(When.SAME):
+        return [Verdict(Fault.PROGRESS, last)]
     if _told_before(see, number, line):
         return [Verdict(Fault.AGAIN, last)]
     line["off"] = True

@@ -159,8 +159,10 @@ class Missing:
         """It came, or it cannot be told."""
         if number and not progress and lost.with_number(number) - shown.with_number(number):
             self.came = True  # with other words: that is A2A-GEN-021
-        self.due = (bool(number) and int(number) > lost.base) or self._common(range(place or 0))
+        unsure = not number or (progress and int(number) == lost.base)
+        self.due = self._common(range(place or 0)) if unsure else int(number) > lost.base
         """It is known to be later than the beginning of the stream: its number says so, or an event before it came."""
+        self.numbered = bool(number)
         self.passed = self._common(range((place or 0) + 1, 1 << 62))
         """An event after it came: it will not come any more."""
 
@@ -174,8 +176,9 @@ class Missing:
 
 
 def is_progress(see: See) -> bool:
-    """A status update that changes nothing; it may share its number with another event."""
-    return see.frame.event is EventKind.STATUS and see.is_(When.SAME)
+    """A status update that changes nothing and repeats the number told last, as the draft leaves open."""
+    repeats = see.frame.generation == see.generation_before
+    return repeats and see.frame.event is EventKind.STATUS and see.is_(When.SAME)
 
 
 def ends(see: See) -> bool:

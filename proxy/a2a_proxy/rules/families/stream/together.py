@@ -103,7 +103,7 @@ def _missing(see: See) -> Iterator[Hit]:
     if shown is None or lost is None:
         return
     found = Missing(shown, lost, key, progress=progress == "1")
-    late = int(at) - lost.first >= _SECOND
+    late = not found.numbered and int(at) - lost.first >= _SECOND
     if found.came or not (found.due or late):
         return
     told = f"event {exchange}.{seq} did not come on this stream"
