@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from a2a_proxy.model.chunk import Direction
@@ -41,14 +41,15 @@ _NUMBER = re.compile(r"-?[0-9]{1,19}")
 _OLD_CARD = frozenset(("url", "preferredTransport", "additionalInterfaces", "protocolVersion"))
 
 
-def hits(see: See, *wrong: Wrong) -> Iterator[Hit]:
-    """What a rule about these has to say."""
-    for fault in faults(see):
-        if fault.wrong in wrong:
-            root = see.root if fault.path else see.root.rstrip(".")
-            yield Hit(
-                summary=_placed(fault, see.root), path=root + fault.path, value=fault.value, severity=fault.severity
-            )
+def hits(see: See, wrong: Wrong) -> Iterable[Hit]:
+    """What a rule about this has to say."""
+    found = [fault for fault in faults(see) if fault.wrong is wrong]
+    return [_hit(fault, see.root) for fault in found] if found else ()
+
+
+def _hit(fault: Fault, root: str) -> Hit:
+    path = root + fault.path if fault.path else root.rstrip(".")
+    return Hit(summary=_placed(fault, root), path=path, value=fault.value, severity=fault.severity)
 
 
 def _placed(fault: Fault, root: str) -> str:

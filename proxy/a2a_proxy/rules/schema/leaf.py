@@ -159,7 +159,7 @@ def _is_base64(value: str) -> bool:
 def _content(shape: Shape, name: str, value: object, path: str) -> Fault | None:
     """What parts and files hold."""
     assert isinstance(value, str)
-    if shape.name not in _CONTENT:
+    if shape.name not in CONTENT:
         return None
     if name in ("url", "uri", "fileWithUri") and not _URI.fullmatch(value):
         return Fault(Wrong.MEDIA, path, f"`{path}` is {shown(value)}, it must be an absolute URI", shown(value))
@@ -173,5 +173,6 @@ def _content(shape: Shape, name: str, value: object, path: str) -> Fault | None:
     return None
 
 
-_CONTENT = frozenset(("Part", "FilePart", "File", "PartText"))
+CONTENT = frozenset(("Part", "FilePart", "File", "PartText"))
+"""Shapes whose texts are looked into."""
 _INLINE = frozenset(("text", "raw", "bytes", "fileWithBytes"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.schema.fault import Fault, Wrong, shown
-from a2a_proxy.rules.schema.leaf import check
+from a2a_proxy.rules.schema.leaf import CONTENT, check
 from a2a_proxy.rules.schema.shape import Family, Grammar, Kind, Member, Shape
 
 MAX_FAULTS = 50
@@ -87,17 +87,21 @@ class Walk:
     # --- members that are there ---------------------------------------------------------------------------------
 
     def _members(self, shape: Shape, value: dict[str, Any], path: str) -> None:
+        members, aliases = shape.members, shape.aliases
+        plain = shape.name not in CONTENT
         for label, item in value.items():
-            member = shape.members.get(label)
+            member = members.get(label)
             if member is None:
                 member = self._stranger(shape, label, item, path)
                 if member is None:
                     continue
-            if item is None and member.kind is not Kind.ANY:
-                if shape.aliases.get(label, label) not in shape.required:
-                    self._add(Wrong.NULL, path + label, f"`{path}{label}` is null, it should be left out", item)
-                continue
-            self._value(shape, shape.aliases.get(label, label), member, item, path + label)
+            if plain and member.kind is Kind.TEXT and type(item) is str and not member.many:
+                continue  # the most common case by far
+            name = aliases.get(label, label)
+            if item is not None or member.kind is Kind.ANY:
+                self._value(shape, name, member, item, path + label)
+            elif name not in shape.required:
+                self._add(Wrong.NULL, path + label, f"`{path}{label}` is null, it should be left out", item)
 
     def _stranger(self, shape: Shape, label: str, item: Any, path: str) -> Member | None:
         """A member that the shape does not have; it may have it in another spelling."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import message, said, send, task
@@ -37,13 +37,13 @@ def _old_send(**members: object) -> dict[str, object]:
     flagged=rpc("SendMessage", {"message": {"role": "ROLE_USER", "parts": [{"text": "hello"}]}}, said()),
     clean=_CLEAN,
 )
-def missing(see: See) -> Iterator[Hit]:
+def missing(see: See) -> Iterable[Hit]:
     """A member that the schema requires is absent or null; in 1.0 also one that is an empty text or an unset enum.
 
     A strict receiver refuses the whole message; a lenient one goes on with an empty id or an unknown state, and what
     follows cannot be told apart any more. What a fetched card must have is told by A2A-CARD-003 and A2A-CARD-004.
     """
-    yield from hits(see, Wrong.MISSING)
+    return hits(see, Wrong.MISSING)
 
 
 @rule(
@@ -58,13 +58,13 @@ def missing(see: See) -> Iterator[Hit]:
     flagged=rpc("SendMessage", {"message": message(parts=[])}, said()),
     clean=_CLEAN,
 )
-def empty_list(see: See) -> Iterator[Hit]:
+def empty_list(see: See) -> Iterable[Hit]:
     """A required list has no element: the parts of a message or artifact, a card's interfaces, its default modes, the
     tags of a skill. A card without skills is an information only; a page of tasks may be empty.
 
     There is nothing in such a message to act on, and a receiver that takes the first element fails.
     """
-    yield from hits(see, Wrong.EMPTY_LIST)
+    return hits(see, Wrong.EMPTY_LIST)
 
 
 @rule(
@@ -79,13 +79,13 @@ def empty_list(see: See) -> Iterator[Hit]:
     flagged=rpc("SendMessage", send(parts=[{"text": "see", "url": "https://example.com/a.png"}]), said()),
     clean=_CLEAN,
 )
-def alternatives(see: See) -> Iterator[Hit]:
+def alternatives(see: See) -> Iterable[Hit]:
     """An object that must hold exactly one of several members has none or more: a part (`text`, `raw`, `url`, `data`),
     the answer to a send, an event, a security scheme. An empty text counts as there.
 
     Which one a receiver takes is up to its parser, and most refuse; an event without any is lost.
     """
-    yield from hits(see, Wrong.ALTERNATIVES)
+    return hits(see, Wrong.ALTERNATIVES)
 
 
 @rule(
@@ -102,12 +102,12 @@ def alternatives(see: See) -> Iterator[Hit]:
     ),
     clean=_CLEAN,
 )
-def snake_case(see: See) -> Iterator[Hit]:
+def snake_case(see: See) -> Iterable[Hit]:
     """A JSON member is spelled as the field of the `.proto` file, with underscores, in place of camelCase.
 
     Parsers of protobuf JSON take both, all others see an unknown member and miss the real one.
     """
-    yield from hits(see, Wrong.SNAKE_CASE)
+    return hits(see, Wrong.SNAKE_CASE)
 
 
 @rule(
@@ -123,12 +123,12 @@ def snake_case(see: See) -> Iterator[Hit]:
     ),
     clean=rpc("GetTask", {"id": "t1"}, task("WORKING")),
 )
-def unknown_member(see: See) -> Iterator[Hit]:
+def unknown_member(see: See) -> Iterable[Hit]:
     """An object has a member that its schema does not know, neither in this line nor in a draft that extends it.
 
     Receivers ignore it: what it says reaches nobody who does not know the sender. `metadata` is the place for it.
     """
-    yield from hits(see, Wrong.UNKNOWN)
+    return hits(see, Wrong.UNKNOWN)
 
 
 @rule(
@@ -148,12 +148,12 @@ def unknown_member(see: See) -> Iterator[Hit]:
     ),
     clean=rpc("message/send", _old_send(parts=[{"kind": "file", "file": {"bytes": "aGk="}}]), _old_task(), version=""),
 )
-def file_content(see: See) -> Iterator[Hit]:
+def file_content(see: See) -> Iterable[Hit]:
     """The file of a 0.2 or 0.3 file part has both `bytes` and `uri`, or neither.
 
     One of them must say where the content is; a receiver takes the wrong one or has no file at all.
     """
-    yield from hits(see, Wrong.FILE)
+    return hits(see, Wrong.FILE)
 
 
 @rule(
@@ -168,13 +168,13 @@ def file_content(see: See) -> Iterator[Hit]:
     flagged=rpc("tasks/get", {"id": "t1"}, {"id": "t1", "contextId": "c1", "status": {"state": "working"}}, version=""),
     clean=rpc("tasks/get", {"id": "t1"}, _old_task(), version=""),
 )
-def unmarked(see: See) -> Iterator[Hit]:
+def unmarked(see: See) -> Iterable[Hit]:
     """A result, an event or a part of 0.2 or 0.3 does not say in `kind` what it is, or says something else. A message
     inside another object without it is an information: examples of the specification leave it out there.
 
     Clients of these lines choose the type by `kind`; without it they guess, or fail to read the answer.
     """
-    yield from hits(see, Wrong.UNMARKED)
+    return hits(see, Wrong.UNMARKED)
 
 
 @rule(
@@ -188,9 +188,9 @@ def unmarked(see: See) -> Iterator[Hit]:
     flagged=rest("GET", "/tasks/t1", None, task("WORKING", status={"state": "TASK_STATE_WORKING", "message": None})),
     clean=rest("GET", "/tasks/t1", None, task("WORKING")),
 )
-def null(see: See) -> Iterator[Hit]:
+def null(see: See) -> Iterable[Hit]:
     """A member that is not required is null where it should be left out.
 
     Protobuf's JSON allows it; clients with strict schemas refuse the object.
     """
-    yield from hits(see, Wrong.NULL)
+    return hits(see, Wrong.NULL)

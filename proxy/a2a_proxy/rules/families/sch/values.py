@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import chunk, said, send, snapshot, state, status, task
@@ -29,13 +29,13 @@ _GET = {"id": "t1"}
     flagged=rpc("GetTask", _GET, task("RUNNING")),
     clean=rpc("GetTask", _GET, task("WORKING")),
 )
-def enum(see: See) -> Iterator[Hit]:
+def enum(see: See) -> Iterable[Hit]:
     """A state, a role or another enum has a name or a number that it does not define, or says that it is unspecified.
     `unknown` in 0.x is an information only: the line has that state, it just says nothing.
 
     Receivers refuse the message, or take the task to be in no state at all and wait for ever.
     """
-    yield from hits(see, Wrong.ENUM)
+    return hits(see, Wrong.ENUM)
 
 
 @rule(
@@ -50,13 +50,13 @@ def enum(see: See) -> Iterator[Hit]:
     flagged=rpc("GetTask", _GET, task(status=state("WORKING", timestamp="2026-01-01T00:00:00+02:00"))),
     clean=rpc("GetTask", _GET, task(status=state("WORKING", timestamp="2026-01-01T00:00:00.000Z"))),
 )
-def timestamp(see: See) -> Iterator[Hit]:
+def timestamp(see: See) -> Iterable[Hit]:
     """A timestamp cannot be read as an ISO 8601 time, or in 1.0 is not in UTC with the letter `Z`. Without milliseconds
     in 1.0, or without a zone in 0.2 and 0.3, it is an information.
 
     Clients that compare states by their times sort them wrongly, by hours, or fail to parse the status.
     """
-    yield from hits(see, Wrong.TIMESTAMP)
+    return hits(see, Wrong.TIMESTAMP)
 
 
 @rule(
@@ -70,13 +70,13 @@ def timestamp(see: See) -> Iterator[Hit]:
     flagged=rpc("SendMessage", send(parts=[{"raw": "***"}]), said()),
     clean=rpc("SendMessage", send(parts=[{"raw": "aGk="}]), said()),
 )
-def base64(see: See) -> Iterator[Hit]:
+def base64(see: See) -> Iterable[Hit]:
     """The inline octets of a file (`raw`, `bytes`, `fileWithBytes`) are no base64, neither in the standard alphabet nor
     in the one for URLs.
 
     The file cannot be restored; most parsers refuse the whole message.
     """
-    yield from hits(see, Wrong.BASE64)
+    return hits(see, Wrong.BASE64)
 
 
 @rule(
@@ -91,13 +91,13 @@ def base64(see: See) -> Iterator[Hit]:
     flagged=rpc("GetTask", {"id": "t1", "historyLength": -5}, task()),
     clean=rpc("GetTask", {"id": "t1", "historyLength": 0}, task()),
 )
-def out_of_range(see: See) -> Iterator[Hit]:
+def out_of_range(see: See) -> Iterable[Hit]:
     """A number is outside its range (`historyLength` below 0, `pageSize` of a task query not from 1 to 100, more than
     32 bits), or a member has another JSON type than its schema says. Generations have A2A-GEN-020.
 
     The receiver refuses the call or, worse, takes the value for something else.
     """
-    yield from hits(see, Wrong.RANGE)
+    return hits(see, Wrong.RANGE)
 
 
 @rule(
@@ -111,13 +111,13 @@ def out_of_range(see: See) -> Iterator[Hit]:
     flagged=rpc("SendMessage", send(role="ROLE_AGENT"), said()),
     clean=_CLEAN,
 )
-def role(see: See) -> Iterator[Hit]:
+def role(see: See) -> Iterable[Hit]:
     """A message that a client sends is not of the user's role, or one that an agent sends as its answer or with a
     status is not of the agent's. The history of a task may hold both.
 
     Who said what is lost: conversations replayed to a model put words into the wrong mouth.
     """
-    yield from hits(see, Wrong.ROLE)
+    return hits(see, Wrong.ROLE)
 
 
 @rule(
@@ -131,13 +131,13 @@ def role(see: See) -> Iterator[Hit]:
     flagged=rpc("SendMessage", send(metadata=[]), said()),
     clean=rpc("SendMessage", send(metadata={}), said()),
 )
-def not_object(see: See) -> Iterator[Hit]:
+def not_object(see: See) -> Iterable[Hit]:
     """A member that must be a JSON object of free content (`metadata`, `params` of an extension, `header` of a
     signature, `data` of a 0.3 part) is a list, a text, a number or a truth value.
 
     Typed receivers refuse the whole message.
     """
-    yield from hits(see, Wrong.NOT_OBJECT)
+    return hits(see, Wrong.NOT_OBJECT)
 
 
 @rule(
@@ -151,12 +151,12 @@ def not_object(see: See) -> Iterator[Hit]:
     flagged=grpc("SendMessage", send(parts=[{"url": "out.png", "mediaType": "image/png"}]), said()),
     clean=grpc("SendMessage", send(parts=[{"url": "https://example.com/out.png", "mediaType": "image/png"}]), said()),
 )
-def media(see: See) -> Iterator[Hit]:
+def media(see: See) -> Iterable[Hit]:
     """The URL of a part is not absolute, or its media type is not of the form type/subtype.
 
     The receiver cannot fetch the content, or cannot tell what it is.
     """
-    yield from hits(see, Wrong.MEDIA)
+    return hits(see, Wrong.MEDIA)
 
 
 @rule(
@@ -176,9 +176,9 @@ def media(see: See) -> Iterator[Hit]:
     ),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), chunk(lastChunk=True), status("COMPLETED")),
 )
-def large(see: See) -> Iterator[Hit]:
+def large(see: See) -> Iterable[Hit]:
     """A part carries more than 1 MiB of text or octets inline.
 
     Every copy of the message carries it again: history, task snapshots, push notifications. Give a `url` in its place.
     """
-    yield from hits(see, Wrong.LARGE)
+    return hits(see, Wrong.LARGE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
@@ -124,13 +124,13 @@ def lenient(see: See) -> Iterator[Hit]:
     ),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
-def foreign(see: See) -> Iterator[Hit]:
+def foreign(see: See) -> Iterable[Hit]:
     """The answer to a 1.0 request has the form of 0.3 (`kind` in the result), or the other way round (a wrapper such as
     `statusUpdate`). Other rules about its payload say nothing then.
 
     The client parses it by the line that it asked in, and finds nothing in it, or fails.
     """
-    yield from hits(see, Wrong.FOREIGN)
+    return hits(see, Wrong.FOREIGN)
 
 
 @rule(
@@ -145,13 +145,13 @@ def foreign(see: See) -> Iterator[Hit]:
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED", final=True)),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED")),
 )
-def removed(see: See) -> Iterator[Hit]:
+def removed(see: See) -> Iterable[Hit]:
     """A 1.0 object has a member that 1.0 took away: `kind`, `final`, `blocking`, `pushNotificationConfig`, `schemes`,
     `mimeType`, `file`, `stateTransitionHistory`. Cards that serve both lines may have it.
 
     1.0 receivers ignore it: `blocking: true` does not wait, a `file` is lost, `final` ends nothing.
     """
-    yield from hits(see, Wrong.REMOVED)
+    return hits(see, Wrong.REMOVED)
 
 
 @rule(
@@ -165,13 +165,13 @@ def removed(see: See) -> Iterator[Hit]:
     flagged=rpc("SendMessage", send(role="user"), said()),
     clean=_CLEAN,
 )
-def other_enum(see: See) -> Iterator[Hit]:
+def other_enum(see: See) -> Iterable[Hit]:
     """A state or role is spelled as in another line: `working` or `user` in 1.0, `TASK_STATE_WORKING` or `ROLE_USER` in
     0.3, `TASK_STATE_CANCELLED` in 1.0. A number in JSON is a warning.
 
     The receiver's parser does not know the value, and refuses the message or takes it for unspecified.
     """
-    yield from hits(see, Wrong.OTHER_ENUM)
+    return hits(see, Wrong.OTHER_ENUM)
 
 
 @rule(
