@@ -399,11 +399,15 @@ def _uids(out: list[Observation], owner: dict[int, Ex]) -> dict[tuple[int, int],
     found: dict[tuple[int, int], int] = {}
     left = {number: (list(each.requests), list(each.answers)) for number, each in owner.items()}
     skipped = (FrameKind.END, FrameKind.CUT, FrameKind.CONTROL)
+    half = 0
     for frame in out:
         if isinstance(frame, Frame) and frame.exchange and frame.kind not in skipped:
             queue = left[frame.exchange][frame.direction]
-            if queue:
+            if frame.kind is FrameKind.UNDECODABLE and half:
+                found[frame.exchange, frame.seq] = half  # it says why the one before could not be read
+            elif queue:
                 found[frame.exchange, frame.seq] = queue.pop(0).uid
+            half = found.get((frame.exchange, frame.seq), 0) if frame.truncated else 0
     return found
 
 

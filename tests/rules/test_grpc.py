@@ -241,3 +241,29 @@ def test_deadlines() -> None:
 def test_unknown_is_unmapped() -> None:
     """In streams too."""
     assert told(stream(WORKING, status=2, text="Unexpected error")) == ["018"]
+
+
+class TestWhatCannotBeRead:
+    """One fault is told once."""
+
+    def test_details_that_cannot_be_read_are_not_missing(self) -> None:
+        """They may hold the ErrorInfo."""
+        trailers = {"grpc-status-details-bin": "Cgk"}
+        assert told(grpc("GetTask", GET, status=5, text="there is no such task", trailers=trailers)) == ["013"]
+
+    def test_an_unreadable_last_event_may_have_ended_the_task(self) -> None:
+        """Nobody knows what it said: the stream did not end early."""
+        script = grpc("SendStreamingMessage", send(), WORKING, b"\x0a\x02\xc3\x28")
+        assert "A2A-STREAM-007" not in [each.rule for each in findings(script)]
+
+    def test_an_early_end_after_it_is_told(self) -> None:
+        """What came after the unreadable event says that the task goes on."""
+        script = grpc("SendStreamingMessage", send(), snapshot(), b"\x0a\x02\xc3\x28", status("WORKING"))
+        assert "A2A-STREAM-007" in [each.rule for each in findings(script)]
+
+    def test_an_unreadable_piece_of_an_artifact_is_not_compared(self) -> None:
+        """The task has it, what was streamed has not: the agent is not at fault a second time."""
+        whole = task(artifacts=[{"artifactId": "a1", "parts": [{"text": "ab"}]}])
+        pieces = (chunk("a"), b"\x1a\x02\xc3\x28", status("COMPLETED", second=1))
+        script = grpc("SendStreamingMessage", send(), WORKING, *pieces) + grpc("GetTask", GET, whole)
+        assert "A2A-ART-006" not in [each.rule for each in findings(script)]

@@ -183,7 +183,7 @@ class Track(msgspec.Struct):
     stamp: str = ""
     """The latest timestamp of a status that this exchange has shown."""
     bare: bool = False
-    """That status had nothing beside state and timestamp."""
+    """That was a status update with nothing beside state and timestamp."""
     terminal: int = 0
     """When it showed a terminal state, ns."""
     final_at: int = 0
@@ -194,6 +194,8 @@ class Track(msgspec.Struct):
     """Index in the task's `states` up to which it has shown them."""
     digests: list[int] = []
     """Of the latest payloads."""
+    unread: int = 0
+    """When something came last that nobody could read, ns: what it said is not known."""
     notes: Notes | None = None
     cut: str = ""
     """How the agent broke off, in the words of the wire: `rst_stream internal_error`, `goaway`, `reset`, `eof`."""
@@ -298,6 +300,8 @@ class World:
         known: Known | None = None
         if event not in _EVENTS or (kind is not FrameKind.RESPONSE and kind is not FrameKind.EVENT):
             flags |= _OTHER
+            if kind is FrameKind.UNDECODABLE:
+                self._not_read(track, frame)
         else:
             flags |= _EVENTS[event]
             track.events += 1
@@ -313,6 +317,14 @@ class World:
             flags |= _repeated(track, frame)
         track.last_at, track.last_seq = frame.at, frame.seq
         return flags, known
+
+    def _not_read(self, track: Track, frame: Frame) -> None:
+        """It may have been any event: of the task's end, or a piece of an artifact."""
+        track.unread = frame.at
+        known = self.tasks.get((track.agent, track.task_id))
+        for each in known.artifacts.values() if known is not None else ():
+            if each.stream == track.id and not each.ended:
+                each.whole = False
 
     def _ended(self, track: Track, frame: Frame) -> tuple[int, Known | None]:
         """GRPC trailers, or the end of an event stream."""

@@ -82,12 +82,15 @@ def _trailer(payload: bytes, name: str) -> list[str]:
 def no_error_info(see: See) -> Iterator[Hit]:
     """A call fails with a status that stands for an A2A error, and its details have no ErrorInfo of the domain
     `a2a-protocol.org`: NOT_FOUND where the call is about a task, FAILED_PRECONDITION, and ABORTED where a generation
-    was to match. Other statuses may be those of the library or of a gateway.
+    was to match. Other statuses may be those of the library or of a gateway; of details that cannot be read
+    A2A-GRPC-013 tells.
 
     Several A2A errors share one status: without the reason a client cannot tell which it is and what to do.
     """
     frame = see.frame
     if frame.kind is not FrameKind.END or not _stands_for_a2a(see, frame.error_code):
+        return
+    if isinstance(see.failure.body, str):
         return
     info = see.failure.info
     if info is None:
