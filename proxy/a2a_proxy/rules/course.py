@@ -124,7 +124,8 @@ def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: K
         if look.bare and track.bare and look.stamp == track.stamp and not frame.final:
             flags |= _IDLE
     flags |= _course(tracks, track, frame, known, before, look)
-    track.state, track.state_at, track.bare = state, frame.at, look.bare
+    track.state, track.state_at = state, frame.at
+    track.bare = look.bare and frame.event is EventKind.STATUS  # an update may have crossed the snapshot that has it
     if look.stamp and not flags & _BACKWARDS:
         track.stamp = look.stamp
     if look.stamp and not earlier(look.stamp, known.stamp):

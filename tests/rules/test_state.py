@@ -1,0 +1,417 @@
+"""Rules about states: what must be found on every binding, and what streams that lag and answers that race must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proxy.rules.examples.objects import (
+    Json,
+    artifact,
+    asking,
+    chunk,
+    reply,
+    said,
+    send,
+    snapshot,
+    state,
+    status,
+    task,
+)
+from a2a_proxy.rules.examples.script import MS, Script, both
+from a2a_proxy.rules.examples.talk import Wait, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
+from support_rules import findings
+
+EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
+SECOND = 1000 * MS
+GET = {"id": "t1"}
+AT_ONCE = {"returnImmediately": True}
+BEGUN = rpc("SendMessage", send(configuration=AT_ONCE), snapshot("WORKING"))
+DONE = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
+FOLLOW_UP = send(id="m2", taskId="t1")
+
+
+def verdicts(script: Script, number: str) -> list[str]:
+    """Severities of what one rule says, with `?` where it is not sure."""
+    return [
+        each.severity.name + ("?" if each.confidence == "low" else "")
+        for each in findings(script)
+        if each.rule == f"A2A-STATE-{number}"
+    ]
+
+
+def numbers(script: Script) -> set[str]:
+    """The rules about states that have something to say."""
+    return {each.rule[-3:] for each in findings(script) if each.rule.startswith("A2A-STATE-")}
+
+
+def stream(binding: str, *events: Any, params: Json | None = None, **options: Any) -> Script:
+    """SendStreamingMessage on any binding."""
+    asked = params or send()
+    if binding == "grpc":
+        return grpc("SendStreamingMessage", asked, *events, **options)
+    if binding == "rest":
+        return rest_stream("POST", "/message:stream", asked, *events, **options)
+    return rpc_stream("SendStreamingMessage", asked, *events, **options)
+
+
+def follow(*events: Any, **options: Any) -> Script:
+    """SubscribeToTask."""
+    return rpc_stream("SubscribeToTask", GET, *events, **options)
+
+
+def call(binding: str, method: str, answer: Json) -> Script:
+    """GetTask or CancelTask on any binding."""
+    if binding == "grpc":
+        return grpc(method, GET, answer)
+    if binding == "rest":
+        cancels = method == "CancelTask"
+        return rest("POST" if cancels else "GET", "/tasks/t1" + (":cancel" if cancels else ""), None, answer)
+    return rpc(method, GET, answer)
+
+
+# --- what is over -------------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_a_task_that_comes_back_to_life(binding: str) -> None:
+    """Told at the first state, not at every one after it."""
+    back = stream(
+        binding,
+        snapshot(),
+        status("FAILED", second=1),
+        status("WORKING", second=2),
+        status("WORKING", second=3, said=reply("again", taskId="t1")),
+        status("COMPLETED", second=4),
+    )
+    assert verdicts(back, "001") == ["ERROR"]
+
+
+def test_two_ends_of_one_task() -> None:
+    """Whichever stream is behind, one of them is wrong."""
+    one = follow(snapshot("WORKING"), Wait(1), status("COMPLETED", second=1))
+    other = follow(snapshot("WORKING"), Wait(1), status("FAILED", second=1))
+    assert verdicts(BEGUN + both(one, other), "001") == ["ERROR"]
+
+
+def test_a_stream_that_is_behind_another_one() -> None:
+    """What it shows after the other has ended is old, not wrong."""
+    first = follow(snapshot("WORKING"), Wait(1), chunk("x"), status("COMPLETED", second=1))
+    slow = follow(snapshot("WORKING"), Wait(2), chunk("x"), status("WORKING"), Wait(1), status("COMPLETED", second=1))
+    assert not numbers(BEGUN + both(first, slow))
+
+
+def test_a_stream_that_knows_less_of_the_way() -> None:
+    """It was at another place when the other one jumped ahead: no change goes back by that."""
+    ahead = follow(Wait(0.3), snapshot("COMPLETED", second=3))
+    behind = follow(
+        snapshot("SUBMITTED"),
+        Wait(1),
+        status("WORKING", second=1),
+        status("INPUT_REQUIRED", second=2, said=reply("?", taskId="t1")),
+        status("COMPLETED", second=3),
+    )
+    told = numbers(rpc("SendMessage", send(configuration=AT_ONCE), snapshot()) + both(behind, ahead, after=SECOND // 2))
+    assert not told & {"001", "002", "009", "013"}
+
+
+@EVERY
+def test_an_answer_that_is_behind(binding: str) -> None:
+    """Stale where the end had been told before the request; a race where it came after it."""
+    stale = DONE + call(binding, "GetTask", task("WORKING"))
+    assert verdicts(stale, "009") == ["WARNING"]
+    assert not verdicts(stale, "001")
+    ends = follow(snapshot("WORKING"), Wait(1), status("COMPLETED", second=1))
+    slow = rpc("GetTask", GET, task("WORKING"), seconds=3)
+    assert not numbers(BEGUN + both(ends, slow))
+
+
+def test_a_snapshot_that_is_later_than_the_end() -> None:
+    """By its timestamp it is no old one: the task has gone on."""
+    assert numbers(DONE + rpc("GetTask", GET, task("WORKING", second=9))) == {"001"}
+
+
+def test_a_stale_answer_changes_nothing_that_is_known() -> None:
+    """The task is over still, and the next answer that says so is right."""
+    told = DONE + rpc("GetTask", GET, task("WORKING")) + rpc("GetTask", GET, task(artifacts=[artifact()]))
+    assert numbers(told) == {"009"}
+    cancel = rpc("CancelTask", GET, task("WORKING"))
+    assert verdicts(DONE + rpc("GetTask", GET, task("WORKING")) + cancel, "010") == ["ERROR"]
+
+
+def test_lists_that_are_behind() -> None:
+    """Each of their tasks is compared."""
+    listed = {"tasks": [task("WORKING")], "totalSize": 1, "pageSize": 50, "nextPageToken": ""}
+    assert verdicts(DONE + rpc("ListTasks", {}, listed), "009") == ["WARNING"]
+    assert not verdicts(BEGUN + rpc("ListTasks", {}, listed), "009")
+    done = rpc("GetTask", GET, task("COMPLETED"))
+    assert not verdicts(both(rpc("ListTasks", {}, listed, seconds=2), done), "009"), "a race"
+
+
+def test_an_older_status_without_an_end() -> None:
+    """By its timestamp, and in another state."""
+    waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking(second=20)))
+    assert verdicts(waits + rpc("GetTask", GET, task("WORKING", second=5)), "009") == ["WARNING"]
+    assert not verdicts(waits + rpc("GetTask", GET, task("WORKING", second=25)), "009")
+    assert not verdicts(waits + rpc("GetTask", GET, task(status=asking(second=5))), "009"), "the same state"
+
+
+@EVERY
+def test_a_message_to_a_task_that_is_over(binding: str) -> None:
+    """The agent must refuse; it is told once, and not again as a state that came back."""
+    accepted = DONE.then(stream(binding, snapshot("WORKING", second=2), params=FOLLOW_UP, finish="open"), SECOND)
+    assert numbers(accepted) == {"004", "005"}
+    assert verdicts(accepted, "004") == ["ERROR"]
+    assert verdicts(accepted, "005") == ["WARNING"]
+
+
+def test_a_message_that_crossed_the_end() -> None:
+    """The client may not have known yet."""
+    refused = rpc("SendMessage", FOLLOW_UP, error=rpc_error(-32004, "UNSUPPORTED_OPERATION", "over"))
+    assert verdicts(DONE + refused, "005") == ["INFO?"]
+    assert verdicts(DONE.then(refused, SECOND), "005") == ["WARNING"]
+    assert not verdicts(both(rpc("SendMessage", send(), snapshot("COMPLETED"), seconds=2), refused), "005")
+
+
+def test_a_message_that_was_there_first() -> None:
+    """The task ended while it was under way: the agent may take it, and the client could not know."""
+    ends = follow(snapshot("WORKING"), Wait(1), status("COMPLETED", second=1))
+    takes = rpc("SendMessage", FOLLOW_UP, snapshot("COMPLETED", second=1), seconds=3)
+    assert not numbers(BEGUN + both(ends, takes))
+
+
+@EVERY
+def test_content_after_the_end(binding: str) -> None:
+    """On the stream that has told it."""
+    late = stream(binding, snapshot(), status("COMPLETED"), chunk("x"))
+    assert verdicts(late, "013") == ["ERROR"]
+
+
+def test_two_snapshots_after_the_end_that_differ() -> None:
+    """Whichever bindings they came on; the same content in other parts is the same."""
+    one = rpc("GetTask", GET, task(artifacts=[artifact("ab")]))
+    other = grpc("GetTask", GET, task(artifacts=[artifact("ab", parts=[{"text": "a"}, {"text": "b"}])]))
+    assert not verdicts(DONE + one + other, "013")
+    assert verdicts(DONE + one + rpc("GetTask", GET, task(artifacts=[artifact("abc")])), "013") == ["WARNING"]
+
+
+# --- cancellation -------------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_cancelling_what_is_over(binding: str) -> None:
+    """An error; canceled twice is information."""
+    over = DONE + call(binding, "CancelTask", task("COMPLETED", artifacts=[artifact()]))
+    assert verdicts(over, "010") == ["ERROR"]
+    canceled = BEGUN + call(binding, "CancelTask", task("CANCELED", second=1))
+    assert not verdicts(canceled, "010")
+    assert verdicts(canceled + call(binding, "CancelTask", task("CANCELED", second=1)), "010") == ["INFO"]
+
+
+def test_errors_of_cancelling() -> None:
+    """Another A2A error tells something else; trouble of a server tells nothing."""
+    wrong = rpc("CancelTask", GET, error=rpc_error(-32602, text="cannot"))
+    assert verdicts(DONE + wrong, "010") == ["WARNING"]
+    assert not verdicts(DONE + rpc("CancelTask", GET, error=rpc_error(-32603, text="oops")), "010")
+    assert not verdicts(DONE + grpc("CancelTask", GET, status=14, text="unavailable"), "010")
+    assert not verdicts(DONE + rest("POST", "/tasks/t1:cancel", None, "slow down", status=429), "010")
+
+
+def test_a_cancellation_that_takes_its_time() -> None:
+    """It may, if something comes of it."""
+    asked = BEGUN + rpc("CancelTask", GET, task("WORKING"))
+    later = rpc("GetTask", GET, task("CANCELED", second=9))
+    assert verdicts(asked.then(rpc("GetTask", GET, task("WORKING", second=31)), 31 * SECOND), "011") == ["INFO"]
+    assert not verdicts(asked.then(later, 9 * SECOND).then(rpc("GetTask", GET, task("CANCELED")), 60 * SECOND), "011")
+
+
+def test_work_after_a_cancellation() -> None:
+    """A stream may be behind by some seconds, with events from before it."""
+    canceled = rpc("CancelTask", GET, task("CANCELED", second=2))
+
+    def after(seconds: float, second: int) -> Script:
+        work = status("WORKING", second=second, said=reply("still", taskId="t1"))
+        return BEGUN + both(follow(snapshot("WORKING"), Wait(2 + seconds), work), canceled, after=2 * SECOND)
+
+    assert verdicts(after(9, 1), "018") == ["WARNING"], "too late to be behind"
+    assert verdicts(after(1, 5), "018") == ["WARNING"], "from after it, by its timestamp"
+    assert not verdicts(after(1, 1), "018")
+
+
+# --- waiting ------------------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_back_to_the_beginning(binding: str) -> None:
+    """On a stream, and after a message."""
+    assert verdicts(stream(binding, snapshot("WORKING"), status("SUBMITTED", second=1), finish="open"), "002") == [
+        "WARNING"
+    ]
+    waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
+    again = stream(binding, status("SUBMITTED", second=1), status("COMPLETED", second=2), params=FOLLOW_UP)
+    assert verdicts(waits + again, "002") == ["WARNING"]
+
+
+def _asks(*after: Any, **options: Any) -> Script:
+    question = status("INPUT_REQUIRED", second=2, said=reply("which?", taskId="t1"))
+    return rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), status("WORKING", second=1), question, *after, **options
+    )
+
+
+def test_a_question_that_answers_itself() -> None:
+    """Unless a message came, on whatever connection; an end that needs no answer is none."""
+    goes_on = (Wait(2), status("WORKING", second=5), status("COMPLETED", second=6))
+    assert verdicts(_asks(*goes_on), "003") == ["WARNING"]
+    answer = grpc("SendMessage", FOLLOW_UP, snapshot("COMPLETED", second=6), seconds=3)
+    assert not verdicts(both(_asks(*goes_on), answer, after=SECOND), "003")
+    assert not verdicts(_asks(Wait(2), status("CANCELED", second=5)), "003")
+
+
+def test_an_answer_from_before_the_question() -> None:
+    """A message that came while the task worked may have waited for it."""
+    early = status("INPUT_REQUIRED", second=2, said=reply("which?", taskId="t1"))
+    runs = rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        status("WORKING", second=1),
+        Wait(2),
+        early,
+        Wait(1),
+        status("WORKING", second=5),
+        finish="open",
+    )
+    message = rpc("SendMessage", FOLLOW_UP, snapshot("COMPLETED", second=9), seconds=20)
+    assert not verdicts(both(runs, message, after=SECOND), "003")
+
+
+def test_a_question_that_is_seen_answered_by_a_poll() -> None:
+    """The poll shows that the task has gone on, by its timestamp."""
+    waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking(second=1)))
+    assert verdicts(waits + rpc("GetTask", GET, task("WORKING", second=9)), "003") == ["WARNING"]
+    answered = rpc("SendMessage", send("this", id="m2", taskId="t1", configuration=None), snapshot("COMPLETED"))
+    assert not verdicts(waits + answered, "003")
+
+
+@EVERY
+def test_waiting_without_a_word(binding: str) -> None:
+    """Once for each time that it waits, not for each answer that says so."""
+    silent = stream(binding, snapshot(), status("INPUT_REQUIRED", second=1))
+    assert verdicts(silent + rpc("GetTask", GET, task("INPUT_REQUIRED", second=1)), "007") == ["INFO"]
+    assert verdicts(stream(binding, snapshot(), status("AUTH_REQUIRED", second=1)), "006") == ["WARNING"]
+    nameless = reply("a token, please")
+    del nameless["messageId"]
+    assert not verdicts(stream(binding, snapshot(), status("AUTH_REQUIRED", said=nameless)), "006")
+
+
+# --- sends --------------------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_a_send_that_returns_early(binding: str) -> None:
+    """Unless it was asked to, or waits for the client."""
+
+    def sends(answer: Json, configuration: Json | None = None) -> Script:
+        params = send(configuration=configuration)
+        if binding == "grpc":
+            return grpc("SendMessage", params, answer)
+        return (
+            rest("POST", "/message:send", params, answer) if binding == "rest" else rpc("SendMessage", params, answer)
+        )
+
+    assert verdicts(sends(snapshot("WORKING")), "014") == ["ERROR"]
+    assert not verdicts(sends(snapshot("WORKING"), AT_ONCE), "014")
+    assert not verdicts(sends(snapshot("INPUT_REQUIRED", status=asking())), "014")
+
+
+def test_blocking_before_1_0() -> None:
+    """Only where it was asked for."""
+    text = [{"kind": "text", "text": "hi"}]
+    message = {"kind": "message", "messageId": "m1", "role": "user", "parts": text}
+    answer = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}
+
+    def sends(**configuration: bool) -> Script:
+        params = {"message": message} | ({"configuration": configuration} if configuration else {})
+        return rpc("message/send", params, answer, version="", seconds=9)
+
+    assert verdicts(sends(blocking=True), "014") == ["ERROR"]
+    assert not verdicts(sends(), "014")
+    assert not verdicts(sends(blocking=False), "014")
+    assert verdicts(sends(blocking=False), "015") == ["WARNING"]
+    assert not verdicts(sends(), "015")
+
+
+def test_a_send_that_waits_against_the_wish() -> None:
+    """A Message takes the time that it takes."""
+    params = send(configuration=AT_ONCE)
+    assert verdicts(rpc("SendMessage", params, snapshot("COMPLETED"), seconds=6), "015") == ["WARNING"]
+    assert not verdicts(rpc("SendMessage", params, snapshot("COMPLETED"), seconds=4), "015")
+    assert not verdicts(rpc("SendMessage", params, said(), seconds=6), "015")
+    assert not verdicts(rpc("SendMessage", send(), snapshot("COMPLETED"), seconds=60), "015")
+
+
+@EVERY
+def test_results_in_messages(binding: str) -> None:
+    """A remark is none, and a task that was not seen from its beginning may have had artifacts."""
+    report = status("COMPLETED", second=2, said=reply("word " * 100, taskId="t1"))
+    remark = status("COMPLETED", second=2, said=reply("that was it", taskId="t1"))
+    assert verdicts(stream(binding, snapshot(), report), "017") == ["INFO"]
+    assert not verdicts(stream(binding, snapshot(), remark), "017")
+    assert not verdicts(stream(binding, snapshot(), chunk("x"), report), "017")
+    assert not verdicts(stream(binding, snapshot(artifacts=[artifact()]), report), "017")
+    assert not verdicts(follow(snapshot("WORKING"), report), "017")
+
+
+# --- updates ------------------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_timestamps_that_go_back(binding: str) -> None:
+    """By more than a second; each against the latest before."""
+    back = stream(
+        binding, snapshot(), status("WORKING", second=9), status("WORKING", second=2), status("COMPLETED", second=3)
+    )
+    assert verdicts(back, "008") == ["WARNING", "WARNING"]
+    assert not verdicts(stream(binding, snapshot(second=3), status("COMPLETED", second=2)), "008")
+
+
+def test_timestamps_that_cannot_be_compared() -> None:
+    """One has a zone, the other has none; one is no timestamp."""
+
+    def stamped(one: str, other: str) -> Script:
+        events = [status("WORKING"), status("COMPLETED")]
+        for event, stamp in zip(events, (one, other), strict=True):
+            event["statusUpdate"]["status"]["timestamp"] = stamp
+        return rpc_stream("SendStreamingMessage", send(), snapshot(status={"state": "TASK_STATE_SUBMITTED"}), *events)
+
+    assert verdicts(stamped("2026-01-01T10:00:05+01:00", "2026-01-01T08:00:05Z"), "008") == ["WARNING"]
+    assert not verdicts(stamped("2026-01-01T10:00:05+02:00", "2026-01-01T08:00:05Z"), "008")
+    assert not verdicts(stamped("2026-01-01T10:00:05", "2026-01-01T08:00:05Z"), "008")
+    assert verdicts(stamped("2026-01-01T10:00:05", "2026-01-01T08:00:05"), "008") == ["WARNING"]
+    assert not verdicts(stamped("2026-01-01T10:00:05Z", "yesterday"), "008")
+
+
+@EVERY
+def test_updates_without_news(binding: str) -> None:
+    """A new timestamp, a message or metadata are news."""
+
+    def twice(second: Json) -> Script:
+        return stream(binding, snapshot(), status("WORKING", second=1), second, status("COMPLETED", second=2))
+
+    assert verdicts(twice(status("WORKING", second=1)), "012") == ["INFO"]
+    assert not verdicts(twice(status("WORKING", second=2)), "012")
+    assert not verdicts(twice(status("WORKING", second=1, said=reply(taskId="t1"))), "012")
+    assert not verdicts(twice(status("WORKING", second=1, metadata={"step": 2})), "012")
+
+
+def test_a_webhook_that_is_late() -> None:
+    """Pushes may come after the stream has shown the end; they prove nothing about order."""
+    pushed = rest(
+        "POST", "/hook", status("WORKING", second=1), "", headers={"A2A-Version": None}, upstream="http://h:1"
+    )
+    config = {"taskId": "t1", "url": "http://h:1/hook"}
+    done = rpc("SendMessage", send(configuration=AT_ONCE | {"taskPushNotificationConfig": config}), snapshot("WORKING"))
+    ended = rpc("GetTask", GET, task(status=state("COMPLETED", second=2)))
+    assert not numbers(done + ended + pushed)
