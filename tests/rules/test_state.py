@@ -402,6 +402,7 @@ def test_updates_without_news(binding: str) -> None:
 
     assert verdicts(twice(status("WORKING", second=1)), "012") == ["INFO"]
     assert not verdicts(twice(status("WORKING", second=2)), "012")
+    assert not verdicts(stream(binding, snapshot("WORKING"), status("WORKING")), "012"), "it crossed the snapshot"
     assert not verdicts(twice(status("WORKING", second=1, said=reply(taskId="t1"))), "012")
     assert not verdicts(twice(status("WORKING", second=1, metadata={"step": 2})), "012")
 

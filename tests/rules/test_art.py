@@ -1,0 +1,210 @@
+"""Rules about artifacts: in chunks, on several streams, and in snapshots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proxy.rules.examples.objects import Json, artifact, chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import MS, Script, both
+from a2a_proxy.rules.examples.talk import Wait, grpc, rest, rest_stream, rpc, rpc_stream
+from support_rules import findings
+
+EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
+SECOND = 1000 * MS
+GET = {"id": "t1"}
+DONE = status("COMPLETED", second=1)
+BEGUN = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
+LAST = {"append": True, "lastChunk": True}
+
+
+def verdicts(script: Script, number: str) -> list[str]:
+    """Severities of what one rule says, with `?` where it is not sure."""
+    return [
+        each.severity.name + ("?" if each.confidence == "low" else "")
+        for each in findings(script)
+        if each.rule == f"A2A-ART-{number}"
+    ]
+
+
+def numbers(script: Script) -> set[str]:
+    """The rules about artifacts that have something to say."""
+    return {each.rule[-3:] for each in findings(script) if each.rule.startswith("A2A-ART-")}
+
+
+def stream(binding: str, *events: Any, **options: Any) -> Script:
+    """A new task on any binding, COMPLETED in the end."""
+    told = (snapshot(), *events, DONE)
+    if binding == "grpc":
+        return grpc("SendStreamingMessage", send(), *told, **options)
+    if binding == "rest":
+        return rest_stream("POST", "/message:stream", send(), *told, **options)
+    return rpc_stream("SendStreamingMessage", send(), *told, **options)
+
+
+def get(binding: str, *artifacts: Json) -> Script:
+    """GetTask on any binding."""
+    answer = task("COMPLETED", second=1, artifacts=list(artifacts))
+    if binding == "grpc":
+        return grpc("GetTask", GET, answer)
+    return rest("GET", "/tasks/t1", None, answer) if binding == "rest" else rpc("GetTask", GET, answer)
+
+
+@EVERY
+def test_chunks_in_the_wrong_place(binding: str) -> None:
+    """Before the first, after the last, without an end."""
+    assert numbers(stream(binding, chunk("a", **LAST))) == {"001"}
+    assert numbers(stream(binding, chunk("a", lastChunk=True), chunk("b", append=True))) == {"002"}
+    assert numbers(stream(binding, chunk("a"), chunk("b", append=True))) == {"003"}
+    assert numbers(stream(binding, chunk("a"), chunk("b"))) == {"004"}
+    assert not numbers(stream(binding, chunk("a"), chunk("b", append=True), chunk("c", **LAST)))
+    assert not numbers(stream(binding, chunk("whole"))), "one update needs no last chunk"
+
+
+def test_a_replaced_artifact_begins_anew() -> None:
+    """What was said of the one before it no longer counts."""
+    again = stream("jsonrpc", chunk("a"), chunk("b", **LAST), chunk("c"), chunk("d", **LAST))
+    assert numbers(again) == {"004"}
+
+
+def test_an_artifact_of_a_snapshot_is_known() -> None:
+    """On the stream, and in an answer before it."""
+    begun = snapshot("WORKING", artifacts=[artifact("a")])
+    on_stream = rpc_stream("SendStreamingMessage", send(), begun, chunk("b", **LAST), DONE)
+    assert not numbers(on_stream)
+    seen = BEGUN + rpc("GetTask", GET, task("WORKING", artifacts=[artifact("a")]))
+    assert not numbers(seen + rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("b", **LAST), DONE))
+
+
+def test_a_stream_that_joins_late() -> None:
+    """The beginning may have passed unseen."""
+    joined = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("b", **LAST), DONE)
+    assert verdicts(BEGUN + joined, "001") == ["INFO?"]
+
+
+@pytest.mark.parametrize("pause", [0.1, 2])
+def test_the_same_chunks_on_two_streams(pause: float) -> None:
+    """Each shows the other's past: no artifact is appended to, replaced or ended twice by that."""
+    events = (chunk("a"), Wait(pause), chunk("b", append=True), Wait(pause), chunk("c", **LAST), Wait(pause), DONE)
+    first = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), *events)
+    second = grpc("SubscribeToTask", GET, snapshot("WORKING"), *events)
+    told = BEGUN + both(first, second, after=SECOND) + get("rest", artifact("abc"))
+    assert not numbers(told)
+
+
+def test_a_stream_that_goes_on_where_another_broke_off() -> None:
+    """It came after all that the other has shown, so what it shows is judged by that."""
+    broken = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("a"), chunk("b", **LAST), finish="leave")
+    again = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("c", append=True), DONE)
+    assert verdicts(BEGUN + broken + again, "002") == ["WARNING"]
+    held = get("jsonrpc", artifact("abc and what nobody saw"))
+    assert not verdicts(BEGUN + broken + again + held, "006"), "something may have passed in between"
+
+
+@EVERY
+def test_a_snapshot_that_is_not_what_was_streamed(binding: str) -> None:
+    """However it is cut into parts; in the answer to GetTask and at the end of the stream."""
+    streamed = stream(binding, chunk("a"), chunk("b", **LAST))
+    assert not numbers(streamed + get(binding, artifact("ab")))
+    assert not numbers(streamed + get(binding, artifact("", parts=[{"text": "a"}, {"text": "b"}])))
+    for wrong in ([artifact("a")], [artifact("ba")], []):
+        assert verdicts(streamed + get(binding, *wrong), "006") == ["WARNING"]
+    final = snapshot("COMPLETED", second=1, artifacts=[artifact("a")])
+    lost = rpc_stream("SendStreamingMessage", send(), snapshot(), chunk("a"), chunk("b", **LAST), DONE, final)
+    assert verdicts(lost, "006") == ["WARNING"]
+
+
+def test_content_that_is_no_text() -> None:
+    """Raw content by its size, whatever the binding; data by its presence."""
+    whole = artifact(parts=[{"raw": "AAEC", "mediaType": "image/png"}, {"data": {"n": 1}}])
+    update = {"artifactUpdate": chunk("x")["artifactUpdate"] | {"artifact": whole}}
+    assert not numbers(stream("grpc", update) + get("jsonrpc", whole))
+    cut = artifact(parts=[{"raw": "AAE=", "mediaType": "image/png"}, {"data": {"n": 1}}])
+    assert verdicts(stream("grpc", update) + get("jsonrpc", cut), "006") == ["WARNING"]
+
+
+def test_a_snapshot_that_may_be_ahead_or_behind() -> None:
+    """Asked for before the end, or shown by a list, it proves nothing."""
+    slow = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("a"), Wait(3), chunk("b", **LAST), DONE)
+    ahead = rpc("GetTask", GET, task("COMPLETED", second=1, artifacts=[artifact("ab")]), seconds=1)
+    behind = rpc("GetTask", GET, task("WORKING", artifacts=[artifact("a")]), seconds=9)
+    assert not verdicts(BEGUN + both(slow, ahead, after=SECOND), "006")
+    assert not verdicts(BEGUN + both(slow, behind, after=SECOND), "006")
+
+
+def test_a_stream_that_broke_off_proves_nothing() -> None:
+    """Nobody knows what it would have shown."""
+    broken = rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), chunk("a"), finish="cut")
+    done = rpc("GetTask", GET, task("COMPLETED", second=1, artifacts=[artifact("ab")]))
+    assert not verdicts(broken + done + done, "006")
+
+
+def test_redacted_content_proves_nothing() -> None:
+    """A secret that was cut in two is not replaced in the chunks, and is in the whole."""
+    secret = "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJlLW9mLWl0"
+    streamed = stream("jsonrpc", chunk(secret[:30]), chunk(secret[30:], **LAST))
+    assert not verdicts(streamed + get("jsonrpc", artifact(secret)), "006")
+
+
+@EVERY
+def test_two_artifacts_of_one_id(binding: str) -> None:
+    """Also in a list, told with its place."""
+    assert verdicts(get(binding, artifact("x"), artifact("y")), "005") == ["ERROR"]
+    assert not verdicts(get(binding, artifact("x"), artifact("y", id="a2")), "005")
+
+
+def test_two_artifacts_of_one_id_in_a_list() -> None:
+    """Each of its tasks is looked at."""
+    tasks = [task(), task(id="t2", artifacts=[artifact("x"), artifact("y")])]
+    listed = rpc("ListTasks", {}, {"tasks": tasks, "totalSize": 2, "pageSize": 50, "nextPageToken": ""})
+    found = [each for each in findings(listed) if each.rule == "A2A-ART-005"]
+    assert [each.evidence["path"] for each in found] == ["result.tasks[1].artifacts[1].artifactId"]
+
+
+@EVERY
+def test_descriptions_that_drift(binding: str) -> None:
+    """Left out is not changed."""
+
+    def twice(first: Json, second: Json) -> Script:
+        one, two = chunk("a")["artifactUpdate"], chunk("b", **LAST)["artifactUpdate"]
+        made = [{"artifactUpdate": old | {"artifact": new}} for old, new in ((one, first), (two, second))]
+        return stream(binding, *made)
+
+    def typed(media_type: str) -> Json:
+        return artifact(parts=[{"text": "x", "mediaType": media_type}])
+
+    assert verdicts(twice(artifact(name="n1"), artifact(name="n2")), "007") == ["INFO"]
+    assert verdicts(twice(artifact(description="d1"), artifact(description="d2")), "007") == ["INFO"]
+    assert verdicts(twice(typed("text/plain"), typed("text/html")), "007") == ["INFO"]
+    assert not verdicts(twice(artifact(name="n1", description="d1"), artifact(name="")), "007")
+
+
+def test_generations_of_artifacts() -> None:
+    """The range has to hold the updates that a stream has shown."""
+
+    def ranged(start: str, end: str) -> Script:
+        whole = artifact("ab", startGeneration=start, endGeneration=end)
+        return rpc("GetTask", GET, task(second=1, artifacts=[whole], generation="5"), version="1.1")
+
+    events = (
+        snapshot(generation="1"),
+        status("WORKING", generation="2"),
+        chunk("a", generation="3"),
+        chunk("b", generation="4", **LAST),
+        status("COMPLETED", second=1, generation="5"),
+    )
+    streamed = rpc_stream("SendStreamingMessage", send(), *events, version="1.1")
+    assert not verdicts(streamed + ranged("3", "4"), "008")
+    assert verdicts(streamed + ranged("4", "4"), "008") == ["WARNING"]
+    assert verdicts(streamed + ranged("5", "3"), "008") == ["WARNING"]
+
+
+def test_artifacts_before_0_2_are_not_judged() -> None:
+    """0.1 numbers them by `index`, and has its flags inside."""
+    events = [
+        {"id": "t1", "artifact": {"parts": [{"type": "text", "text": "a"}], "index": 0, "append": True}},
+        {"id": "t1", "status": {"state": "completed"}, "final": True},
+    ]
+    asked = {"id": "t1", "message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
+    assert not numbers(rpc_stream("tasks/sendSubscribe", asked, *events, version=""))
