@@ -9,12 +9,11 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.examples.objects import chunk, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import rpc_stream
-from a2a_proxy.rules.families.stream.words import STREAMS, instant, label, name_of
+from a2a_proxy.rules.families.stream.words import STREAMS, label, name_of
 from a2a_proxy.rules.rule import EVENTS, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.world import TERMINAL
 
-_SECOND = 1_000_000_000
 _SUBMITTED = int(TaskState.SUBMITTED)
 _TASKS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _WHOLE = rpc_stream(
@@ -140,7 +139,7 @@ def after_terminal(see: See) -> Iterator[Hit]:
     Severity.ERROR,
     section="1.0 3.5.2",
     scope=Scope.EXCHANGE,
-    when=When.STATUS | When.TASK,
+    when=When.BACKWARDS,
     operations=STREAMS,
     also=("A2A-STREAM-005", "A2A-STATE-001", "A2A-STATE-008"),
     flagged=rpc_stream(
@@ -159,17 +158,12 @@ def out_of_order(see: See) -> Iterator[Hit]:
 
     The client's picture of the task ends in a state that the task had left. With generations it is A2A-GEN-003.
     """
-    frame = see.frame
-    if frame.generation or see.is_(When.SAME) or not frame.state:
+    frame, track = see.frame, see.track
+    if frame.generation > 0 or see.is_(When.SAME):
         return
-    notes = see.track.remember()
-    state, at = notes.get("stream.status", (0, 0))
-    here = instant(see)
-    notes["stream.status"] = [frame.state, here]
-    impossible = state != frame.state and (state in TERMINAL or (state and frame.state == _SUBMITTED))
-    if impossible and here and at - here > _SECOND:
-        told = f"{label(frame.state)} set {(at - here) / _SECOND:.1f} s before {label(state)}, but told after it"
-        yield Hit(summary=told)
+    over = track.terminal and frame.state not in TERMINAL
+    if over or (frame.state == _SUBMITTED and track.events > 1):
+        yield Hit(summary=f"{label(frame.state)} comes after a status that was set later ({track.stamp})")
 
 
 @rule(

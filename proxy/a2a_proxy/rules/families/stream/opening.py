@@ -10,7 +10,7 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.examples.objects import said, send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import Fields, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.families.stream.words import SEND, SUBSCRIBE, instant, name_of
-from a2a_proxy.rules.rule import EVENTS, Hit, Line, Scope, When, rule
+from a2a_proxy.rules.rule import EVENTS, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.world import TERMINAL
 
@@ -57,9 +57,9 @@ def first_of_send(see: See) -> Iterator[Hit]:
     "More than one answer on a message-only stream",
     Severity.ERROR,
     section="1.0 3.1.2",
+    moment=Moment.CLOSED,
     scope=Scope.EXCHANGE,
     lines=Line.SINCE_0_2,
-    when=When.LATER,
     operations=SEND,
     flagged=rpc_stream("SendStreamingMessage", send(), said("one"), said("two", id="r2")),
     clean=rpc_stream("SendStreamingMessage", send(), said()),
@@ -69,9 +69,10 @@ def after_message(see: See) -> Iterator[Hit]:
 
     A stream with a Message has exactly this one; clients close it there and lose what comes after.
     """
-    if see.track.first is EventKind.MESSAGE and see.is_(EVENTS):
-        told = f"{name_of(see.frame)} follows on a stream that began with a Message; it must have that Message only"
-        yield Hit(summary=told, path=see.root.rstrip("."))
+    track = see.track
+    if track.first is EventKind.MESSAGE and track.events > 1:
+        told = f"{track.events} events on a stream that began with a Message; it must have that Message only"
+        yield Hit(summary=told, seq=track.last_seq)
 
 
 @rule(
