@@ -166,3 +166,11 @@ def test_message_updates_in_octets() -> None:
 def test_message_updates_in_json() -> None:
     script = rest("POST", "/message:stream", send(), UPDATE, version="")
     assert "VER-012" in of(script)
+
+
+def test_a_client_is_not_blamed_for_the_form_of_the_answer() -> None:
+    """It goes on in 0.3, also where the agent answers as in 1.0."""
+    begun = interfaces("0.3") + rpc("message/send", OLD_SEND, OLD_TASK | {"status": {"state": "working"}}, version="")
+    found = findings(begun + rpc("tasks/get", GET, {"task": task("WORKING")}, version="", id=2))
+    assert "A2A-VER-007" in {each.rule for each in found}
+    assert not {each.rule for each in found} & {"A2A-VER-013", "A2A-CARD-009"}

@@ -195,6 +195,8 @@ def undeclared(see: See) -> Iterator[Hit]:
     if declared is None or not see.succeeded:
         return
     exchange = see.exchange
+    if see.v1 and see.binding is Binding.JSONRPC and "/" in exchange.method:
+        return  # a call of 0.3, answered in the form of 1.0: A2A-VER-007
     found = declared.serves(see.binding, exchange.dialect)
     if found:
         yield from _elsewhere(see, found)

@@ -240,4 +240,6 @@ def _spoken(exchange: Exchange) -> str:
     version = said_version(exchange.version_header)
     if version:
         return f"{version[0]}.{version[1]}"
+    if exchange.binding is Binding.JSONRPC and "/" in exchange.method:
+        return "0.3"  # whatever the answer looks like
     return "1.0" if exchange.dialect in NEW else "0.3" if exchange.dialect in (*OLD, Dialect.VENDOR) else ""

@@ -1,0 +1,61 @@
+"""Finding the exchange to break in a recorded conversation, whichever line and binding it speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from a2a_proxy.model.exchange import Binding
+from support_mutations import Ex, Msg, Talk
+
+JSONRPC, REST, GRPC = Binding.JSONRPC, Binding.REST, Binding.GRPC
+PLAIN = "data: \0\n\n"
+
+
+def pick(talk: Talk, operation: str, binding: Binding | None = None, number: int = 0, **having: Any) -> Ex:
+    """The n-th exchange of an operation on a binding."""
+    found = [each for each in talk.all(operation, **having) if binding is None or each.facts.binding is binding]
+    return found[number]
+
+
+def stream(talk: Talk, binding: Binding | None = None) -> Ex:
+    """A stream of a task from its beginning to its end: at least six events."""
+    return next(
+        each
+        for each in talk.all("SendStreamingMessage", streams=True)
+        if len(each.answers) >= 6 and (binding is None or each.facts.binding is binding)
+    )
+
+
+def refused(talk: Talk, operation: str = "GetTask") -> Ex:
+    """A call of this operation that was answered by an error about a task that nobody knows."""
+    return next(each for each in talk.all(operation) if failed(each))
+
+
+def failed(exchange: Ex) -> bool:
+    """It was answered by an error."""
+    if exchange.grpc:
+        return exchange.facts.grpc_status not in (None, 0, -1)
+    return any(isinstance(each.value, dict) and "error" in each.value for each in exchange.answers)
+
+
+def change(message: Msg, how: Callable[[Any], object]) -> None:
+    """Write into the whole payload, the envelope included; an event is on one line then."""
+    value = message.value
+    how(value)
+    replace(message, value)
+
+
+def replace(message: Msg, value: Any) -> None:
+    """Another payload; an event is on one line then."""
+    message.put(value)
+    if message.framing.count("\0") > 1:
+        message.framing = PLAIN
+
+
+def raw(message: Msg, before: bytes, after: bytes) -> None:
+    """Other octets in one place of the payload."""
+    assert message.data.count(before) >= 1
+    message.data = message.data.replace(before, after, 1)
+    if message.framing.count("\0") > 1:
+        message.framing = PLAIN
