@@ -5,6 +5,7 @@ Deterministic: numbers are allotted in the order of the wire, so the same octets
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -136,6 +137,7 @@ _NO_CARD = CardFacts()
 _HERE = frozenset({"127.0.0.1", "::1", "0.0.0.0", "::"})
 
 
+@lru_cache(1024)
 def address_of(url: str) -> str:
     """`host:port` of a URL or an address, every name of this machine as `localhost`; empty where there is none."""
     try:

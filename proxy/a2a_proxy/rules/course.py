@@ -103,10 +103,11 @@ class Saying(msgspec.Struct, frozen=True, gc=False):
 def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known) -> int:
     """Learn a state, and say what is notable about it."""
     state, before = frame.state, track.state
-    look = status_of(frame) if frame.event in _WITH_STATUS else StatusLook()
+    look = status_of(frame) if frame.event in _WITH_STATUS else NO_STATUS
     flags = _said(track, frame, known, look.said) if look.said is not None and frame.message_id else 0
-    if look.named and any(each and each not in (frame.task_id, known.context_id) for each in look.named):
-        flags |= _STRAY
+    for each in look.named:
+        if each and each != frame.task_id and each != known.context_id:
+            flags |= _STRAY
     if state in TERMINAL:
         flags |= _TERMINAL
         track.terminal = track.terminal or frame.at
@@ -215,7 +216,10 @@ def _said(track: Track, frame: Frame, known: Known, octets: bytes) -> int:
     said = known.said
     if said is None:
         said = known.said = []
-    found = next((each for each in said if each.ident == ident), None)
+    found = None
+    for each in said:
+        if each.ident == ident:
+            found = each
     flags, length, digest = 0, len(octets), crc32(octets)
     if found is not None:
         # Another stream may be behind or ahead; the answer to a later message is not.

@@ -48,7 +48,8 @@ def twice(see: See) -> Iterator[Hit]:
         return
     if frame.event is EventKind.TASK:
         looks = artifacts_of(frame)
-        if looks and len({each.artifact_id for each in looks}) == len(looks):
+        readable = looks or frame.schema != "json"
+        if readable and len({each.artifact_id for each in looks}) == len(looks):
             return
         yield from _twice(see.object.get("artifacts"), f"{see.root}{holder(frame, see.v1, see.operation)}")
     elif frame.event is EventKind.TASKS:

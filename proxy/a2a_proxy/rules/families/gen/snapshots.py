@@ -45,11 +45,11 @@ def not_implemented(see: See) -> Iterator[Hit]:
     frame, task = see.frame, see.task
     if frame.generation or task is None or task.generation or not frame.task_id or see.agent.notes.get("gen.none"):
         return
-    if see.object.get("generation") not in (None, 0, "0"):
-        return  # one that cannot be read: A2A-GEN-020
     asks = of_version(see.exchange.version_header) is Dialect.V1_1
     if not asks and current_generation(see) is None and if_match(see) is None:
         return
+    if see.object.get("generation") not in (None, 0, "0"):
+        return  # one that cannot be read: A2A-GEN-020
     see.agent.notes["gen.none"] = 1
     yield Hit(summary="no generation, although the client speaks 1.1 or asked by one", path=place(see))
 

@@ -11,6 +11,7 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.examples.objects import artifact, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
+from a2a_proxy.rules.glance import status_of
 from a2a_proxy.rules.rule import Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.world import ACTIVE, TERMINAL
@@ -49,8 +50,11 @@ def skew(see: See) -> Iterator[Hit]:
 
     Timestamps of this agent cannot be compared with those of others, nor with the client's own clock.
     """
-    stamp = see.object.get("status", {}).get("timestamp") if isinstance(see.object.get("status"), dict) else None
-    if see.frame.event is not EventKind.STATUS or not isinstance(stamp, str):
+    if see.frame.event is not EventKind.STATUS or not status_of(see.frame).stamp:
+        return
+    status = see.object.get("status")
+    stamp = status.get("timestamp") if isinstance(status, dict) else None
+    if not isinstance(stamp, str):
         return
     try:
         at = datetime.fromisoformat(stamp)
