@@ -121,8 +121,9 @@ async def relaying(
     to_grpc = Upstream.parse(f"127.0.0.1:{grpc}") if grpc is not None else None
     journal = journal or MemoryJournal()
     notes: list[Note] = []
-    relay = Relay([Route(Listen.parse(listen), to, to_grpc)], journal, session_clock(), editing, notes.append)
-    await relay.start()
+    relay = Relay([Route(Listen.parse(listen), to, to_grpc)], session_clock(), editing, notes.append)
+    await relay.listen()
+    relay.accept(journal)
     try:
         yield Bench(relay, journal, notes)
     finally:

@@ -93,8 +93,9 @@ def test_the_journal_holds_what_passed(play: Play, tmp_path: Path) -> None:
         journal = Journal(tmp_path / "journal", loop.call_later, Limits(segment_bytes=1 << 20, keep_free=0))
         async with agent(echo) as port:
             route = Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}"))
-            relay = Relay([route], journal, clock)
-            await relay.start()
+            relay = Relay([route], clock)
+            await relay.listen()
+            relay.accept(journal)
             relay_port = int(relay.listening[0][1][0].rpartition(":")[2])
             sent = {os.urandom(500_000 + number) for number in range(8)}
 

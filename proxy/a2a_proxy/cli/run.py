@@ -25,7 +25,6 @@ from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Start, make_console
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.watch import Watch, Watched
-from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recorder.keeper import Keeper
 from a2a_proxy.recorder.status import Done, Failed
@@ -45,16 +44,6 @@ _STILL = 30.0
 """Seconds for which a disk may take nothing before it is not waited for any more."""
 _UNNOTICED = 0.3
 """Seconds that need no explanation."""
-
-
-class _Copy:
-    """The journal, once there is one: the relay listens first, so that a busy port leaves nothing behind."""
-
-    journal: Journal
-
-    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
-        """Take one record."""
-        self.journal.append(kind, direction, connection, at, data)
 
 
 Work = Callable[[list[str]], Coroutine[None, None, None]]
@@ -89,22 +78,22 @@ class ProxyRun:
         """
         resolved = await self._resolve()
         clock = session_clock()
-        copy = _Copy()
-        relay = Relay(self._config.routes, copy, clock, self._config.editing, self._tell)
-        await self._listen(relay)
-        try:  # nothing is awaited before the journal is there: no connection begins without it
+        relay = Relay(self._config.routes, clock, self._config.editing, self._tell)
+        await self._listen(relay)  # first, so that a busy port leaves nothing behind
+        try:
             refuse_circles(relay.listening, resolved)
             with state_directory():
                 self._announce_leftovers()
                 session = self._session(clock())
                 folder = places.new_journal(session)
             keeper = Keeper(folder.path, self._console.status)
-            copy.journal = journal = self._journal(folder.path, keeper)
+            journal = self._journal(folder.path, keeper)
         except BaseException:
             await relay.stop(0)
             raise
         try:
             self._signals()
+            relay.accept(journal)
             session = await self._record(relay, keeper, folder.path, session)
         except BaseException:
             keeper.kill()
@@ -187,7 +176,7 @@ class ProxyRun:
 
     async def _listen(self, relay: Relay) -> None:
         try:
-            await relay.start()
+            await relay.listen()
         except RouteError as wrong:
             raise UserError(wrong.message, wrong.hint) from wrong
 
