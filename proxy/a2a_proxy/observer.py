@@ -238,6 +238,7 @@ class Observer:
     def _finish(self, line: _Line, frames: list[Frame | Finding], out: list[Observation]) -> None:
         """Redact, then let the tasks see it, then hand it out: nothing above this line sees a secret."""
         redact, tasks = self._redactor, self.tasks
+        sieved = redact.sieve(frames)
         for frame in frames:
             if type(frame) is not Frame:
                 out.append(redact.finding(frame))  # type: ignore[arg-type]
@@ -245,7 +246,7 @@ class Observer:
             exchange = line.talk.exchange(frame.exchange) if frame.exchange else None
             if frame.event is EventKind.CARD and isinstance(card := plain(frame.payload, frame.schema), dict):
                 redact.learn_card(card)
-            frame = redact.frame(frame, exchange)
+            frame = redact.frame(frame, exchange, sieved)
             if exchange is not None and frame.task_id:
                 tasks.apply(frame, exchange)
             out.append(frame)
