@@ -23,6 +23,8 @@ LARGE = 32 * 1024
 """A piece of this size is written without being copied."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 4.0
 """Seconds between attempts while nothing can be written; doubled each time."""
+LOOK_SECONDS = 0.1
+"""How long it is believed that there is room and that nobody has deleted the segment."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -55,7 +57,9 @@ class Segments:
         self._limits = limits
         self._write, self._now = write, now
         self._fd = -1
-        self._torn = False
+        self._torn = self._deleted = False
+        self._granted, self._granted_until = 0, 0.0
+        """Octets that may be written before the disk is looked at again, and until when."""
         self._pause, self._blocked_until = SHORTEST_PAUSE, 0.0
         self.position: Position = ((segment_numbers(folder) or [0])[-1], 0)
         """After the last whole record."""
@@ -130,7 +134,7 @@ class Segments:
 
     def _is_due(self) -> bool:
         full = self.position[1] >= self._limits.segment_bytes or self.patience == 0.0
-        return self._torn or full or not os.fstat(self._fd).st_nlink  # somebody has deleted it
+        return self._torn or full or self._deleted
 
     def _no_room(self, size: int) -> str:
         """Why so many octets may not be written; empty where they may."""
@@ -139,11 +143,23 @@ class Segments:
             self._on_disk = self._measure()
         if self._on_disk + size > limit:
             return f"it has reached its limit of {limit} octets"
+        if size > self._granted or self._now() >= self._granted_until:
+            return self._look(size)
+        self._granted -= size
+        return ""
+
+    def _look(self, size: int) -> str:
+        """At the disk and the current segment, for a while: half of what is free may be used before the next look."""
+        self._granted = 0
         try:
-            free = self._free()
+            self._deleted = not os.fstat(self._fd).st_nlink
+            free = self._free() - size
         except OSError as wrong:
             return str(wrong.strerror).lower()
-        return "" if free - size > 0 else "the disk is almost full"
+        if free <= 0:
+            return "the disk is almost full"
+        self._granted, self._granted_until = free // 2, self._now() + LOOK_SECONDS
+        return ""
 
     def _free(self) -> int:
         """Octets that may still be used. Raises OSError."""
@@ -202,7 +218,7 @@ class Segments:
             fresh.unlink(missing_ok=True)
             raise
         self.close()
-        self._fd, self._torn, self._opened = fd, False, self._now()
+        self._fd, self._torn, self._deleted, self._opened = fd, False, False, self._now()
         self.position = (number + 1, len(header))
         self._on_disk += len(header)
         self.begun += 1
@@ -216,6 +232,9 @@ class Segments:
 
 def runs(pieces: list[bytes]) -> Iterator[bytes]:
     """The same octets in few pieces: small ones joined, for a call costs more than a copy, large ones as they are."""
+    if max(map(len, pieces), default=0) < LARGE:
+        yield b"".join(pieces)
+        return
     small: list[bytes] = []
     for piece in pieces:
         if len(piece) < LARGE:

@@ -11,11 +11,9 @@ import signal
 from pathlib import Path
 
 from a2a_proxy.recorder.collector import spare_collector
+from a2a_proxy.recorder.priority import give_way
 from a2a_proxy.recorder.process import record_session
 from a2a_proxy.recorder.say import Speaker
-
-_NICE = 15
-"""The relay comes first: with the recorder at equal priority HTTP/1.1 throughput fell by a third."""
 
 
 def main() -> None:
@@ -29,7 +27,7 @@ def main() -> None:
     # Ctrl-C is for the relay: it says END, and the recorder finishes what is in the journal.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    os.nice(_NICE)
+    give_way()
     spare_collector()
     record_session(arguments.folder, arguments.wake, Speaker(arguments.say), arguments.patience)
 
