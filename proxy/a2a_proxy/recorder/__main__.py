@@ -6,7 +6,6 @@ Only the keeper calls it.
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 from pathlib import Path
 
