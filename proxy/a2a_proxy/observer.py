@@ -21,7 +21,13 @@ from a2a_proxy.protocol.conversation import Conversation, Shared
 from a2a_proxy.protocol.event import plain
 from a2a_proxy.protocol.task import TaskTracker
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.engine import Engine
 from a2a_proxy.wire.connection import ConnectionDecoder
+
+
+_OPEN, _DATA, _OURS = ChunkKind.OPEN, ChunkKind.DATA, ChunkKind.OURS
+_CARD = EventKind.CARD
+"""Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""
 
 
 class _Line:
@@ -105,6 +111,30 @@ class _Line:
         return line
 
 
+class _Source:
+    """What rules may ask about a line: all of it redacted."""
+
+    def __init__(self, line: _Line, redactor: Redactor) -> None:
+        self._line = line
+        self._redactor = redactor
+
+    def exchange(self, number: int) -> Exchange:
+        """The exchange as it stands."""
+        found = self._line.talk.exchange(number)
+        assert found is not None
+        return self._redactor.exchange(found.snapshot())
+
+    def closed_at(self, number: int) -> int:
+        """When it was over, ns; 0 while it is open."""
+        found = self._line.talk.exchange(number)
+        return found.closed if found is not None else 0
+
+    def facts(self, connection: int) -> ConnectionFacts:
+        """The addresses of the line."""
+        facts, text = self._line.facts, self._redactor.text
+        return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream))
+
+
 class Observer:
     """Decodes one session: every connection of it, and what they share."""
 
@@ -117,6 +147,7 @@ class Observer:
         self._cut: list[Exchange] = []
         """Exchanges of adopted connections, closed; told once."""
         self.tasks = TaskTracker()
+        self._rules = Engine()
         self.ended = False
         """The session's END record has been read."""
         self.edits = 0
@@ -138,12 +169,12 @@ class Observer:
             return
         line = self._lines.get(chunk.connection)
         if line is None:
-            if kind is not ChunkKind.OPEN:  # its beginning was not captured: nothing that follows can be read
-                self.lost += len(chunk.data) if kind is ChunkKind.DATA or kind is ChunkKind.OURS else 0
+            if kind is not _OPEN:  # its beginning was not captured: nothing that follows can be read
+                self.lost += len(chunk.data) if kind is _DATA or kind is _OURS else 0
                 return
             line = self._open(chunk)
         self._changed.add(chunk.connection)
-        if kind is ChunkKind.DATA or kind is ChunkKind.OURS:
+        if kind is _DATA or kind is _OURS:
             self._data(line, chunk, out)
         elif kind is ChunkKind.DIALED:
             self._dialed(line, chunk)
@@ -158,6 +189,7 @@ class Observer:
         """A record about the session itself: its end, or a hole in the journal that may touch every open connection."""
         if chunk.kind is ChunkKind.END:
             self.ended = True
+            self._rules.end(chunk.at, out)
             return
         lost = msgspec.json.decode(chunk.data)
         self.lost += int(lost.get("bytes", 0))
@@ -189,7 +221,7 @@ class Observer:
         events: list[WireEvent] = []
         line.wire.feed(chunk.direction, chunk.data, chunk.at, events)
         if events:
-            line.talk.ours = chunk.kind is ChunkKind.OURS
+            line.talk.ours = chunk.kind is _OURS
             self._talk(line, events, out)
 
     def _broken(self, line: _Line, chunk: Chunk, out: list[Observation]) -> None:
@@ -234,22 +266,25 @@ class Observer:
         line.talk.feed(events, frames)
         if frames:
             self._finish(line, frames, out)
+        for exchange in line.talk.closed():
+            self._rules.closed(self._redactor.exchange(exchange.snapshot()), out)
 
     def _finish(self, line: _Line, frames: list[Frame | Finding], out: list[Observation]) -> None:
-        """Redact, then let the tasks see it, then hand it out: nothing above this line sees a secret."""
-        redact, tasks = self._redactor, self.tasks
-        sieved = redact.sieve(frames)
+        """Redact, then let tasks and rules see it, and hand it out: nothing above this line sees a secret."""
+        redact, tasks, rules = self._redactor, self.tasks, self._rules
+        source, sieved = _Source(line, redact), redact.sieve(frames)
         for frame in frames:
             if type(frame) is not Frame:
                 out.append(redact.finding(frame))  # type: ignore[arg-type]
                 continue
             exchange = line.talk.exchange(frame.exchange) if frame.exchange else None
-            if frame.event is EventKind.CARD and isinstance(card := plain(frame.payload, frame.schema), dict):
+            if frame.event is _CARD and isinstance(card := plain(frame.payload, frame.schema), dict):
                 redact.learn_card(card)
             frame = redact.frame(frame, exchange, sieved)
             if exchange is not None and frame.task_id:
                 tasks.apply(frame, exchange)
             out.append(frame)
+            rules.frame(frame, source, out)
 
     def changes(self) -> Changes:
         """One snapshot of everything that changed since the last call."""
@@ -274,10 +309,16 @@ class Observer:
             except Exception as error:  # as in `feed`
                 self.abandon(number, at, f"{type(error).__name__}: {error}"[:300], out)
             self.feed(Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, at), out)
+        self._rules.end(at, out)
+
+    def tick(self, at: int, out: list[Observation]) -> None:
+        """It is `at` (ns), and everything captured before was fed: judge silence."""
+        self._rules.tick(at, out)
 
     def load_tasks(self, tasks: list[Task]) -> None:
         """Take over the tasks that a recording already holds; those known from their first event stay as they are."""
         self.tasks.load(tasks)
+        self._rules.load(tasks)
 
     def learn_card(self, agent: str, card: object) -> None:
         """Take over what a card of `agent` (decoded JSON) said, where the recording has it from an earlier run."""
@@ -321,6 +362,7 @@ class Observer:
             "shared": self._shared.save(),
             "redactor": self._redactor.save(),
             "tasks": self.tasks.save(),
+            "rules": self._rules.save(),
             "lines": {number: line.save() for number, line in self._lines.items()},
             "edits": self.edits,
             "lost": self.lost,
@@ -333,6 +375,7 @@ class Observer:
         observer = cls(redactor)
         observer._shared = Shared.restore(state["shared"])
         observer.tasks = TaskTracker.restore(state["tasks"])
+        observer._rules = Engine.restore(state["rules"])
         for number, line in state["lines"].items():
             observer._lines[number] = _Line.restore(number, line, observer._shared)
         observer.edits = state["edits"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isfinite
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,10 @@ def test_any_payload_comes_back(payload: bytes, schema: str):
     assert payload_text.read(line, schema) == payload
 
 
+def _finite(value: object) -> bool:
+    return all(map(_finite, value)) if isinstance(value, list) else not isinstance(value, float) or isfinite(value)
+
+
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=8))
 def test_compact_json_is_data(value: object):
     """What a common encoder writes is shown as what it says; NaN and infinity, which are no JSON, as text."""
@@ -29,7 +34,7 @@ def test_compact_json_is_data(value: object):
     except UnicodeEncodeError:
         return
     line = payload_text.write(payload, "json")
-    assert set(line) == ({"text"} if "NaN" in text or "Infinity" in text else {"data"})
+    assert set(line) == ({"data"} if _finite(value) else {"text"})
     assert payload_text.read(line, "json") == payload
 
 

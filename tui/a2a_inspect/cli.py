@@ -118,6 +118,20 @@ def cassette_read(source: Path, recording: Path) -> None:
     read(source, recording)
 
 
+@cli.command("check")
+@click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--select", multiple=True, metavar="PREFIX", help="Only rules whose id begins so: A2A-GEN, or GEN.")
+@click.option("--ignore", multiple=True, metavar="PREFIX", help="No rules whose id begins so.")
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
+def check_recordings(
+    recordings: tuple[Path, ...], select: tuple[str, ...], ignore: tuple[str, ...], output: str
+) -> int:
+    """Run today's rules over recordings."""
+    from a2a_inspect.commands.check.run import run
+
+    return run(recordings or (None,), select, ignore, output)
+
+
 @cli.command()
 def recover() -> int:
     """Finish recordings whose proxy and recorder were both ended early."""

@@ -23,8 +23,6 @@ LARGE = 32 * 1024
 """A piece of this size is written without being copied."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 4.0
 """Seconds between attempts while nothing can be written; doubled each time."""
-LOOK_SECONDS = 0.1
-"""How long it is believed that there is room and that nobody has deleted the segment."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -57,9 +55,7 @@ class Segments:
         self._limits = limits
         self._write, self._now = write, now
         self._fd = -1
-        self._torn = self._deleted = False
-        self._granted, self._granted_until = 0, 0.0
-        """Octets that may be written before the disk is looked at again, and until when."""
+        self._torn = False
         self._pause, self._blocked_until = SHORTEST_PAUSE, 0.0
         self.position: Position = ((segment_numbers(folder) or [0])[-1], 0)
         """After the last whole record."""
@@ -134,7 +130,7 @@ class Segments:
 
     def _is_due(self) -> bool:
         full = self.position[1] >= self._limits.segment_bytes or self.patience == 0.0
-        return self._torn or full or self._deleted
+        return self._torn or full or not os.fstat(self._fd).st_nlink  # somebody has deleted it
 
     def _no_room(self, size: int) -> str:
         """Why so many octets may not be written; empty where they may."""
@@ -143,29 +139,19 @@ class Segments:
             self._on_disk = self._measure()
         if self._on_disk + size > limit:
             return f"it has reached its limit of {limit} octets"
-        if size > self._granted or self._now() >= self._granted_until:
-            return self._look(size)
-        self._granted -= size
-        return ""
-
-    def _look(self, size: int) -> str:
-        """At the disk and the current segment, for a while: half of what is free may be used before the next look."""
-        self._granted = 0
         try:
-            self._deleted = not os.fstat(self._fd).st_nlink
-            free = self._free() - size
+            free = self._free()
         except OSError as wrong:
             return str(wrong.strerror).lower()
-        if free <= 0:
-            return "the disk is almost full"
-        self._granted, self._granted_until = free // 2, self._now() + LOOK_SECONDS
-        return ""
+        return "" if free - size > 0 else "the disk is almost full"
 
     def _free(self) -> int:
         """Octets that may still be used. Raises OSError."""
-        if not self._folder.exists():
+        try:
+            disk = os.statvfs(self._folder)
+        except FileNotFoundError:
             self._make_folder()
-        disk = os.statvfs(self._folder)
+            disk = os.statvfs(self._folder)
         keep = self._limits.keep_free
         if keep is None:
             keep = min(GIBI, disk.f_blocks * disk.f_frsize // 20)
@@ -218,7 +204,7 @@ class Segments:
             fresh.unlink(missing_ok=True)
             raise
         self.close()
-        self._fd, self._torn, self._deleted, self._opened = fd, False, False, self._now()
+        self._fd, self._torn, self._opened = fd, False, self._now()
         self.position = (number + 1, len(header))
         self._on_disk += len(header)
         self.begun += 1

@@ -162,7 +162,7 @@ class Conversation:
         exchange = 0
         if call is not None:
             exchange = call.exchange.id
-            call.exchange.close(event.at, "connection lost")
+            call.close(event.at, "connection lost")
             call.touch()
         summary = f"cannot read this stream: {type(error).__name__}: {error}"[:300]
         out.append(Finding("UNDECODABLE", Severity.ERROR, event.at, summary, self._link.connection, exchange))
@@ -173,6 +173,11 @@ class Conversation:
         snapshots = [touched[number].snapshot() for number in sorted(touched)]
         touched.clear()
         return snapshots
+
+    def closed(self) -> list[ExchangeState]:
+        """The exchanges that ended since the last call."""
+        found, self._link.closed = self._link.closed, []
+        return found
 
     def touch(self) -> None:
         """All open exchanges count as changed."""

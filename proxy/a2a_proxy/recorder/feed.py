@@ -15,6 +15,8 @@ from a2a_proxy.redaction import Redactor
 
 READ = 1 << 20
 """Octets of journal decoded before the clock is looked at again."""
+_SETTLED = 500_000_000
+"""ns after which a record has surely been written to the journal and read."""
 _FATAL = "a record of it has ended the recorder three times"
 
 
@@ -65,6 +67,10 @@ class Feed:
         if chunks:
             self.last_at = chunks[-1].at
         return bool(chunks)
+
+    def tick(self, at: int, out: list[Observation]) -> None:
+        """It is `at` (ns) and the journal has been read to its end: rules may judge silence."""
+        self.observer.tick(at - _SETTLED, out)
 
     def catch_up(self, committed: Position) -> None:
         """Decode again what is stored already, to bring the decoders where they were; the results are dropped."""

@@ -176,6 +176,8 @@ class _Recorder:
             if ended and not self._observer.ended:
                 self._observer.interrupt(self._last_at, self._out)
             now = time.time_ns()
+            if not (more or ended):
+                self._feed.tick(now, self._out)
             due = now - committed_at >= _COMMIT_EVERY or self._wants_snapshot(now)
             if ended or due or (careful and more):
                 self._commit(now, force=careful and more)

@@ -22,6 +22,7 @@ from a2a_proxy.redaction.names import card_names, fold, secret_header, secret_me
 from a2a_proxy.redaction.payload import fields_clean
 from a2a_proxy.redaction.scrub import Scrubber
 
+_CARD: Final = EventKind.CARD
 _CACHED: Final = 2048
 _FRAME_TEXTS: Final = ("task_id", "context_id", "message_id", "artifact_id", "rpc_id", "framing", "note")
 _EXCHANGE_TEXTS: Final = (
@@ -124,7 +125,7 @@ class Redactor:
                 and (sieved == generation or not self._suspicious(data))
                 and (frame.framing in clean or self.text(frame.framing) is frame.framing)
                 and (frame.note in clean or self.text(frame.note) is frame.note)
-                and frame.event is not EventKind.CARD
+                and frame.event is not _CARD
             ):
                 return frame
             return self._frame(frame)
@@ -132,7 +133,7 @@ class Redactor:
             return _dropped(frame)
 
     def _frame(self, frame: Frame) -> Frame:
-        if frame.event is EventKind.CARD and frame.schema == "json":
+        if frame.event is _CARD and frame.schema == "json":
             self._learn_card_text(frame.payload)
         new, paths = self._payload(frame)
         changes: dict[str, Any] = self._texts_of(frame, _FRAME_TEXTS)

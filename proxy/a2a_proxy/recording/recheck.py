@@ -1,0 +1,110 @@
+"""Today's rules over what was recorded, whenever that was: frames again in the order in which they were stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from a2a_proxy.model.chunk import ConnectionFacts
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionRow, key
+from a2a_proxy.rules.engine import Engine
+from a2a_proxy.rules.rule import Rule
+
+_PREFIX = "A2A-"
+"""Rules have it; findings of the recorder and its decoders have not."""
+
+
+def recheck(recording: Recording, session: SessionRow, rules: dict[str, Rule] | None = None) -> Iterator[Finding]:
+    """What the rules (all of them unless told which) say of a session, in order of time.
+
+    What the decoders said when it was recorded comes first: a recording does not have the octets to say it again.
+    """
+    for row in recording.findings(session.id):
+        if not row.finding.rule.startswith(_PREFIX):
+            yield row.finding
+    engine = Engine(rules)
+    source = _Stored(recording, session.id)
+    out: list[Observation] = []
+    last = session.facts.started
+    for frame_row in recording.frames_after(0, session=session.id):
+        frame = frame_row.frame
+        last = max(last, frame.at)
+        if frame.exchange and source.known(frame.exchange) is None:
+            continue
+        engine.frame(frame, source, out)
+        if frame.exchange and (over := source.over(frame.exchange)) is not None:
+            engine.closed(over, out)
+        yield from _found(out)
+    engine.end(max(session.ended, last), out)
+    yield from _found(out)
+
+
+def _found(out: list[Observation]) -> list[Finding]:
+    found = [each for each in out if isinstance(each, Finding)]
+    out.clear()
+    return found
+
+
+class _Stored:
+    """Exchanges and connections of a recording, as a rule could have known them when their frames passed."""
+
+    def __init__(self, recording: Recording, session: int) -> None:
+        self._recording = recording
+        self._session = session
+        self._exchanges: dict[int, Exchange] = {}
+        """Those that are open."""
+        self._closed: dict[int, int] = {}
+        self._facts: dict[int, ConnectionFacts] = {}
+
+    def known(self, number: int) -> int | None:
+        """When the exchange was over, ns, 0 for never; None where the recording does not have it."""
+        closed = self._closed.get(number)
+        if closed is None:
+            row = self._recording.exchange(key(self._session, number))
+            if row is None:
+                return None
+            self._exchanges[number] = row.exchange
+            closed = self._closed[number] = row.exchange.closed
+        return closed
+
+    def exchange(self, number: int) -> Exchange:
+        """The exchange without its end."""
+        row = self._recording.exchange(key(self._session, number))
+        assert row is not None
+        return msgspec.structs.replace(
+            row.exchange,
+            trailers=(),
+            closed=0,
+            how="",
+            error="",
+            error_code=0,
+            grpc_status=-1,
+            half_close="",
+            states=(),
+        )
+
+    def over(self, number: int) -> Exchange | None:
+        """The exchange with its end, once; None where it did not end."""
+        found = self._exchanges.pop(number, None)
+        return found if found is not None and found.closed else None
+
+    def closed_at(self, number: int) -> int:
+        """When it was over, ns; 0 where it never was."""
+        return self.known(number) or 0
+
+    def facts(self, connection: int) -> ConnectionFacts:
+        """The addresses of a connection."""
+        found = self._facts.get(connection)
+        if found is None:
+            row = self._recording.connection(key(self._session, connection))
+            known = row.connection if row is not None else None
+            found = (
+                ConnectionFacts(known.client, known.listen, known.upstream) if known else ConnectionFacts("", "", "")
+            )
+            self._facts[connection] = found
+        return found

@@ -1,0 +1,1 @@
+"""Rules: protocol violations found in passing traffic. Pure: values in, findings out, time as an argument."""

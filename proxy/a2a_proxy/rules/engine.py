@@ -1,0 +1,434 @@
+"""Asks the rules about what passes: redacted frames and exchanges in, findings out. Live and over recordings alike.
+
+Time goes on by frames and by `tick`. What is due before a frame (an exchange that ended, a deadline) comes before it,
+so that the order of findings depends on the traffic alone, not on when somebody looked.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from typing import Any, Protocol
+
+import msgspec
+
+from a2a_proxy.model.chunk import ConnectionFacts, Direction
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.task import Task
+from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.gate import clean
+from a2a_proxy.rules.ledger import Ledger
+from a2a_proxy.rules.rule import Hit, Judge, Moment, Rule, Scope, When
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.world import LARGE, Track, World, lines_of
+
+MAX_PENDING = 16
+"""Requests of one exchange that wait to be judged; bidirectional streams have more after their first answer."""
+BROKEN = "RULES"
+"""The rule of the finding that says that a rule broke down."""
+_VALUE = 200
+"""Characters of a value in the evidence."""
+_BY_PEERS = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone"})
+"""How an exchange ends by the doing of a peer; what the proxy or a hole in the capture ended is not judged."""
+_UNCLEAN, _ERROR, _CARD = int(When.UNCLEAN), int(When.ERROR), int(When.CARD)
+_OTHER, _LARGE = int(When.OTHER), int(When.LARGE)
+_ALL = -1
+"""Where there is no frame, `when` says nothing: all rules of the moment are asked."""
+_ANSWERS = frozenset(
+    {
+        FrameKind.RESPONSE,
+        FrameKind.EVENT,
+        FrameKind.ERROR,
+        FrameKind.OTHER,
+        FrameKind.UNDECODABLE,
+        FrameKind.COMMENT,
+        FrameKind.END,
+    }
+)
+_UNJUDGED = frozenset({Binding.OTHER, Binding.STDIO})
+
+
+class Source(Protocol):
+    """Where the engine gets what a frame does not tell."""
+
+    def exchange(self, number: int) -> Exchange:
+        """The exchange as it stands, redacted."""
+
+    def closed_at(self, number: int) -> int:
+        """When the exchange was over, ns; 0 while it is open."""
+
+    def facts(self, connection: int) -> ConnectionFacts:
+        """The addresses of a connection."""
+
+
+class _Due(msgspec.Struct, order=True):
+    """One thing to do when its time has come."""
+
+    at: int
+    number: int
+    """Order of those at the same time: exchanges by their number, deadlines after them in the order of asking."""
+    rule: str = ""
+    """Whose deadline it is; empty: the exchange is over."""
+    exchange: int = 0
+    agent: str = ""
+    task_id: str = ""
+    seq: int = -1
+    note: str = ""
+
+
+_DEADLINE = 1 << 60
+"""Deadlines come after exchanges of the same time."""
+
+
+class Engine:
+    """The rules at work on one session."""
+
+    def __init__(self, wanted: dict[str, Rule] | None = None) -> None:
+        self._rules = rules() if wanted is None else wanted
+        self.world = World()
+        self._ledger = Ledger()
+        self._agenda: list[_Due] = []
+        self._asked = 0
+        """Deadlines so far."""
+        self._tables: dict[tuple[Moment, Binding, Dialect, str], dict[int, tuple[Rule, ...]]] = {}
+        self._asking: Rule | None = None
+        self._failed: set[str] = set()
+        """Rules that broke down: told once each."""
+        self._now = 0
+
+    # --- what comes in ------------------------------------------------------------------------------------------
+
+    def frame(self, frame: Frame, source: Source, out: list[Observation]) -> None:
+        """One frame, after it was put out."""
+        if frame.at > self._now:
+            self._advance(frame.at, out)
+        if not frame.exchange:
+            self._connection_frame(frame, source, out)
+            return
+        track = self.world.tracks.get(frame.exchange)
+        if track is None:
+            closed = source.closed_at(frame.exchange)
+            if closed and closed < frame.at:  # the rest of a request that was answered early
+                return
+            track = self._open(frame, source)
+        if frame.ours:
+            track.ours = True
+        elif frame.direction is Direction.TO_AGENT and track.binding is not Binding.WEBHOOK:
+            self._asks(track, frame, out)
+        elif frame.kind in _ANSWERS and frame.direction is _telling(track):
+            self._answers(track, frame, source, out)
+        elif frame.kind is FrameKind.CUT:
+            track.cut = frame.note
+
+    def closed(self, exchange: Exchange, out: list[Observation]) -> None:
+        """An exchange is over; it is judged when the time has gone on, after all frames of its last moment."""
+        track = self.world.tracks.get(exchange.id)
+        if track is None:  # nothing was ever said in it
+            return
+        if track.final is None:
+            heapq.heappush(self._agenda, _Due(exchange.closed, exchange.id, exchange=exchange.id))
+        track.final = exchange
+        if exchange.closed < self._now:
+            self._advance(self._now, out)
+
+    def tick(self, at: int, out: list[Observation]) -> None:
+        """It is `at` (ns), and nothing came before that is not told."""
+        if at > self._now:
+            self._advance(at, out)
+
+    def end(self, at: int, out: list[Observation]) -> None:
+        """The session ends at `at` (ns)."""
+        self._advance(at + 1, out)
+
+    def load(self, tasks: list[Task]) -> None:
+        """Take up what a recording knows of tasks, after a restart."""
+        self.world.load(tasks)
+
+    # --- exchanges ----------------------------------------------------------------------------------------------
+
+    def _open(self, frame: Frame, source: Source) -> Track:
+        exchange, facts = source.exchange(frame.exchange), source.facts(frame.connection)
+        agent = self.world.agent(facts.upstream)
+        track = Track(
+            id=frame.exchange,
+            connection=frame.connection,
+            agent=agent.name,
+            binding=exchange.binding,
+            operation=exchange.operation,
+            started=exchange.started,
+            client=facts.client.rpartition(":")[0],
+            upstream=facts.upstream,
+        )
+        self.world.tracks[track.id] = track
+        return track
+
+    def _asks(self, track: Track, frame: Frame, out: list[Observation]) -> None:
+        kind = frame.kind
+        if kind is FrameKind.REQUEST:
+            self.world.asked(track, frame)
+        elif kind is not FrameKind.UNDECODABLE and kind is not FrameKind.OTHER:
+            return
+        if track.settled:
+            assert track.facts is not None
+            self._judge_request(See(self.world, track, track.facts, frame.at, self._later), frame, out)
+        elif len(track.pending) < MAX_PENDING:
+            track.pending.append(frame)
+
+    def _settle(self, track: Track, exchange: Exchange, at: int, out: list[Observation]) -> None:
+        """Dialect and binding are clear now: judge what the client said, and the heads."""
+        track.settled, track.facts = True, exchange
+        track.binding, track.operation = exchange.binding, exchange.operation
+        if exchange.binding in _UNJUDGED:
+            track.pending = []
+            return
+        see = See(self.world, track, exchange, at, self._later)
+        pending, track.pending = track.pending, []
+        for frame in pending:
+            self._judge_request(see, frame, out)
+        see.look(None)
+        self._ask(self._table(Moment.HEADS, exchange), _ALL, see, out)
+
+    def _judge_request(self, see: See, frame: Frame, out: list[Observation]) -> None:
+        asked = see.track.asked
+        known = self.world.task(see.track.agent, frame.task_id) if frame.task_id else None
+        flags = 0 if clean(frame, see.exchange) else _UNCLEAN
+        if frame.kind is not FrameKind.REQUEST:
+            flags |= _UNCLEAN | _OTHER
+        if frame.size > LARGE:
+            flags |= _LARGE
+        see.look(frame, known, flags)
+        see.before = asked.state if asked else 0
+        self._ask(self._table(Moment.REQUEST, see.exchange), see.flags, see, out)
+
+    def _answers(self, track: Track, frame: Frame, source: Source, out: list[Observation]) -> None:
+        if not track.settled:
+            if frame.kind is FrameKind.COMMENT:
+                return
+            self._settle(track, source.exchange(track.id), frame.at, out)
+        exchange = track.facts
+        assert exchange is not None
+        if exchange.binding in _UNJUDGED or track.ours:
+            return
+        world = self.world
+        known = world.tasks.get((track.agent, frame.task_id)) if frame.task_id else None
+        before = known.state if known is not None else 0
+        context = known.context_id if known is not None else ""
+        flags, known = world.told(track, frame)
+        if flags & _CARD or frame.event is EventKind.CARD:
+            self._card(track, frame, exchange)
+        if not clean(frame, exchange):
+            flags |= _UNCLEAN
+        table = self._table(Moment.ANSWER, exchange)
+        found = table.get(flags)
+        if found is None:
+            found = table[flags] = _select(table[-1], flags)
+        if found:
+            see = See(world, track, exchange, frame.at, self._later)
+            see.look(frame, known, flags)
+            see.before, see.context_before, see.generation_before = before, context, track.generation
+            self._each(found, see, out)
+        if known is not None and frame.task_id:
+            if frame.event is not EventKind.NONE and frame.kind is not FrameKind.ERROR:
+                world.numbered(track, frame, known)
+            if frame.event is EventKind.ARTIFACT:
+                world.artifact_told(frame, known)
+
+    def _card(self, track: Track, frame: Frame, exchange: Exchange) -> None:
+        see = See(self.world, track, exchange, frame.at, self._later)
+        see.look(frame)
+        card = see.body
+        if isinstance(card, dict):
+            extended = exchange.operation == "GetExtendedAgentCard"
+            self.world.learn_card(track.upstream, card, frame.at, extended=extended)
+
+    def _over(self, track: Track, out: list[Observation]) -> None:
+        exchange = track.final
+        assert exchange is not None
+        ours = track.ours or exchange.ours
+        if not ours and not track.settled:
+            self._settle(track, exchange, exchange.closed, out)
+        if not ours and exchange.how in _BY_PEERS and exchange.binding not in _UNJUDGED:
+            see = See(self.world, track, exchange, exchange.closed, self._later)
+            see.task = self.world.task(track.agent, track.task_id) if track.task_id else None
+            self._ask(self._table(Moment.CLOSED, exchange), _ALL, see, out)
+        self.world.over(track)
+
+    def _connection_frame(self, frame: Frame, source: Source, out: list[Observation]) -> None:
+        table = self._table(Moment.CONNECTION, None)
+        if not table[-1]:
+            return
+        facts = source.facts(frame.connection)
+        track = Track(0, frame.connection, facts.upstream, Binding.OTHER, "", frame.at, upstream=facts.upstream)
+        exchange = Exchange(0, frame.connection, 0, Binding.OTHER, frame.at)
+        see = See(self.world, track, exchange, frame.at, self._later)
+        see.look(frame)
+        self._ask(table, _ALL, see, out)
+
+    # --- time ---------------------------------------------------------------------------------------------------
+
+    def _advance(self, at: int, out: list[Observation]) -> None:
+        """Do what is due before `at`."""
+        agenda = self._agenda
+        while agenda and agenda[0].at < at:
+            due = heapq.heappop(agenda)
+            self._now = max(self._now, due.at)
+            if due.rule:
+                self._deadline(due, out)
+                continue
+            track = self.world.tracks.get(due.exchange)
+            if track is not None:
+                self._over(track, out)
+        self._now = max(self._now, at)
+
+    def _later(self, see: See, at: int, note: str) -> None:
+        assert self._asking is not None
+        self._asked += 1
+        frame, task = see.shown, see.task
+        due = _Due(
+            at,
+            _DEADLINE + self._asked,
+            self._asking.id,
+            see.track.id,
+            see.track.agent,
+            task.task_id if task is not None else see.track.task_id,
+            frame.seq if frame is not None else -1,
+            note,
+        )
+        heapq.heappush(self._agenda, due)
+
+    def _deadline(self, due: _Due, out: list[Observation]) -> None:
+        """Ask a rule what it says now. The exchange may be over: then only its number is left."""
+        rule = self._rules.get(due.rule)
+        if rule is None or rule.due is None:
+            return
+        track = self.world.tracks.get(due.exchange)
+        exchange = track.facts if track is not None else None
+        if track is None:
+            track = Track(due.exchange, 0, due.agent, Binding.OTHER, "", 0, upstream=due.agent, task_id=due.task_id)
+        see = See(self.world, track, exchange or _gone(due), due.at, self._later)
+        see.task = self.world.task(due.agent, due.task_id) if due.task_id else None
+        see.due_seq, see.due_note = due.seq, due.note
+        self._judge(rule, rule.due, see, out)
+
+    # --- rules --------------------------------------------------------------------------------------------------
+
+    def _table(self, moment: Moment, exchange: Exchange | None) -> dict[int, tuple[Rule, ...]]:
+        """The rules that concern such an exchange, by the flags of a frame; -1 has all."""
+        if exchange is None:
+            key = (moment, Binding.OTHER, Dialect.UNKNOWN, "")
+        else:
+            key = (moment, exchange.binding, lines_of(exchange.dialect), exchange.operation)
+        table = self._tables.get(key)
+        if table is None:
+            table = self._tables[key] = {-1: tuple(each for each in self._rules.values() if _concerns(each, key))}
+        return table
+
+    def _ask(self, table: dict[int, tuple[Rule, ...]], flags: int, see: See, out: list[Observation]) -> None:
+        found = table.get(flags)
+        if found is None:
+            found = table[flags] = _select(table[-1], flags)
+        self._each(found, see, out)
+
+    def _each(self, found: tuple[Rule, ...], see: See, out: list[Observation]) -> None:
+        for rule in found:
+            self._judge(rule, rule.judge, see, out)
+
+    def _judge(self, rule: Rule, judge: Judge, see: See, out: list[Observation]) -> None:
+        self._asking = rule
+        try:
+            for hit in judge(see):
+                self._tell(rule, hit, see, out)
+        except Exception as error:  # a fault of ours, most likely brought about by hostile values
+            if rule.id not in self._failed:
+                self._failed.add(rule.id)
+                summary = f"{rule.id} cannot judge this: {type(error).__name__}: {error}"[:300]
+                out.append(Finding(BROKEN, Severity.WARNING, see.at, summary, see.track.connection, see.track.id))
+
+    def _tell(self, rule: Rule, hit: Hit, see: See, out: list[Observation]) -> None:
+        frame = see.shown
+        if hit.path and frame is not None and frame.redacted and hit.seq is None and _hidden(hit.path, frame.redacted):
+            return
+        track = see.track
+        count = self._ledger.worth(rule.id, track.agent, track.told)
+        if not count:
+            return
+        evidence = {name: value for name, value in (("path", hit.path), ("value", hit.value[:_VALUE])) if value}
+        if count > 1:
+            evidence["count"] = str(count)
+        seq = hit.seq if hit.seq is not None else frame.seq if frame is not None else -1
+        sure = hit.sure and not (rule.scope is Scope.LIVE and see.task is not None and not see.task.born)
+        out.append(
+            Finding(
+                rule=rule.id,
+                severity=hit.severity or rule.severity,
+                at=see.at,
+                summary=hit.summary,
+                connection=track.connection,
+                exchange=track.id,
+                seq=seq,
+                task_id=see.task.task_id if see.task is not None else track.task_id,
+                confidence="high" if sure else "low",
+                evidence=evidence,
+            )
+        )
+
+    # --- across a restart ---------------------------------------------------------------------------------------
+
+    def save(self) -> dict[str, Any]:
+        """Plain values from which `restore` goes on."""
+        return {
+            "world": self.world.save(),
+            "ledger": self._ledger.save(),
+            "agenda": [msgspec.to_builtins(each) for each in self._agenda],
+            "asked": self._asked,
+            "now": self._now,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Engine:
+        """The engine that gave `state`."""
+        engine = cls()
+        engine.world = World.restore(state["world"])
+        engine._ledger = Ledger.restore(state["ledger"])
+        engine._agenda = [msgspec.convert(each, _Due) for each in state["agenda"]]
+        engine._asked, engine._now = state["asked"], state["now"]
+        return engine
+
+
+def _telling(track: Track) -> Direction:
+    """Which way the agent speaks: it is the client of a push notification."""
+    return Direction.TO_AGENT if track.binding is Binding.WEBHOOK else Direction.TO_CLIENT
+
+
+def _gone(due: _Due) -> Exchange:
+    return Exchange(due.exchange, 0, 0, Binding.OTHER, 0)
+
+
+def _concerns(rule: Rule, key: tuple[Moment, Binding, Dialect, str]) -> bool:
+    moment, binding, dialect, operation = key
+    if moment not in rule.moments:
+        return False
+    if moment is Moment.CONNECTION:
+        return True
+    known = dialect in rule.lines.value or lines_of(dialect) in {lines_of(each) for each in rule.lines.value}
+    return binding in rule.bindings and known and (not rule.operations or operation in rule.operations)
+
+
+def _select(found: tuple[Rule, ...], flags: int) -> tuple[Rule, ...]:
+    return tuple(rule for rule in found if rule.when is None or flags & int(rule.when))
+
+
+_INDEX = re.compile(r"\[\d+\]|[._$]")
+
+
+def _hidden(path: str, redacted: tuple[str, ...]) -> bool:
+    """The place, or something in it or around it, was replaced by a label: nobody can judge it."""
+    here = _fold(path)
+    return any(here.startswith(there) or there.startswith(here) for there in map(_fold, redacted))
+
+
+def _fold(path: str) -> str:
+    return _INDEX.sub("", path).lower()

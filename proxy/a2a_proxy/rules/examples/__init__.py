@@ -1,0 +1,1 @@
+"""Examples of rules: conversations as chunk scripts, to be fed to the Observer."""

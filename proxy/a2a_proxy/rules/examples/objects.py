@@ -1,0 +1,89 @@
+"""A2A objects of protocol 1.0 for examples, faultless unless told otherwise; times are those of the scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+
+TASK, CONTEXT = "t1", "c1"
+
+
+def message(text: str = "hello", *, id: str = "m1", **members: Any) -> Json:
+    """A client's message."""
+    return {"messageId": id, "role": "ROLE_USER", "parts": [{"text": text}]} | members
+
+
+def reply(text: str = "done", *, id: str = "r1", **members: Any) -> Json:
+    """An agent's message."""
+    return {"messageId": id, "role": "ROLE_AGENT", "contextId": CONTEXT, "parts": [{"text": text}]} | members
+
+
+def send(text: str = "hello", *, id: str = "m1", configuration: Json | None = None, **members: Any) -> Json:
+    """Parameters of a send: `send(taskId="t1")` goes on with a task."""
+    made: Json = {"message": message(text, id=id, **members)}
+    return made if configuration is None else made | {"configuration": configuration}
+
+
+def state(name: str, *, second: int = 0, **members: Any) -> Json:
+    """A status: `state("WORKING")`; `second` is when it was set."""
+    stamp = f"2026-01-01T00:00:{second:02d}.000Z"
+    return {"state": f"TASK_STATE_{name}", "timestamp": stamp} | members
+
+
+def task(name: str = "COMPLETED", *, id: str = TASK, second: int = 0, **members: Any) -> Json:
+    """A task in a state."""
+    return {"id": id, "contextId": CONTEXT, "status": state(name, second=second)} | members
+
+
+def status(name: str, *, second: int = 0, said: Json | None = None, **members: Any) -> Json:
+    """A status update, wrapped; `said` is the message of the status."""
+    inner = state(name, second=second) | ({"message": said} if said else {})
+    return {"statusUpdate": {"taskId": TASK, "contextId": CONTEXT, "status": inner} | members}
+
+
+def artifact(text: str = "x", *, id: str = "a1", name: str = "result", **members: Any) -> Json:
+    """An artifact, whole."""
+    return {"artifactId": id, "name": name, "parts": [{"text": text}]} | members
+
+
+def chunk(text: str = "x", *, id: str = "a1", **members: Any) -> Json:
+    """An artifact update, wrapped: `chunk("y", append=True, lastChunk=True)`."""
+    return {"artifactUpdate": {"taskId": TASK, "contextId": CONTEXT, "artifact": artifact(text, id=id)} | members}
+
+
+def snapshot(name: str = "SUBMITTED", **members: Any) -> Json:
+    """A task, wrapped as in a stream or the answer to a send."""
+    return {"task": task(name, **members)}
+
+
+def said(text: str = "done", **members: Any) -> Json:
+    """An agent's message, wrapped."""
+    return {"message": reply(text, **members)}
+
+
+def card(**members: Any) -> Json:
+    """An agent card with a JSON-RPC, a REST and a gRPC interface; `card(capabilities={})` changes a member."""
+    here = "http://localhost:8000"
+    made: Json = {
+        "name": "Example",
+        "description": "An agent of an example",
+        "version": "1.0.0",
+        "supportedInterfaces": [
+            {"url": f"{here}/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+            {"url": here, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+            {"url": "localhost:8000", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+        ],
+        "capabilities": {"streaming": True, "pushNotifications": True, "extendedAgentCard": True},
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "echo", "name": "Echo", "description": "Says it again", "tags": ["text"]}],
+    }
+    return {name: value for name, value in (made | members).items() if value is not None}
+
+
+def error_info(reason: str, **metadata: str) -> Json:
+    """An ErrorInfo of A2A."""
+    kind = "type.googleapis.com/google.rpc.ErrorInfo"
+    made: Json = {"@type": kind, "reason": reason, "domain": "a2a-protocol.org"}
+    return made | ({"metadata": metadata} if metadata else {})

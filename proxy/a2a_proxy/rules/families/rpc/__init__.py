@@ -1,0 +1,3 @@
+"""The JSON-RPC envelope."""
+
+LEFT_OUT: dict[str, str] = {}

@@ -1,0 +1,264 @@
+"""What a rule sees: one frame (or exchange) with everything around it, decoded when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.canonical import Canonical
+from a2a_proxy.protocol.event import normalise, plain
+from a2a_proxy.protocol.json_summary import camel
+from a2a_proxy.protocol.request import request as canonical_request
+from a2a_proxy.protocol.rest_path import RestMatch, match
+from a2a_proxy.rules import failure
+from a2a_proxy.rules.failure import Failure
+from a2a_proxy.rules.rule import When
+from a2a_proxy.rules.world import Agent, Known, Track, World
+
+_UNSET: Any = object()
+
+
+class See:
+    """Handed to one rule after the other; rules read it and change nothing but notes."""
+
+    __slots__ = (
+        "_body",
+        "_event",
+        "_failure",
+        "_later",
+        "_params",
+        "_value",
+        "agent",
+        "at",
+        "before",
+        "cache",
+        "context_before",
+        "due_note",
+        "due_seq",
+        "exchange",
+        "flags",
+        "generation_before",
+        "shown",
+        "task",
+        "track",
+        "world",
+    )  # fmt: skip
+
+    def __init__(self, world: World, track: Track, exchange: Exchange, at: int, later: Callable[[See, int, str], None]):
+        self.world = world
+        self.track = track
+        """The exchange's own history."""
+        self.exchange = exchange
+        """Heads, operation and dialect. How it ended is known at `Moment.CLOSED` only."""
+        self.agent: Agent = world.agent(track.upstream)
+        self.at = at
+        """Now, ns."""
+        self.shown: Frame | None = None
+        """The frame; None at `HEADS`, `CLOSED` and when a time is due."""
+        self.task: Known | None = None
+        """The task that the frame is about."""
+        self.flags = 0
+        self.before = 0
+        """The state that the task was in before this frame; 0 where unknown."""
+        self.context_before = ""
+        """The context that the task had before this frame."""
+        self.generation_before = 0
+        """The generation that this exchange had shown before this frame."""
+        self.due_seq = -1
+        """Of the frame at which the rule asked for this deadline."""
+        self.due_note = ""
+        """What the rule gave to `later`."""
+        self._later = later
+        self._value: Any = _UNSET
+        self._body: Any = _UNSET
+        self._event: Any = _UNSET
+        self._params: Any = _UNSET
+        self._failure: Any = _UNSET
+        self.cache: dict[str, Any] = {}
+        """What rules worked out about this frame, for those that come after."""
+
+    def look(self, frame: Frame | None, task: Known | None = None, flags: int = 0) -> None:
+        """Go on to a frame."""
+        self.shown, self.task, self.flags = frame, task, flags
+        self._value = self._body = self._event = self._failure = _UNSET
+        self.cache = {}
+
+    @property
+    def frame(self) -> Frame:
+        """The frame, for rules that are asked about one."""
+        assert self.shown is not None
+        return self.shown
+
+    # --- the frame ----------------------------------------------------------------------------------------------
+
+    @property
+    def value(self) -> Any:
+        """The payload as plain JSON, in its own dialect; None where it cannot be read. Protobuf as ProtoJSON."""
+        if self._value is _UNSET:
+            self._value = plain(self.frame.payload, self.frame.schema) if self.frame.payload else None
+        return self._value
+
+    @property
+    def body(self) -> Any:
+        """What the binding wraps: `params` of a JSON-RPC request, `result` of a response; else `value`."""
+        if self._body is _UNSET:
+            value = self.value
+            if self.exchange.binding is Binding.JSONRPC and isinstance(value, dict):
+                value = value.get("params" if self.frame.direction is Direction.TO_AGENT else "result")
+            self._body = value
+        return self._body
+
+    @property
+    def root(self) -> str:
+        """Path of `body` in the payload, with a dot where it is not empty."""
+        if self.exchange.binding is not Binding.JSONRPC:
+            return ""
+        return "params." if self.frame.direction is Direction.TO_AGENT else "result."
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """The answer in the 1.0 form whatever the dialect: `{"statusUpdate": {...}}`; empty where it is none."""
+        if self._event is _UNSET:
+            frame, exchange = self.frame, self.exchange
+            self._event = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+        found: dict[str, Any] = self._event
+        return found
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """What the event wraps: the task, the message, the update itself; empty where there is none."""
+        found = next((each for each in self.event.values() if isinstance(each, dict)), None)
+        return found or {}
+
+    @property
+    def failure(self) -> Failure:
+        """The error of an ERROR frame or of gRPC trailers."""
+        if self._failure is _UNSET:
+            frame = self.frame
+            if frame.kind is FrameKind.END:
+                self._failure = failure.of_trailers(frame, _pairs(frame.payload))
+            else:
+                self._failure = failure.of_json(frame, self.value, self.exchange.binding, self.exchange.dialect)
+        found: Failure = self._failure
+        return found
+
+    def is_(self, flags: When) -> bool:
+        """The frame has one of these."""
+        return bool(self.flags & int(flags))
+
+    # --- the exchange -------------------------------------------------------------------------------------------
+
+    @property
+    def operation(self) -> str:
+        """The 1.0 name; empty where it is none of A2A's."""
+        return self.exchange.operation
+
+    @property
+    def binding(self) -> Binding:
+        """How it is carried."""
+        return self.exchange.binding
+
+    @property
+    def v1(self) -> bool:
+        """It speaks 1.0 or later."""
+        return self.exchange.dialect in (Dialect.V1_0, Dialect.V1_1)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The first request's parameters in the 1.0 form; of REST those in path and query as well, as text."""
+        if self._params is _UNSET:
+            self._params = self._read_params()
+        found: dict[str, Any] = self._params
+        return found
+
+    def _read_params(self) -> dict[str, Any]:
+        frame, exchange = self.track.request, self.exchange
+        if frame is None:
+            return {}
+        value = plain(frame.payload, frame.schema) if frame.payload else {}
+        if exchange.binding is Binding.JSONRPC:
+            value = value.get("params") if isinstance(value, dict) else None
+        made: dict[str, Any] = value if isinstance(value, dict) else {}
+        if exchange.binding is Binding.REST:
+            made = self._from_path() | made
+        wraps = exchange.dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
+        return canonical_request(Canonical(wraps_data=wraps), camel(made), exchange.operation)
+
+    def _from_path(self) -> dict[str, Any]:
+        path = self.path
+        if path is None:
+            return {}
+        made: dict[str, Any] = dict(path.query)
+        pushes = "PushNotificationConfig" in self.exchange.operation
+        if path.task_id:
+            made["taskId" if pushes else "id"] = path.task_id
+        if path.config_id:
+            made["id"] = path.config_id
+        return made
+
+    @property
+    def path(self) -> RestMatch | None:
+        """What the request line says, where it is REST."""
+        return match(self.exchange.method, self.exchange.target.encode("latin-1"))
+
+    @property
+    def succeeded(self) -> bool:
+        """The frame is an answer that is no error."""
+        return self.frame.kind in (FrameKind.RESPONSE, FrameKind.EVENT) and not self.flags & int(When.ERROR)
+
+    def asked_field(self, name: str) -> str:
+        """The first request header field of this name (lower case); empty where there is none."""
+        return field(self.exchange.request_headers, name)
+
+    def asked_fields(self, name: str) -> list[str]:
+        """All of them."""
+        return fields(self.exchange.request_headers, name)
+
+    def field(self, name: str) -> str:
+        """The first response header field of this name (lower case); empty where there is none."""
+        return field(self.exchange.response_headers, name)
+
+    def fields(self, name: str) -> list[str]:
+        """All of them."""
+        return fields(self.exchange.response_headers, name)
+
+    @property
+    def media_type(self) -> str:
+        """Of the response, lower case, without parameters."""
+        return media_type(self.field("content-type"))
+
+    # --- time ---------------------------------------------------------------------------------------------------
+
+    def later(self, seconds: float, note: str = "") -> None:
+        """Ask the rule's `due` in so many seconds; `note` is given back as `due_note`."""
+        self._later(self, self.at + int(seconds * 1e9), note)
+
+
+def field(headers: Headers, name: str) -> str:
+    """The first field of this name; empty where there is none."""
+    found = fields(headers, name)
+    return found[0] if found else ""
+
+
+def fields(headers: Headers, name: str) -> list[str]:
+    """All fields of this name (lower case), in order."""
+    wanted = name.encode("latin-1")
+    return [value.decode("latin-1").strip() for key, value in headers if key.lower() == wanted]
+
+
+def media_type(value: str) -> str:
+    """Without parameters, lower case."""
+    return value.partition(";")[0].strip().lower()
+
+
+def _pairs(payload: bytes) -> list[tuple[str, str]]:
+    try:
+        return msgspec.json.decode(payload, type=list[tuple[str, str]]) if payload else []
+    except msgspec.MsgspecError:
+        return []

@@ -1,0 +1,489 @@
+"""What rules know of the traffic so far: agents, tasks, open exchanges (protocol sheet 7, registries).
+
+Shared by all connections and bindings of a session. Learns from redacted frames, judges nothing. Every value is plain,
+so that the state can be saved and gone on with; a family of rules that has to remember more keeps it in `notes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import msgspec
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.shared import Shared
+from a2a_proxy.rules.rule import When
+
+MAX_TASKS = 100_000
+MAX_SAVED = 1000
+"""Tasks that are saved: those touched last."""
+_MAX_STATES = 32
+LARGE = 4 << 20
+"""What receivers commonly take as one message, octets (protocol sheet 2.9, 1.5)."""
+_RECENT = 32
+"""Digests of payloads that a stream remembers."""
+
+TERMINAL = frozenset(int(state) for state in TaskState if state.terminal)
+INTERRUPTED = frozenset(int(state) for state in TaskState if state.interrupted)
+ACTIVE = frozenset({int(TaskState.SUBMITTED), int(TaskState.WORKING)})
+SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
+STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask", "SendLiveMessage", "ReconnectToTask"})
+
+Notes = dict[str, Any]
+
+
+class KnownArtifact(msgspec.Struct, gc=False):
+    """An artifact of a task."""
+
+    chunks: int = 0
+    """Updates seen on the stream that has shown most of them."""
+    appends: int = 0
+    done: bool = False
+    """`lastChunk` was said, and it was not replaced since."""
+    name: str = ""
+    notes: Notes | None = None
+
+
+class Known(msgspec.Struct):
+    """A task, joined over everything that told of it."""
+
+    agent: str
+    task_id: str
+    context_id: str = ""
+    states: list[tuple[int, int]] = []
+    """(ns, state number) for each change."""
+    born: int = 0
+    """The exchange that created it; 0 where its beginning was not seen: then facts about it are less sure."""
+    first: int = 0
+    last: int = 0
+    terminal: int = 0
+    """When a terminal state was first seen, ns; 0 before."""
+    terminal_in: int = 0
+    """The exchange that showed it."""
+    generation: int = 0
+    """Highest number seen."""
+    numbered: str = ""
+    """Whether its agent numbers it: `yes`, `no`, empty before the first event."""
+    awaits: bool = False
+    """Interrupted, and no message of a client came since."""
+    artifacts: dict[str, KnownArtifact] = {}
+    streams: list[int] = []
+    """Open exchanges that stream it."""
+    notes: Notes | None = None
+
+    @property
+    def state(self) -> int:
+        """The state known last; 0 before one."""
+        return self.states[-1][1] if self.states else 0
+
+    def remember(self) -> Notes:
+        """The notes, to be written to."""
+        if self.notes is None:
+            self.notes = {}
+        return self.notes
+
+
+class Agent(msgspec.Struct):
+    """An agent: all interfaces of one card."""
+
+    name: str
+    """The upstream by which it is known."""
+    card: dict[str, Any] | None = None
+    """The public card seen last, as plain JSON."""
+    card_at: int = 0
+    extended: dict[str, Any] | None = None
+    """The extended card seen last."""
+    numbers: bool = False
+    """A generation was seen from it."""
+    notes: Notes = {}
+
+    @property
+    def any_card(self) -> dict[str, Any] | None:
+        """What is known of it, the extended card first."""
+        return self.extended or self.card
+
+
+class Asked(msgspec.Struct):
+    """What was known when the first request of an exchange came: a later answer is judged by that."""
+
+    at: int
+    task_id: str = ""
+    """As the request names it."""
+    context_id: str = ""
+    message_id: str = ""
+    generation: int = 0
+    """`currentGeneration` or `ifGenerationMatch`."""
+    known: bool = False
+    """The task was known."""
+    state: int = 0
+    """Its state then."""
+    terminal: bool = False
+    known_generation: int = 0
+    known_context: str = ""
+    awaited: bool = False
+    """It waited for this message."""
+
+
+class Track(msgspec.Struct):
+    """An open exchange."""
+
+    id: int
+    connection: int
+    agent: str
+    binding: Binding
+    operation: str
+    started: int
+    client: str = ""
+    """The client's host, without port."""
+    upstream: str = ""
+    asked: Asked | None = None
+    request: Frame | None = None
+    """The first request, for rules that compare the answer with it."""
+    pending: list[Frame] = []
+    """Requests that are not judged yet."""
+    facts: Exchange | None = None
+    """Heads, operation and dialect, as they were when the first answer came."""
+    final: Exchange | None = None
+    """The exchange when it was over."""
+    settled: bool = False
+    """Its requests and heads have been judged."""
+    ours: bool = False
+    """The proxy answered."""
+    answers: int = 0
+    """Answers and events of the agent, errors too."""
+    events: int = 0
+    """A2A objects of the agent."""
+    errors: int = 0
+    first: EventKind = EventKind.NONE
+    """What the first answer was."""
+    last: EventKind = EventKind.NONE
+    last_at: int = 0
+    last_seq: int = -1
+    task_id: str = ""
+    context_id: str = ""
+    state: int = 0
+    """The state this exchange has shown last."""
+    state_at: int = 0
+    terminal: int = 0
+    """When it showed a terminal state, ns."""
+    final_at: int = 0
+    """When it showed `final: true` (0.x), ns."""
+    generation: int = 0
+    """The number this exchange has shown last."""
+    position: int = -1
+    """Index in the task's `states` up to which it has shown them."""
+    digests: list[int] = []
+    """Of the latest payloads."""
+    notes: Notes | None = None
+    cut: str = ""
+    """How the agent broke off, in the words of the wire: `rst_stream internal_error`, `goaway`, `reset`, `eof`."""
+    told: dict[str, int] = {}
+    """Rule -> how often it was broken here."""
+
+    def remember(self) -> Notes:
+        """The notes, to be written to."""
+        if self.notes is None:
+            self.notes = {}
+        return self.notes
+
+    @property
+    def streams(self) -> bool:
+        """Its operation answers with a stream."""
+        return self.operation in STREAMS
+
+
+class World:
+    """One per session."""
+
+    def __init__(self, limit: int = MAX_TASKS) -> None:
+        self._limit = limit
+        self.shared = Shared()
+        self.agents: dict[str, Agent] = {}
+        self.tasks: dict[tuple[str, str], Known] = {}
+        """The one idle for longest first."""
+        self.tracks: dict[int, Track] = {}
+        self.clients: dict[str, Notes] = {}
+        """Host of a client -> notes."""
+        self.notes: Notes = {}
+        self.whole = True
+        """Everything since the session's beginning is known: no task had to be forgotten."""
+
+    def agent(self, upstream: str) -> Agent:
+        """Who answers behind an upstream."""
+        name = self.shared.agent_of(upstream)
+        found = self.agents.get(name)
+        if found is None:
+            found = self.agents[name] = Agent(name)
+        return found
+
+    def client(self, host: str) -> Notes:
+        """Notes about one client."""
+        return self.clients.setdefault(host, {})
+
+    def task(self, agent: str, task_id: str) -> Known | None:
+        """A task that was seen before."""
+        return self.tasks.get((agent, task_id))
+
+    # --- learning -----------------------------------------------------------------------------------------------
+
+    def asked(self, track: Track, frame: Frame) -> None:
+        """A request: note what is known now, and that the client spoke."""
+        task_id = frame.task_id
+        known = self.tasks.get((track.agent, task_id)) if task_id else None
+        if track.asked is None:
+            track.request = frame
+            track.asked = Asked(frame.at, task_id, frame.context_id, frame.message_id, frame.generation)
+            if known is not None:
+                self._note_known(track.asked, known)
+        if known is not None:
+            known.last = frame.at
+            if track.operation in SENDS:
+                known.awaits = False
+
+    @staticmethod
+    def _note_known(asked: Asked, known: Known) -> None:
+        asked.known = True
+        asked.state = known.state
+        asked.terminal = bool(known.terminal)
+        asked.known_generation = known.generation
+        asked.known_context = known.context_id
+        asked.awaited = known.awaits
+
+    def told(self, track: Track, frame: Frame) -> tuple[int, Known | None]:
+        """An answer: learn from it, and say what is notable about it (`When`, as a number: that is faster)."""
+        kind, event = frame.kind, frame.event
+        if kind is FrameKind.COMMENT:
+            return _OTHER, None
+        if kind is FrameKind.END:
+            return self._ended(track, frame)
+        flags = 0 if track.answers else _FIRST
+        track.answers += 1
+        if frame.framing not in _PLAIN_FRAMINGS:
+            flags |= _FRAMED
+        if frame.size > LARGE:
+            flags |= _LARGE
+        if track.errors:
+            flags |= _AFTER_ERROR
+        if kind is FrameKind.ERROR:
+            track.errors += 1
+            return flags | _ERROR, self.tasks.get((track.agent, frame.task_id or track.task_id))
+        if track.events:
+            flags |= _LATER
+        known: Known | None = None
+        if event not in _EVENTS or (kind is not FrameKind.RESPONSE and kind is not FrameKind.EVENT):
+            flags |= _OTHER
+        else:
+            flags |= _EVENTS[event]
+            track.events += 1
+            if not track.first:
+                track.first = event
+            if frame.task_id and event is not EventKind.PUSH_CONFIG:
+                known, more = self._task_told(track, frame, event)
+                flags |= more
+            track.last = event
+        if track.streams and frame.payload:
+            flags |= _repeated(track, frame)
+        track.last_at, track.last_seq = frame.at, frame.seq
+        return flags, known
+
+    def _ended(self, track: Track, frame: Frame) -> tuple[int, Known | None]:
+        """GRPC trailers, or the end of an event stream."""
+        if not frame.error_code:
+            return _END, None
+        first = 0 if track.answers else _FIRST
+        track.answers += 1
+        track.errors += 1
+        return first | _END | _ERROR, self.tasks.get((track.agent, track.task_id))
+
+    def _task_told(self, track: Track, frame: Frame, event: EventKind) -> tuple[Known, int]:
+        flags = 0
+        key = (track.agent, frame.task_id)
+        known = self.tasks.pop(key, None)
+        if known is None:
+            flags = _NEW_TASK
+            known = self._new(track, frame)
+        self.tasks[key] = known
+        known.last = frame.at
+        if not track.task_id:
+            track.task_id = frame.task_id
+            if track.streams and track.id not in known.streams:
+                known.streams.append(track.id)
+        if track.task_id != frame.task_id or (
+            known.context_id and frame.context_id and frame.context_id != known.context_id
+        ):
+            flags |= _FOREIGN
+        known.context_id = known.context_id or frame.context_id
+        track.context_id = track.context_id or frame.context_id
+        if len(known.streams) > 1:
+            flags |= _SHARED
+        # Another exchange's terminal state counts from when this one could know of it.
+        if track.terminal or (known.terminal and known.terminal < (frame.at if track.streams else track.started)):
+            flags |= _AFTER_TERMINAL
+        if frame.state:
+            flags |= self._state(track, frame, known, event)
+        if frame.generation or known.generation or known.numbered == "yes":
+            flags |= _NUMBERED
+        if event is EventKind.ARTIFACT:
+            flags |= (_APPEND if frame.append else 0) | (_KNOWN_ARTIFACT if frame.artifact_id in known.artifacts else 0)
+        return known, flags
+
+    def _new(self, track: Track, frame: Frame) -> Known:
+        known = Known(track.agent, frame.task_id, first=frame.at)
+        if track.operation in SENDS and track.asked is not None and not track.asked.task_id:
+            known.born = track.id
+        if len(self.tasks) >= self._limit:
+            self.tasks.pop(next(iter(self.tasks)))
+            self.whole = False
+        return known
+
+    @staticmethod
+    def _state(track: Track, frame: Frame, known: Known, event: EventKind) -> int:
+        """As `protocol.task`: what another stream has shown since this one stood there is no change."""
+        state, states = frame.state, known.states
+        flags = 0
+        if state in TERMINAL:
+            flags = _TERMINAL
+            track.terminal = track.terminal or frame.at
+        elif state in INTERRUPTED:
+            flags = _INTERRUPTED
+        if frame.final:
+            track.final_at = track.final_at or frame.at
+        if event is EventKind.STATUS and track.state == state:
+            flags |= _SAME
+        track.state, track.state_at = state, frame.at
+        here = track.position
+        if here < 0 or here >= len(states):
+            here = max((index for index, (at, _) in enumerate(states) if at <= track.started), default=0)
+        for index in range(here, len(states)):
+            if states[index][1] == state:
+                track.position = index
+                return flags
+        states.append((frame.at, state))
+        if len(states) > _MAX_STATES:
+            del states[1]
+        track.position = len(states) - 1
+        known.awaits = state in INTERRUPTED
+        if state in TERMINAL and not known.terminal:
+            known.terminal, known.terminal_in = frame.at, track.id
+        return flags | _CHANGED
+
+    def numbered(self, track: Track, frame: Frame, known: Known) -> None:
+        """Learn a generation, after the rules have looked at the one before."""
+        if frame.generation > 0:
+            track.generation = frame.generation
+            known.generation = max(known.generation, frame.generation)
+            known.numbered = known.numbered or "yes"
+            self.agents[track.agent].numbers = True
+        elif not known.numbered and frame.event is not EventKind.MESSAGE:
+            known.numbered = "no"
+
+    def artifact_told(self, frame: Frame, known: Known) -> None:
+        """Learn an artifact update, after the rules have looked at what was known."""
+        found = known.artifacts.setdefault(frame.artifact_id, KnownArtifact())
+        found.chunks += 1
+        found.appends += frame.append
+        if not frame.append:
+            found.done = False
+        found.done = found.done or frame.last_chunk
+
+    def over(self, track: Track) -> None:
+        """An exchange is over."""
+        self.tracks.pop(track.id, None)
+        known = self.tasks.get((track.agent, track.task_id)) if track.task_id else None
+        if known is not None and track.id in known.streams:
+            known.streams.remove(track.id)
+
+    def learn_card(self, upstream: str, card: dict[str, Any], at: int, *, extended: bool) -> Agent:
+        """A card passed."""
+        self.shared.learn_card(upstream, card)
+        agent = self.agent(upstream)
+        if extended:
+            agent.extended = card
+        else:
+            agent.card, agent.card_at = card, at
+        return agent
+
+    # --- across a restart ---------------------------------------------------------------------------------------
+
+    def load(self, tasks: list[Task]) -> None:
+        """Take up tasks that a recording holds; those known already stay."""
+        for task in tasks:
+            key = (task.agent, task.task_id)
+            if key in self.tasks:
+                continue
+            known = Known(task.agent, task.task_id, task.context_id, list(task.states)[-_MAX_STATES:])
+            known.first, known.last, known.generation = task.first, task.last, task.generation
+            known.numbered = "yes" if task.generation else ""
+            known.terminal = next((at for at, state in task.states if state in TERMINAL), 0)
+            known.artifacts = {
+                each.artifact_id: KnownArtifact(each.chunks, done=each.complete, name=each.name)
+                for each in task.artifacts
+            }
+            self.tasks[key] = known
+
+    def save(self) -> dict[str, Any]:
+        """Plain values from which `restore` goes on; of the tasks those touched last."""
+        tasks = list(self.tasks.values())[-MAX_SAVED:]
+        return {
+            "shared": self.shared.save(),
+            "agents": [msgspec.to_builtins(each) for each in self.agents.values()],
+            "tasks": [msgspec.to_builtins(each) for each in tasks],
+            "tracks": [msgspec.to_builtins(each, builtin_types=(bytes,)) for each in self.tracks.values()],
+            "clients": self.clients,
+            "notes": self.notes,
+            "whole": self.whole and len(tasks) == len(self.tasks),
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> World:
+        """The world that gave `state`, without its older tasks."""
+        world = cls()
+        world.shared = Shared.restore(state["shared"])
+        world.agents = {each["name"]: msgspec.convert(each, Agent) for each in state["agents"]}
+        tasks = [msgspec.convert(each, Known) for each in state["tasks"]]
+        world.tasks = {(each.agent, each.task_id): each for each in tasks}
+        tracks = [msgspec.convert(each, Track, builtin_types=(bytes,)) for each in state["tracks"]]
+        world.tracks = {each.id: each for each in tracks}
+        world.clients = state["clients"]
+        world.notes = state["notes"]
+        world.whole = state["whole"]
+        return world
+
+
+_FIRST, _OTHER, _ERROR, _END, _LATER = map(int, (When.FIRST, When.OTHER, When.ERROR, When.END, When.LATER))
+_NEW_TASK, _FOREIGN, _SHARED = int(When.NEW_TASK), int(When.FOREIGN), int(When.SHARED)
+_AFTER_TERMINAL, _NUMBERED, _APPEND = int(When.AFTER_TERMINAL), int(When.NUMBERED), int(When.APPEND)
+_KNOWN_ARTIFACT, _REPEAT = int(When.KNOWN_ARTIFACT), int(When.REPEAT)
+_TERMINAL, _INTERRUPTED = int(When.TERMINAL), int(When.INTERRUPTED)
+_SAME, _CHANGED = int(When.SAME), int(When.CHANGED)
+_FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)
+_PLAIN_FRAMINGS = frozenset({"", "data: \0\n\n", "data: \0\r\n\r\n"})
+"""What most senders write around the data of an event; no framing at all: the frame is no event of a stream."""
+_EVENTS = {
+    EventKind.TASK: int(When.TASK),
+    EventKind.STATUS: int(When.STATUS),
+    EventKind.ARTIFACT: int(When.ARTIFACT),
+    EventKind.MESSAGE: int(When.MESSAGE),
+    EventKind.CARD: int(When.CARD),
+    EventKind.TASKS: int(When.LIST),
+    EventKind.PUSH_CONFIG: int(When.PUSH),
+    EventKind.PUSH_CONFIGS: int(When.PUSH),
+}
+
+
+def _repeated(track: Track, frame: Frame) -> int:
+    digest, digests = crc32(frame.payload), track.digests
+    seen = digest in digests
+    digests.append(digest)
+    if len(digests) > _RECENT:
+        del digests[0]
+    return _REPEAT if seen else 0
+
+
+def lines_of(dialect: Dialect) -> Dialect:
+    """The dialect as rules tell them apart: 1.1 is 1.0 with a draft."""
+    return Dialect.V1_0 if dialect is Dialect.V1_1 else dialect

@@ -1,0 +1,40 @@
+"""Every rule has what a rule must have, and its examples show it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.rule import Rule
+from support_rules import findings, told
+
+RULES = pytest.mark.parametrize("rule", rules().values(), ids=list(rules()))
+
+
+@RULES
+def test_it_is_documented(rule: Rule) -> None:
+    """Id, title, what, why, section; nothing of it empty or cut off."""
+    assert re.fullmatch(r"A2A-[A-Z]+-\d{3}", rule.id)
+    assert rule.title
+    assert not rule.title.endswith(".")
+    assert rule.what.endswith(".")
+    assert rule.why.endswith("."), "a docstring has two paragraphs: what, and why"
+    assert all((rule.section, rule.bindings, rule.lines.value, rule.moments))
+    assert rule.module.startswith(f"a2a_proxy.rules.families.{rule.family.lower()}."), "a family has a folder"
+
+
+@RULES
+def test_its_flagged_example_is_flagged(rule: Rule) -> None:
+    """By this rule, and by those that it names beside it."""
+    found = {each.rule for each in findings(rule.flagged)}
+    assert found == {rule.id, *rule.also}, told(rule.flagged)
+
+
+@RULES
+def test_its_clean_example_is_clean(rule: Rule) -> None:
+    """No rule at all has anything to say."""
+    assert not told(rule.clean)
+    assert rule.clean.lines()
+    assert rule.flagged.lines()
