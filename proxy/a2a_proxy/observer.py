@@ -24,7 +24,6 @@ from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.engine import Engine
 from a2a_proxy.wire.connection import ConnectionDecoder
 
-
 _OPEN, _DATA, _OURS = ChunkKind.OPEN, ChunkKind.DATA, ChunkKind.OURS
 _CARD = EventKind.CARD
 """Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""

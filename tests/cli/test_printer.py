@@ -20,7 +20,7 @@ def test_lines_come_in_order() -> None:
     say = Printer(out, str)
     for number in range(100):
         say(f"line {number} ä")
-    assert say.settle(10)
+    assert say.settle(60)
     assert os.read(reader, 1 << 16).decode() == "".join(f"line {number} \\xe4\n" for number in range(100))
 
 
@@ -45,12 +45,12 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
     os.close(reader)
     say = Printer(out, str)
     say("x")
-    assert say.settle(10)
+    assert say.settle(60)
     say("y")
-    assert say.settle(10)
+    assert say.settle(60)
     nowhere = Printer(None, str)
     nowhere("z")
-    assert nowhere.settle(10)
+    assert nowhere.settle(60)
 
 
 def test_a_descriptor_that_does_not_block_is_waited_for() -> None:
@@ -63,4 +63,4 @@ def test_a_descriptor_that_does_not_block_is_waited_for() -> None:
     said = b""
     while len(said) < 300_000:
         said += os.read(reader, 1 << 16)
-    assert say.settle(10)
+    assert say.settle(60)

@@ -17,7 +17,7 @@ import pytest
 from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.recording.reader import Recording
-from support_cli import SECONDS, Agent, Proxy, call, run, until
+from support_cli import Agent, Proxy, call, run, until
 from support_cli import agent as plain_agent
 
 Start = Callable[..., Proxy]
@@ -259,7 +259,7 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, 
     address = listening(one)
     call(address)
     until(lambda: one.out)
-    recorder = recorder_of(one.process.pid)
+    recorder = one.recorder()
     os.kill(recorder, signal.SIGSTOP)
     call(address)
     one.interrupt()
@@ -282,17 +282,6 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, 
     assert run(one.state, "a2a-inspect", "recover").out == "nothing to recover\n"
 
 
-def recorder_of(relay: int) -> int:
-    """The child of the relay that runs now."""
-    children = Path(f"/proc/{relay}/task/{relay}/children")
-    if not children.exists():
-        pytest.skip("needs /proc")
-    found = [
-        int(word) for task in Path(f"/proc/{relay}/task").iterdir() for word in (task / "children").read_text().split()
-    ]
-    return found[0]
-
-
 def test_a_killed_relay_leaves_an_unclean_session(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """SIGKILL of the proxy: its recorder finishes by itself and says until when it is complete."""
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
@@ -300,7 +289,7 @@ def test_a_killed_relay_leaves_an_unclean_session(proxy: Start, agent: Agent, tm
     until(lambda: one.out)
     one.process.kill()
     one.wait()
-    until(lambda: not one.journals, SECONDS)
+    until(lambda: not one.journals)
     listed = run(one.state, "a2a-inspect", "show", tmp_path / "r.db")
     assert "INCOMPLETE: the proxy was killed; complete until 20" in listed.out
 

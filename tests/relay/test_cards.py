@@ -17,7 +17,7 @@ from aiohttp import web
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.server import MOST_LEARNED
 from a2a_proxy.relay.way import Editing
-from support_relay import NO_EDITS, Bench, Story, agent, relaying
+from support_relay import NO_EDITS, SECONDS, Bench, Story, agent, relaying
 
 Play = Callable[[Story], None]
 PATH = "/.well-known/agent-card.json"
@@ -165,7 +165,7 @@ async def grpc_server() -> AsyncIterator[int]:
 
 async def call(port: int) -> bytes:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        return await channel.unary_unary("/a.B/Echo")(b"hi", timeout=10)  # type: ignore[no-any-return]
+        return await channel.unary_unary("/a.B/Echo")(b"hi", timeout=SECONDS)  # type: ignore[no-any-return]
 
 
 async def test_a_card_teaches_the_way_for_grpc() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, Task
@@ -18,6 +19,11 @@ from a2a_proxy.protocol.chunks import Chunk, chunks
 from a2a_proxy.protocol.listing import listed
 
 MAX_TASKS = 100_000
+MAX_DONE = 2000
+"""Tasks in a final state that are still followed: the streams of one task end together. What comes of an older one
+makes it anew, without what was known of it."""
+MAX_OWNERS = 20_000
+"""Tasks no longer followed of which the agent is known still, for webhooks."""
 MAX_SAVED = 1000
 """Tasks that `save` gives: those touched last."""
 MAX_STATES = 64
@@ -27,7 +33,10 @@ MAX_SHOWN = 10_000
 """Chunks of one artifact that are remembered to know them again on another stream."""
 
 _SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"})
-_TOLD = frozenset({FrameKind.EVENT, FrameKind.RESPONSE})
+_EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
+_NONE, _TASK, _TASKS = EventKind.NONE, EventKind.TASK, EventKind.TASKS
+_ARTIFACT, _WEBHOOK = EventKind.ARTIFACT, Binding.WEBHOOK
+_FINAL = frozenset(int(state) for state in TaskState if state.terminal)
 
 Key = tuple[str, str]
 """Agent, task id."""
@@ -47,7 +56,7 @@ class ExchangeView(Protocol):
     requests: int
 
 
-class _Artifact(msgspec.Struct):
+class _Artifact(msgspec.Struct, gc=False):
     name: str = ""
     chunks: int = 0
     parts: int = 0
@@ -55,11 +64,12 @@ class _Artifact(msgspec.Struct):
     complete: bool = False
     first: int = 0
     last: int = 0
-    shown: dict[int, dict[int, int]] = {}
-    """Content hash -> exchange -> how often it has shown it."""
+    shown: dict[int, int] = {}
+    """Hash of a content -> how often the exchange has shown it that did so most; hash of content and exchange -> how
+    often that one has."""
 
 
-class _Track(msgspec.Struct):
+class _Track(msgspec.Struct, gc=False):
     """A task while it is followed."""
 
     agent: str
@@ -75,7 +85,8 @@ class _Track(msgspec.Struct):
     missed: list[int] = []
     artifacts: dict[str, _Artifact] = {}
     messages: int = 0
-    message_ids: dict[str, None] = {}
+    message_ids: set[int] = set()
+    """Hashes."""
     exchanges: list[int] = []
 
     def snapshot(self) -> Task:
@@ -102,11 +113,15 @@ class _Track(msgspec.Struct):
 
 
 class TaskTracker:
-    """All tasks of a session, up to `limit`; the one idle for longest makes room."""
+    """All tasks of a session, up to `limit`, and `done` of those that are over; the one idle for longest makes room."""
 
-    def __init__(self, limit: int = MAX_TASKS) -> None:
+    def __init__(self, limit: int = MAX_TASKS, done: int = MAX_DONE) -> None:
         self._limit = limit
+        self._most_done = done
         self._tracks: dict[Key, _Track] = {}
+        """The one idle for longest first."""
+        self._done: dict[Key, None] = {}
+        """Those of them that are over, in the same order."""
         self._owners: dict[str, str] = {}
         """Task id -> the agent seen with it last, for webhooks."""
         self._dirty: dict[Key, _Track] = {}
@@ -114,17 +129,19 @@ class TaskTracker:
     def apply(self, frame: Frame, exchange: ExchangeView) -> None:
         """Learn from one frame. Called for every frame: most return at once."""
         kind = frame.kind
-        if kind is FrameKind.REQUEST:
+        if kind is _REQUEST:
             self._asked(frame, exchange)
-        elif kind in _TOLD and frame.task_id and frame.event is not EventKind.NONE:
+        elif (kind is _EVENT or kind is _RESPONSE) and frame.task_id and frame.event is not _NONE:
             self._told(frame, exchange)
-        elif frame.event is EventKind.TASKS:
+        elif frame.event is _TASKS:
             for each in listed(frame):
                 self._told(each, exchange)
 
     def changed(self) -> list[Task]:
-        """Snapshots of the tasks that changed since the last call."""
+        """Snapshots of the tasks that changed since the last call. Then those that are over may be forgotten."""
         tasks = [track.snapshot() for track in self._dirty.values()]
+        for key, track in self._dirty.items():
+            self._settle(key, track)
         self._dirty.clear()
         return tasks
 
@@ -134,7 +151,7 @@ class TaskTracker:
 
     def load(self, tasks: Iterable[Task]) -> None:
         """Take up tasks of an earlier run, the one idle for longest first; those followed from their start stay."""
-        known, self._tracks = self._tracks, {}
+        known, self._tracks, self._done = self._tracks, {}, {}
         for task in tasks:
             followed = known.get((task.agent, task.task_id))
             if followed is not None and followed.first <= task.first:
@@ -147,9 +164,12 @@ class TaskTracker:
             for each in task.artifacts:
                 numbers = (each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
                 track.artifacts[each.artifact_id] = _Artifact(*numbers)
-            self._keep((task.agent, task.task_id), track)
+            key = (task.agent, task.task_id)
+            self._keep(key, track)
+            self._settle(key, track)
         for key, track in known.items():
             self._keep(key, track)
+            self._settle(key, track)
 
     def save(self) -> list[dict[str, Any]]:
         """Plain values of the tasks touched last, the one idle for longest first.
@@ -179,7 +199,9 @@ class TaskTracker:
         self._message(track, frame)
 
     def _told(self, frame: Frame, exchange: ExchangeView) -> None:
-        agent = self._agent_of(frame, exchange)
+        agent = exchange.agent
+        if exchange.binding is _WEBHOOK:  # its receiver is not the agent: the task's id tells whose it is
+            agent = self._owners.get(frame.task_id, agent)
         track = self._tracks.get((agent, frame.task_id))
         if track is None:
             track = _Track(agent, frame.task_id, first=frame.at)
@@ -192,20 +214,15 @@ class TaskTracker:
         if frame.generation:
             _generation(track, frame.generation)
         self._message(track, frame)
-        if frame.event is EventKind.ARTIFACT:
+        if frame.event is _ARTIFACT:
             _artifact(track, frame)
-        elif frame.event is EventKind.TASK:
+        elif frame.event is _TASK:
             _snapshot(track, frame)
-
-    def _agent_of(self, frame: Frame, exchange: ExchangeView) -> str:
-        """A webhook's receiver is not the agent: the task's id tells whose it is."""
-        if exchange.binding is Binding.WEBHOOK:
-            return self._owners.get(frame.task_id, exchange.agent)
-        return exchange.agent
 
     def _touch(self, track: _Track, frame: Frame, exchange: ExchangeView, told: bool) -> None:
         key = (track.agent, track.task_id)
-        track.last = max(track.last, frame.at)
+        if frame.at > track.last:
+            track.last = frame.at
         if exchange.tenant and not track.tenant:
             track.tenant = exchange.tenant
         if not track.exchanges or track.exchanges[-1] != exchange.id:
@@ -230,21 +247,44 @@ class TaskTracker:
         self._tracks[key] = track
         self._owners[track.task_id] = track.agent
         if len(self._tracks) > self._limit:
-            idle = next(iter(self._tracks))
-            del self._tracks[idle]
-            if self._owners.get(idle[1]) == idle[0]:
-                del self._owners[idle[1]]
+            self._forget(next(iter(self._tracks)))
+
+    def _settle(self, key: Key, track: _Track) -> None:
+        """Nothing is to be told of it now: where it is over, it is followed as the last of those only."""
+        self._done.pop(key, None)
+        if track.states and track.states[-1][1] in _FINAL and key in self._tracks:
+            self._done[key] = None
+            if len(self._done) > self._most_done:
+                self._forget(next(iter(self._done)))
+
+    def _forget(self, key: Key) -> None:
+        """Follow it no longer. Who owns it is known for a while: a push may be late."""
+        del self._tracks[key]
+        self._done.pop(key, None)
+        agent, task_id = key
+        if self._owners.get(task_id) == agent:
+            self._owners[task_id] = self._owners.pop(task_id)
+            if len(self._owners) > len(self._tracks) + MAX_OWNERS:
+                self._forget_owner()
+
+    def _forget_owner(self) -> None:
+        """That of the task forgotten first; those of tasks that are followed go to the end meanwhile."""
+        while True:
+            task_id, agent = next(iter(self._owners.items()))
+            del self._owners[task_id]
+            if (agent, task_id) not in self._tracks:
+                return
+            self._owners[task_id] = agent
 
     @staticmethod
     def _message(track: _Track, frame: Frame) -> None:
         """Count a message once, on however many streams and snapshots it comes; in 0.1 messages have no id."""
-        message_id = frame.message_id
-        if not message_id:
+        if not frame.message_id:
             track.messages += frame.event is EventKind.MESSAGE
-        elif message_id not in track.message_ids:
+        elif (known := hash(frame.message_id)) not in track.message_ids:
             track.messages += 1
             if len(track.message_ids) < MAX_SHOWN:
-                track.message_ids[message_id] = None
+                track.message_ids.add(known)
 
 
 def _state(track: _Track, frame: Frame, exchange: ExchangeView) -> None:
@@ -255,6 +295,8 @@ def _state(track: _Track, frame: Frame, exchange: ExchangeView) -> None:
         track.position[exchange.id] = 0
         return
     here = track.position.get(exchange.id)
+    if here == len(states) - 1 and states[here][1] == frame.state:
+        return
     if here is None or here >= len(states):
         here = max((index for index, (at, _) in enumerate(states) if at <= exchange.started), default=0)
     for index in range(here, len(states)):
@@ -298,14 +340,13 @@ def _artifact(track: _Track, frame: Frame) -> None:
 
 def _shown_before(state: _Artifact, content: int, exchange: int) -> bool:
     """Another stream has shown this content at least as often as this one now has."""
-    shown = state.shown.get(content)
-    if shown is None:
-        if len(state.shown) < MAX_SHOWN:
-            state.shown[content] = {exchange: 1}
-        return False
-    highest = max(shown.values())
-    shown[exchange] = shown.get(exchange, 0) + 1
-    return shown[exchange] <= highest
+    shown = state.shown
+    most, place = shown.get(content, 0), hash((content, exchange))
+    if len(shown) < 2 * MAX_SHOWN or place in shown:
+        here = shown[place] = shown.get(place, 0) + 1
+        shown[content] = max(most, here)
+        return here <= most
+    return most > 0
 
 
 def _snapshot(track: _Track, frame: Frame) -> None:
