@@ -10,10 +10,11 @@ from typing import Protocol
 import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.relay.alias import aliases_of
+from a2a_proxy.relay.alias import aliases_of, is_address
 from a2a_proxy.relay.bind import bind, bind_next
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.edits.edit import Interface, Note
+from a2a_proxy.relay.own import leads_to
 from a2a_proxy.relay.route import Listen, Route, address
 from a2a_proxy.relay.splice import Pair, Side, Surroundings
 from a2a_proxy.relay.tls import Tls
@@ -93,7 +94,7 @@ class Relay:
             if any(upstream.tls for route in self._routes for upstream in (route.upstream, route.grpc) if upstream):
                 self._tls.prepare()
             for route in self._routes:
-                way = Way(route, self._editing, self._tell, self._learn, self._look_up)
+                way = self._way(route)
                 self._sockets.append((way, await bind(loop, route.listen)))
             await asyncio.gather(*(self._name(way) for way, _ in self._sockets))
         except BaseException:
@@ -110,6 +111,9 @@ class Relay:
     def _accept_from(self, way: Way, sockets: list[socket.socket]) -> None:
         for sock in sockets:
             self._watch(sock, way)
+
+    def _way(self, route: Route) -> Way:
+        return Way(route, self._editing, self._tell, self._learn, self._look_up, self._is_own)
 
     async def _name(self, way: Way) -> None:
         way.agent.aliases = await aliases_of(way.agent.host)
@@ -142,13 +146,17 @@ class Relay:
         if not sockets:
             return None
         route = Route(Listen(way.route.listen.host, _port(sockets)), upstream_of(interface))
-        learned = Way(route, self._editing, self._tell, self._learn, self._look_up)
+        learned = self._way(route)
         learned.agent.aliases = way.agent.aliases
         self._sockets.append((learned, sockets))
         self._accept_from(learned, sockets)
         where = ", ".join(address(*sock.getsockname()[:2]) for sock in sockets)
         self._tell(Note(f"listening on {where} for {route.upstream.text} too, as the agent card says"))
         return _port(sockets)
+
+    def _is_own(self, way: Way, interface: Interface) -> bool:
+        hosts = filter(is_address, way.agent.aliases)
+        return leads_to(hosts, interface.port, (one for _, addresses in self.listening for one in addresses))
 
     def _watch(self, sock: socket.socket, way: Way) -> None:
         if sock.fileno() >= 0:  # it may have been closed while accepting paused
