@@ -28,7 +28,6 @@ from a2a_proxy.cli.watch import Watch, Watched
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recorder.keeper import Keeper
 from a2a_proxy.recorder.status import Done, Failed
-from a2a_proxy.recorder.store import delete_if_alone
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import Note
@@ -127,6 +126,8 @@ class ProxyRun:
     def _forget_empty(self, outcome: Done | Failed | None, path: str) -> None:
         """Nobody named the recording and nothing is in it: it must not pass for the newest one."""
         if self._config.record is None and isinstance(outcome, Done) and not (outcome.connections or outcome.lost):
+            from a2a_proxy.recorder.store import delete_if_alone  # which knows SQLite: the relay starts without it
+
             delete_if_alone(path)
 
     def _journal(self, folder: Path, keeper: Keeper) -> Journal:
