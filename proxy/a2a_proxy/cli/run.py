@@ -27,7 +27,7 @@ from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.watch import Watch, Watched
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recorder.keeper import Keeper
-from a2a_proxy.recorder.status import Done, Failed
+from a2a_proxy.recorder.status import Done, Failed, Status
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import Note
@@ -85,7 +85,7 @@ class ProxyRun:
                 self._announce_leftovers()
                 session = self._session(clock())
                 folder = places.new_journal(session)
-            keeper = Keeper(folder.path, self._console.status)
+            keeper = Keeper(folder.path, self._heard)
             journal = self._journal(folder.path, keeper)
         except BaseException:
             await relay.stop(0)
@@ -266,7 +266,14 @@ class ProxyRun:
             if now - told >= _DRAIN_LINES:
                 self._console.draining(_behind(keeper))
                 told = now
+        if isinstance(keeper.outcome, Done):
+            self._console.status(keeper.outcome)
         return 1 if isinstance(keeper.outcome, Failed) else 0
+
+    def _heard(self, said: Status) -> None:
+        """The recorder said something. Its summary waits until nothing else can follow it (`_drain`)."""
+        if not isinstance(said, Done):
+            self._console.status(said)
 
     def _left(self, keeper: Keeper) -> int:
         keeper.kill()
