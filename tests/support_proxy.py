@@ -137,7 +137,7 @@ class Proxy:
             raise RuntimeError(f"the proxy did not stop: {self.text}") from None
         finally:
             for reader in self._readers:
-                reader.join(5)
+                reader.join(STOP_SECONDS)
 
 
 @contextlib.contextmanager
