@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 
@@ -47,19 +48,17 @@ class FrameWriter:
         """Store frames in this order."""
         if not frames:
             return
-        self._idents.learn(
-            {each.task_id for each in frames}
-            | {each.context_id for each in frames}
-            | {each.artifact_id for each in frames}
-            | {each.rpc_id for each in frames}
-        )
+        pairs = dict.fromkeys([(each.task_id, each.context_id) for each in frames])
+        wanted = dict.fromkeys(chain.from_iterable(pairs))  # in this order: see `frame.context` in `schema`
+        wanted.update(dict.fromkeys([each.artifact_id for each in frames]))
+        wanted.update(dict.fromkeys([each.rpc_id for each in frames]))
+        self._idents.learn(wanted)
         last = self._db.execute("SELECT coalesce(max(id), 0) FROM frame").fetchone()[0]
-        extra: list[tuple[Column, ...]] = []
-        self._db.executemany(_INSERT, self._rows(frames, last, extra))
-        self._db.executemany(_INSERT_EXTRA, extra)
+        self._db.executemany(_INSERT, self._rows(frames, last))
 
-    def _rows(self, frames: Sequence[Frame], last: int, extra: list[tuple[Column, ...]]) -> list[tuple[Column, ...]]:
-        """Rows without `frame.extra`; those that have one go to `extra`."""
+    def _rows(self, frames: Sequence[Frame], last: int) -> list[tuple[Column, ...]]:
+        """Rows without `frame.extra`. One that has it is stored here, after those before it: rows that come in another
+        order than that of their numbers leave pages half empty."""
         ids, shapes = self._idents.ids, self._shapes
         known_shape = shapes.ids.get
         session, started, put = self._session, self._started, self._blocks.put
@@ -86,15 +85,17 @@ class FrameWriter:
                 start,
                 frame.end - start,
                 *address,
-                ids[frame.task_id],
-                ids[frame.context_id],
+                task := ids[frame.task_id],
+                ids[frame.context_id] - task,
                 _message(frame.message_id, payload) if frame.message_id else None,
                 ids[frame.artifact_id],
                 generation if -_SMALL < generation < _SMALL else pack_int(generation),
                 ids[frame.rpc_id],
             )
             if frame.sha256 or frame.size != len(payload):
-                extra.append((*row, _extra(frame)))
+                self._db.executemany(_INSERT, rows)
+                self._db.execute(_INSERT_EXTRA, (*row, _extra(frame)))
+                rows.clear()
             else:
                 rows.append(row)
         return rows
