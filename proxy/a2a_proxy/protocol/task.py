@@ -22,7 +22,7 @@ MAX_TASKS = 100_000
 MAX_DONE = 2000
 """Tasks in a final state that are still followed: the streams of one task end together. What comes of an older one
 makes it anew, without what was known of it."""
-MAX_OWNERS = 20_000
+MAX_OWNERS = 10_000
 """Tasks no longer followed of which the agent is known still, for webhooks."""
 MAX_SAVED = 1000
 """Tasks that `save` gives: those touched last."""
@@ -76,18 +76,17 @@ class _Track(msgspec.Struct, gc=False):
     task_id: str
     context_id: str = ""
     tenant: str = ""
-    states: list[tuple[int, int]] = []
-    position: dict[int, int] = {}
-    """Exchange -> index in `states` up to which it has shown the task."""
+    states: tuple[tuple[int, int], ...] = ()
     first: int = 0
     last: int = 0
     generation: int = 0
-    missed: list[int] = []
+    missed: tuple[int, ...] = ()
     artifacts: dict[str, _Artifact] = {}
     messages: int = 0
     message_ids: set[int] = set()
     """Hashes."""
-    exchanges: list[int] = []
+    exchanges: dict[int, int] = {}
+    """Those that touched it -> index in `states` up to which each has shown the task, -1 where it has shown none."""
 
     def snapshot(self) -> Task:
         """The task as it stands."""
@@ -101,11 +100,11 @@ class _Track(msgspec.Struct, gc=False):
             self.context_id,
             self.tenant,
             self.states[-1][1] if self.states else 0,
-            tuple(self.states),
+            self.states,
             self.first,
             self.last,
             self.generation,
-            tuple(self.missed),
+            self.missed,
             artifacts,
             self.messages,
             tuple(self.exchanges),
@@ -157,10 +156,10 @@ class TaskTracker:
             if followed is not None and followed.first <= task.first:
                 continue
             known.pop((task.agent, task.task_id), None)
-            track = _Track(task.agent, task.task_id, task.context_id, task.tenant, list(task.states))
+            track = _Track(task.agent, task.task_id, task.context_id, task.tenant, task.states)
             track.first, track.last = task.first, task.last
-            track.generation, track.missed = task.generation, list(task.missed)
-            track.messages, track.exchanges = task.messages, list(task.exchanges)
+            track.generation, track.missed = task.generation, task.missed
+            track.messages, track.exchanges = task.messages, dict.fromkeys(task.exchanges, -1)
             for each in task.artifacts:
                 numbers = (each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
                 track.artifacts[each.artifact_id] = _Artifact(*numbers)
@@ -225,21 +224,20 @@ class TaskTracker:
             track.last = frame.at
         if exchange.tenant and not track.tenant:
             track.tenant = exchange.tenant
-        if not track.exchanges or track.exchanges[-1] != exchange.id:
+        if exchange.id not in track.exchanges:
             self._exchange(track, exchange, told)
         if self._dirty.get(key) is not track:
             self._dirty[key] = track
             self._keep(key, track)
 
-    def _exchange(self, track: _Track, exchange: ExchangeView, told: bool) -> None:
-        if exchange.id in track.exchanges:
-            return
-        track.exchanges.append(exchange.id)
+    @staticmethod
+    def _exchange(track: _Track, exchange: ExchangeView, told: bool) -> None:
+        track.exchanges[exchange.id] = -1
         if told and exchange.operation in _SENDS:
             # The message that made the task named none: it is counted now.
             track.messages += exchange.requests
         if len(track.exchanges) > MAX_EXCHANGES:
-            track.position.pop(track.exchanges.pop(0), None)
+            del track.exchanges[next(iter(track.exchanges))]
 
     def _keep(self, key: Key, track: _Track) -> None:
         """Put it last in the order of idleness; make room."""
@@ -289,25 +287,24 @@ class TaskTracker:
 
 def _state(track: _Track, frame: Frame, exchange: ExchangeView) -> None:
     """Record a change of state, unless this stream only repeats what another one has shown since it stood there."""
-    states = track.states
+    states, shown = track.states, track.exchanges
     if not states:
-        states.append((frame.at, frame.state))
-        track.position[exchange.id] = 0
+        track.states, shown[exchange.id] = ((frame.at, frame.state),), 0
         return
-    here = track.position.get(exchange.id)
+    here = shown[exchange.id]
     if here == len(states) - 1 and states[here][1] == frame.state:
         return
-    if here is None or here >= len(states):
+    if not 0 <= here < len(states):
         here = max((index for index, (at, _) in enumerate(states) if at <= exchange.started), default=0)
     for index in range(here, len(states)):
         if states[index][1] == frame.state:
-            track.position[exchange.id] = index
+            shown[exchange.id] = index
             return
-    states.append((frame.at, frame.state))
+    states += ((frame.at, frame.state),)
     if len(states) > MAX_STATES:
-        del states[0]
-        track.position = {number: max(0, index - 1) for number, index in track.position.items()}
-    track.position[exchange.id] = len(states) - 1
+        states = states[1:]
+        track.exchanges = shown = {number: at if at < 0 else max(0, at - 1) for number, at in shown.items()}
+    track.states, shown[exchange.id] = states, len(states) - 1
 
 
 def _generation(track: _Track, generation: int) -> None:
@@ -315,10 +312,10 @@ def _generation(track: _Track, generation: int) -> None:
     if generation > track.generation:
         if track.generation:
             room = MAX_MISSED - len(track.missed)
-            track.missed += range(track.generation + 1, min(generation, track.generation + 1 + room))
+            track.missed += tuple(range(track.generation + 1, min(generation, track.generation + 1 + room)))
         track.generation = generation
     elif generation in track.missed:
-        track.missed.remove(generation)
+        track.missed = tuple(each for each in track.missed if each != generation)
 
 
 def _artifact(track: _Track, frame: Frame) -> None:
