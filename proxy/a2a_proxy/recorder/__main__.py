@@ -10,7 +10,7 @@ import signal
 from pathlib import Path
 
 from a2a_proxy.recorder.collector import spare_collector
-from a2a_proxy.recorder.priority import give_way
+from a2a_proxy.recorder.priority import give_way, give_way_no_more
 from a2a_proxy.recorder.process import record_session
 from a2a_proxy.recorder.say import Speaker
 
@@ -28,7 +28,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     give_way()
     spare_collector()
-    record_session(arguments.folder, arguments.wake, Speaker(arguments.say), arguments.patience)
+    record_session(arguments.folder, arguments.wake, Speaker(arguments.say), arguments.patience, give_way_no_more)
 
 
 if __name__ == "__main__":

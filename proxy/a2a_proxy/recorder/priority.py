@@ -1,4 +1,4 @@
-"""The recorder gives way to the relay, and to everything else."""
+"""The recorder gives way to the relay, and to everything else, until the relay has gone."""
 
 from __future__ import annotations
 
@@ -20,9 +20,18 @@ def give_way() -> None:
     a process that is alone in its session changes nothing, that of its session does.
     """
     os.nice(NICE)
+    _set_session(NICE)
+
+
+def give_way_no_more() -> None:
+    """The relay has gone, and somebody may wait for the recording. A session's nice value can be taken back."""
+    _set_session(0)
+
+
+def _set_session(nice: int) -> None:
     for _ in range(_TRIES):
         try:
-            _AUTOGROUP.write_text(str(NICE))
+            _AUTOGROUP.write_text(str(nice))
         except BlockingIOError:  # the kernel takes ten such changes a second, of all users together
             time.sleep(_PAUSE_SECONDS)
         except OSError:
