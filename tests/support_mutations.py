@@ -280,8 +280,8 @@ def _http(exchange: Ex) -> list[_Piece]:
     fields.append([b"Transfer-Encoding", b"chunked"])
     pieces.append((exchange.answered, DOWN, ChunkKind.DATA, _head(line, fields)))
     for each in exchange.answers:
-        block = each.wire if each.wire is not None else _block(each)
-        pieces.append((max(each.at, exchange.answered), DOWN, ChunkKind.DATA, b"%x\r\n%s\r\n" % (len(block), block)))
+        said = each.wire if each.wire is not None else block(each)
+        pieces.append((max(each.at, exchange.answered), DOWN, ChunkKind.DATA, b"%x\r\n%s\r\n" % (len(said), said)))
     if exchange.tail:
         pieces.append((exchange.ended, DOWN, ChunkKind.DATA, b"%x\r\n%s\r\n" % (len(exchange.tail), exchange.tail)))
     return [*pieces, *_finished(exchange, b"0\r\n\r\n")]
@@ -296,7 +296,7 @@ def _head(line: bytes, fields: Iterable[list[bytes]]) -> bytes:
     return b"\r\n".join([line, *(name + b": " + value for name, value in fields)]) + b"\r\n\r\n"
 
 
-def _block(message: Msg) -> bytes:
+def block(message: Msg) -> bytes:
     """The event as it was framed, with the payload as it is now."""
     framing = (message.framing or "data: \0\n\n").encode()
     lines = message.data.split(b"\n") if framing.count(b"\0") > 1 else [message.data]
