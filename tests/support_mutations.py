@@ -104,6 +104,8 @@ class Ex:
         self.answers: list[Msg] = []
         self.finish = "end"
         """`end`, `cut` (the agent resets), `leave` (the client does), `stall` (octets of the end are missing)."""
+        self.coding = ""
+        """A content coding to announce: then `wire` of the messages is octets of it."""
         self.tail = b""
         """Octets of the agent before the end of the stream."""
 
@@ -278,6 +280,8 @@ def _http(exchange: Ex) -> list[_Piece]:
         head = _head(line, [*fields, [b"Content-Length", str(len(body)).encode()]])
         return [*pieces, (exchange.ended, DOWN, ChunkKind.DATA, head + body)]
     fields.append([b"Transfer-Encoding", b"chunked"])
+    if exchange.coding:
+        fields.append([b"Content-Encoding", exchange.coding.encode()])
     pieces.append((exchange.answered, DOWN, ChunkKind.DATA, _head(line, fields)))
     for each in exchange.answers:
         said = each.wire if each.wire is not None else block(each)
