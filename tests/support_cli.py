@@ -17,7 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-SECONDS = 30.0
+SECONDS = 120.0
+"""What hangs for so long has failed, also on a slow machine."""
 
 
 def environment(state: Path, **more: str) -> dict[str, str]:
@@ -52,6 +53,27 @@ def until(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
         assert time.monotonic() < deadline, what
         time.sleep(0.01)
     return found
+
+
+def recorder_of(relay: int) -> int:
+    """The child of the relay that runs now; 0 where there is none."""
+    for task in Path(f"/proc/{relay}/task").iterdir():
+        with contextlib.suppress(OSError):
+            for word in (task / "children").read_text().split():
+                return int(word)
+    return 0
+
+
+def until_dead(process: int) -> None:
+    """Wait until a process that is no child of ours has ended: SIGKILL is no more than the order."""
+
+    def dead() -> bool:
+        try:
+            return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] in "ZX"
+        except OSError:
+            return True
+
+    until(dead)
 
 
 class Proxy:
@@ -90,6 +112,10 @@ class Proxy:
         if '"start"' in self.out:
             return [route["listen"][0] for route in json.loads(self.out.splitlines()[0])["routes"]]
         return [line.split(" listens on ")[1].split()[0] for line in self.err.splitlines() if " listens on " in line]
+
+    def recorder(self) -> int:
+        """The process id of its recorder, once there is one."""
+        return int(until(lambda: recorder_of(self.process.pid)))
 
     def interrupt(self) -> None:
         """Ctrl-C."""

@@ -43,7 +43,7 @@ class Disk:
         self.open.set()
 
     def __call__(self, fd: int, data: bytes | memoryview) -> int:
-        self.open.wait(30)
+        self.open.wait(120)
         size = len(data) if self.most is None else min(len(data), self.most)
         if self.room is not None:
             size = min(size, self.room)

@@ -20,12 +20,13 @@ from aiohttp import web
 
 from a2a_proto import from_dict
 from a2a_proxy.recording.reader import Recording
+from support_cli import recorder_of
 
 METHOD = "/lf.a2a.v1.A2AService/SendStreamingMessage"
 MARK = re.compile(rb"mark ([0-9a-z]+) (\d+) (\d+)\.")
 PAUSE = 0.002
 """Seconds between two events of a stream."""
-SECONDS = 60.0
+SECONDS = 120.0
 
 Mark = tuple[int, int]
 """Number of the event within its stream, and when the agent sent it, ns."""
@@ -157,15 +158,6 @@ def recorded(path: Path, session: int | None = None) -> dict[str, list[Mark]]:
             for stream, mark in marks(row.frame.payload):
                 found[stream].append(mark)
     return found
-
-
-def recorder_of(relay: int) -> int:
-    """The relay's child that runs now; 0 where there is none."""
-    for task in Path(f"/proc/{relay}/task").iterdir():
-        with contextlib.suppress(OSError):
-            for word in (task / "children").read_text().split():
-                return int(word)
-    return 0
 
 
 async def next_recorder(relay: int, before: int = 0) -> int:

@@ -104,6 +104,8 @@ class Ex:
         self.answers: list[Msg] = []
         self.finish = "end"
         """`end`, `cut` (the agent resets), `leave` (the client does), `stall` (octets of the end are missing)."""
+        self.coding = ""
+        """A content coding to announce: then `wire` of the messages is octets of it."""
         self.tail = b""
         """Octets of the agent before the end of the stream."""
 
@@ -278,10 +280,12 @@ def _http(exchange: Ex) -> list[_Piece]:
         head = _head(line, [*fields, [b"Content-Length", str(len(body)).encode()]])
         return [*pieces, (exchange.ended, DOWN, ChunkKind.DATA, head + body)]
     fields.append([b"Transfer-Encoding", b"chunked"])
+    if exchange.coding:
+        fields.append([b"Content-Encoding", exchange.coding.encode()])
     pieces.append((exchange.answered, DOWN, ChunkKind.DATA, _head(line, fields)))
     for each in exchange.answers:
-        block = each.wire if each.wire is not None else _block(each)
-        pieces.append((max(each.at, exchange.answered), DOWN, ChunkKind.DATA, b"%x\r\n%s\r\n" % (len(block), block)))
+        said = each.wire if each.wire is not None else block(each)
+        pieces.append((max(each.at, exchange.answered), DOWN, ChunkKind.DATA, b"%x\r\n%s\r\n" % (len(said), said)))
     if exchange.tail:
         pieces.append((exchange.ended, DOWN, ChunkKind.DATA, b"%x\r\n%s\r\n" % (len(exchange.tail), exchange.tail)))
     return [*pieces, *_finished(exchange, b"0\r\n\r\n")]
@@ -296,7 +300,7 @@ def _head(line: bytes, fields: Iterable[list[bytes]]) -> bytes:
     return b"\r\n".join([line, *(name + b": " + value for name, value in fields)]) + b"\r\n\r\n"
 
 
-def _block(message: Msg) -> bytes:
+def block(message: Msg) -> bytes:
     """The event as it was framed, with the payload as it is now."""
     framing = (message.framing or "data: \0\n\n").encode()
     lines = message.data.split(b"\n") if framing.count(b"\0") > 1 else [message.data]

@@ -24,7 +24,7 @@ PEERS = Path(__file__).resolve().parent / "peers"
 ENVIRONMENTS = PEERS.parent.parent / ".peers"
 SDK = {"sdk1", "sdk03", "js"}
 OLD = {"0_1", "0_2", "vendor"}
-AGENT_SECONDS, CLIENT_SECONDS = 30, 120
+CLIENT_SECONDS = 600
 CLIENT_TO_SERVER, SERVER_TO_CLIENT = 0, 1
 
 

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from a2a_proxy.recording.reader import Recording
 
-START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 30, 60, 60
+START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 120, 120, 120
 
 
 def program(name: str) -> str:
@@ -137,7 +137,7 @@ class Proxy:
             raise RuntimeError(f"the proxy did not stop: {self.text}") from None
         finally:
             for reader in self._readers:
-                reader.join(5)
+                reader.join(STOP_SECONDS)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from a2a_proxy.recording.reader import Recording
 from support_journal import Turns
 from support_observer import START
 
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 def wait_until(what: Callable[[], Any], seconds: float = SECONDS) -> None:

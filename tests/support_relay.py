@@ -18,7 +18,8 @@ from a2a_proxy.relay.way import Editing
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Story = Coroutine[Any, Any, None]
-SECONDS = 30.0
+SECONDS = 120.0
+"""What hangs for so long has failed, also on a slow machine."""
 NO_EDITS = Editing("never", keep_host=True)
 
 
@@ -121,8 +122,9 @@ async def relaying(
     to_grpc = Upstream.parse(f"127.0.0.1:{grpc}") if grpc is not None else None
     journal = journal or MemoryJournal()
     notes: list[Note] = []
-    relay = Relay([Route(Listen.parse(listen), to, to_grpc)], journal, session_clock(), editing, notes.append)
-    await relay.start()
+    relay = Relay([Route(Listen.parse(listen), to, to_grpc)], session_clock(), editing, notes.append)
+    await relay.listen()
+    relay.accept(journal)
     try:
         yield Bench(relay, journal, notes)
     finally:
@@ -137,12 +139,20 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     writer.close()
 
 
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+_refusing: list[socket.socket] = []
+
+
+def refusing_port() -> int:
+    """A port that refuses connections: bound until the tests end, so that nobody else gets it, and not listened on.
+
+    Who asks for SO_REUSEPORT, as gRPC servers and nginx do, can have it all the same.
+    """
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock.bind(("127.0.0.1", 0))
+    _refusing.append(sock)
+    port: int = sock.getsockname()[1]
+    return port
 
 
 def reset(sock: socket.socket) -> None:

@@ -154,9 +154,11 @@ def _trickle(journal: Path, recording: Path) -> None:
 
 def _burst(folder: Path, wake: int) -> None:
     """What a recorder process does, at equal priority and silent."""
+    from a2a_proxy.recorder.collector import spare_collector
     from a2a_proxy.recorder.process import record_session
     from a2a_proxy.recorder.say import Speaker
 
+    spare_collector()
     record_session(folder, wake, Speaker(-1))
 
 

@@ -47,7 +47,7 @@ def test_many_processes_get_one_key(state: Path) -> None:
     command = [sys.executable, "-c", code]
     environment = {**os.environ, places.STATE_VARIABLE: str(state)}
     running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(8)]
-    keys = {process.communicate(timeout=30)[0].strip() for process in running}
+    keys = {process.communicate(timeout=120)[0].strip() for process in running}
     assert len(keys) == 1
     assert len(keys.pop()) == 64
 
@@ -82,7 +82,7 @@ def test_a_killed_relay_leaves_its_journal() -> None:
         "folder = new_journal(SessionFile('/tmp/a.db', os.getpid(), 1));"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
-    subprocess.run([sys.executable, "-c", script], check=False, timeout=30)
+    subprocess.run([sys.executable, "-c", script], check=False, timeout=120)
     (leftover,) = places.leftovers()
     assert leftover.session.recording == "/tmp/a.db"
 

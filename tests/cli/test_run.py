@@ -9,15 +9,17 @@ import os
 import re
 import signal
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from a2a_proxy.cli.config import proxy_config
-from a2a_proxy.cli.run import ProxyRun
+from a2a_proxy.cli.config import ProxyConfig, proxy_config
+from a2a_proxy.cli.run import _UNNOTICED, ProxyRun
+from a2a_proxy.recorder.status import Done, Status
 from a2a_proxy.recording.reader import Recording
-from support_cli import SECONDS, Agent, Proxy, call, run, until
+from support_cli import Agent, Proxy, call, run, until
 from support_cli import agent as plain_agent
 
 Start = Callable[..., Proxy]
@@ -66,6 +68,7 @@ def test_json_lines(proxy: Start, agent: Agent) -> None:
     until(lambda: '"exchange"' in one.out)
     one.stop()
     events = [json.loads(line) for line in one.out.splitlines()]
+    events = [event for event in events if event["event"] not in ("stopping", "draining")]  # where it takes its time
     assert [event["event"] for event in events] == ["start", "exchange", "summary"]
     start, exchange, summary = events
     assert start["routes"] == [{"listen": [address], "upstream": agent.upstream, "upstream_grpc": None}]
@@ -260,7 +263,7 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, 
     address = listening(one)
     call(address)
     until(lambda: one.out)
-    recorder = recorder_of(one.process.pid)
+    recorder = one.recorder()
     os.kill(recorder, signal.SIGSTOP)
     call(address)
     one.interrupt()
@@ -283,17 +286,6 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, 
     assert run(one.state, "a2a-inspect", "recover").out == "nothing to recover\n"
 
 
-def recorder_of(relay: int) -> int:
-    """The child of the relay that runs now."""
-    children = Path(f"/proc/{relay}/task/{relay}/children")
-    if not children.exists():
-        pytest.skip("needs /proc")
-    found = [
-        int(word) for task in Path(f"/proc/{relay}/task").iterdir() for word in (task / "children").read_text().split()
-    ]
-    return found[0]
-
-
 def test_a_killed_relay_leaves_an_unclean_session(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """SIGKILL of the proxy: its recorder finishes by itself and says until when it is complete."""
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
@@ -301,7 +293,7 @@ def test_a_killed_relay_leaves_an_unclean_session(proxy: Start, agent: Agent, tm
     until(lambda: one.out)
     one.process.kill()
     one.wait()
-    until(lambda: not one.journals, SECONDS)
+    until(lambda: not one.journals)
     listed = run(one.state, "a2a-inspect", "show", tmp_path / "r.db")
     assert "INCOMPLETE: the proxy was killed; complete until 20" in listed.out
 
@@ -317,20 +309,24 @@ def test_help_is_fast_and_imports_little(proxy: Start, agent: Agent, tmp_path: P
     assert run(tmp_path / "state", "a2a-proxy", "--version").out.startswith("a2a-proxy ")
 
 
+def a_config(agent: Agent, record: Path | None = None) -> ProxyConfig:
+    return proxy_config(
+        listen=("127.0.0.1:0",),
+        upstream=(agent.upstream,),
+        upstream_grpc=(),
+        record=record,
+        keep_secrets=False,
+        log_format="text",
+        quiet=True,
+    )
+
+
 def test_work_that_fails_leaves_a_whole_recording(
     agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error comes out, after the journal was recorded to its end."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
-    config = proxy_config(
-        listen=("127.0.0.1:0",),
-        upstream=(agent.upstream,),
-        upstream_grpc=(),
-        record=tmp_path / "r.db",
-        keep_secrets=False,
-        log_format="text",
-        quiet=True,
-    )
+    config = a_config(agent, tmp_path / "r.db")
 
     async def work(addresses: list[str]) -> None:
         await asyncio.to_thread(call, addresses[0])
@@ -345,6 +341,49 @@ def test_work_that_fails_leaves_a_whole_recording(
     with Recording(tmp_path / "r.db") as stored:
         assert [row.how for row in stored.sessions()] == ["clean"]
         assert stored.counts().exchanges == 1
+
+
+DONE = Done(1, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, clean=True)
+
+
+class SlowToEnd:
+    """A keeper whose recorder says its last word long before its process has ended."""
+
+    progress = None
+
+    def __init__(self, heard: Callable[[Status], None]) -> None:
+        self.outcome: Done | None = None
+        self._heard = heard
+
+    def drain(self, timeout: float) -> bool:
+        if self.outcome is not None:
+            return True
+        self.outcome = DONE
+        self._heard(DONE)
+        time.sleep(_UNNOTICED * 1.2)
+        return False
+
+
+class Order:
+    """A console that keeps in which order things were said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def status(self, said: Status) -> None:
+        self.said.append(type(said).__name__)
+
+    def draining(self, behind: int) -> None:
+        self.said.append("draining")
+
+
+async def test_the_summary_is_the_last_word(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a line that says how much is left comes late."""
+    one = ProxyRun(a_config(agent))
+    console = Order()
+    monkeypatch.setattr(one, "_console", console)
+    assert await one._drain(SlowToEnd(one._heard)) == 0  # type: ignore[arg-type]
+    assert console.said == ["draining", "Done"]
 
 
 def test_two_proxies_may_write_one_recording(proxy: Start, agent: Agent, tmp_path: Path) -> None:

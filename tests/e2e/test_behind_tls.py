@@ -28,13 +28,14 @@ from a2a_proxy.model.exchange import Binding
 from support_debian import debian_environment, debian_program
 from support_peers import Agent, Transcript, agent, missing, normalise, run_client
 from support_proxy import Proxy, finished, proxy
+from support_relay import refusing_port
 
 BINDINGS = ("jsonrpc", "rest", "grpc")
 SCENARIOS = ["card", "unary", "streaming", "input", "cancel", "errors", "big"]
 HOSTS = {"127.1": "agent one", "127.0.1": "agent two"}
 """Virtual host -> the name in the card of the agent behind it."""
 PAST = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-READY_SECONDS = 20.0
+SECONDS = 120.0
 
 NGINX = """daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
 {user}
@@ -48,7 +49,7 @@ http {{
 }}
 """
 HOST = """  server {{
-    listen 127.0.0.1:{port} ssl http2; server_name {host}; access_log {folder}/{host}.log seen;
+    listen 127.0.0.1:{port} ssl http2{shared}; server_name {host}; access_log {folder}/{host}.log seen;
     ssl_certificate {folder}/{host}.pem; ssl_certificate_key {folder}/{host}.pem;
     location / {{
       proxy_pass http://127.0.0.1:{http}; proxy_http_version 1.1; proxy_set_header Connection "";
@@ -58,7 +59,7 @@ HOST = """  server {{
   }}
 """
 CLOSED = """  server {{
-    listen 127.0.0.1:{port} ssl http2;
+    listen 127.0.0.1:{port} ssl http2 reuseport;
     ssl_certificate {folder}/{name}.pem; ssl_certificate_key {folder}/{name}.pem;
     location / {{ return 204; }}
   }}
@@ -96,22 +97,13 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
             "nginx is missing: run `python tests/peers/setup.py` where Debian's packages can be had, or install it"
         )
     folder = tmp_path_factory.mktemp("nginx")
-    port, *ports = free_ports(4)
+    port, *ports = (refusing_port() for _ in range(4))  # kept for nginx, which shares them by `reuseport`
     wrong = dict(zip(certificates(folder), ports, strict=True))
     with contextlib.ExitStack() as stack:
         agents = {host: stack.enter_context(agent("sdk1", *at(host, port))) for host in HOSTS}
         running = Front(folder, port, agents, wrong)
         with nginx(running):
             yield running
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on which nobody listens."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 def at(host: str, port: int) -> list[str]:
@@ -137,8 +129,8 @@ def certificates(folder: Path) -> list[str]:
 def nginx(front: Front) -> Iterator[None]:
     """Nginx while the block runs."""
     servers = [
-        HOST.format(folder=front.folder, host=host, port=front.port, http=one.http, grpc=one.grpc)
-        for host, one in front.agents.items()
+        HOST.format(folder=front.folder, host=host, port=front.port, shared=shared, http=one.http, grpc=one.grpc)
+        for (host, one), shared in zip(front.agents.items(), (" reuseport", ""), strict=True)  # to be said once
     ]
     servers += [CLOSED.format(folder=front.folder, name=name, port=port) for name, port in front.wrong.items()]
     user = "user root root;" if os.geteuid() == 0 else ""  # else its worker may not enter the folder
@@ -167,7 +159,7 @@ def nginx(front: Front) -> Iterator[None]:
 
 def until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     """Wait until it accepts; RuntimeError where it does not."""
-    deadline = time.monotonic() + READY_SECONDS
+    deadline = time.monotonic() + SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         with contextlib.suppress(OSError):
             socket.create_connection(("127.0.0.1", port), 1).close()
@@ -258,7 +250,7 @@ def test_insecure_takes_them_and_says_so(front: Front, tmp_path: Path, case: str
 
 def get(between: Proxy) -> tuple[int, str, bytes]:
     """Ask for the card: status, media type and body of the answer."""
-    with contextlib.closing(http.client.HTTPConnection(between.address, timeout=10)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(between.address, timeout=SECONDS)) as connection:
         connection.request("GET", "/.well-known/agent-card.json")
         answer = connection.getresponse()
         return answer.status, answer.headers.get_content_type(), answer.read()
@@ -267,5 +259,5 @@ def get(between: Proxy) -> tuple[int, str, bytes]:
 def call(between: Proxy) -> tuple[grpc.StatusCode, str]:
     """Call the agent over gRPC: how it fails."""
     with grpc.insecure_channel(between.address) as channel, pytest.raises(grpc.RpcError) as caught:
-        channel.unary_unary("/lf.a2a.v1.A2AService/GetTask", None, None)(b"", timeout=10)
+        channel.unary_unary("/lf.a2a.v1.A2AService/GetTask", None, None)(b"", timeout=SECONDS)
     return caught.value.code(), str(caught.value.details())

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 import support_cli
+from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.recording.reader import Recording
-from support_cli import Agent, Proxy, call, run, until
-from support_kills import recorder_of
+from support_cli import Agent, Proxy, call, recorder_of, run, until, until_dead
+from support_journal import read_all
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the recorder in /proc")
 Start = Callable[..., Proxy]
@@ -79,7 +80,7 @@ def test_the_journal_has_a_cap(start: Start) -> None:
     """At `--journal-max` traffic goes on uncaptured and the user is told; then new connections are captured again."""
     one = start("--journal-max", "64K", "--journal-segment", "16K")
     (address,) = one.addresses()
-    recorder = recorder_of(one.process.pid)
+    recorder = one.recorder()
     os.kill(recorder, signal.SIGSTOP)
     for _ in range(150):
         assert "result" in call(address)
@@ -140,7 +141,7 @@ def test_the_recording_is_on_a_full_disk(start: Start, small: Path, log_format: 
 
 
 def test_the_recording_is_locked_for_seconds(start: Start, tmp_path: Path) -> None:
-    """Calls are answered meanwhile, all are recorded after it."""
+    """Calls are answered while it is, all are recorded after it."""
     one = start()
     (address,) = one.addresses()
     call(address)
@@ -148,50 +149,44 @@ def test_the_recording_is_locked_for_seconds(start: Start, tmp_path: Path) -> No
     db = sqlite3.connect(tmp_path / "r.db", isolation_level=None)
     db.execute("BEGIN IMMEDIATE")
     ends = time.monotonic() + 5
-    slowest = 0.0
     while time.monotonic() < ends:
-        began = time.monotonic()
         call(address)
-        slowest = max(slowest, time.monotonic() - began)
         time.sleep(0.1)
     db.execute("ROLLBACK")
     db.close()
-    assert slowest < 2
     assert one.stop() == 0
     with Recording(tmp_path / "r.db") as stored:
         assert all(row.exchange.how == "complete" for row in stored.exchanges())
         assert stored.sessions()[0].complete == "complete"
 
 
-SLOW = """
+HUNG = """
 import os, time, threading
 from a2a_proxy.capture.segments import Segments
 write = Segments._write_to
-def slow(self, fd, data):
-    if os.path.exists({flag!r}):
-        time.sleep({seconds})
+def hung(self, fd, data):
+    while os.path.exists({flag!r}):
+        time.sleep(0.02)
     return write(self, fd, data)
-Segments._write_to = slow
+Segments._write_to = hung
 """
 
 
-def site(folder: Path, flag: Path, seconds: float) -> str:
-    """A folder for PYTHONPATH that makes the journal's disk slow while `flag` exists."""
+def site(folder: Path, flag: Path) -> str:
+    """A folder for PYTHONPATH that makes the journal's disk hang while `flag` exists."""
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(SLOW.format(flag=str(flag), seconds=seconds))
+    (folder / "sitecustomize.py").write_text(HUNG.format(flag=str(flag)))
     return str(folder)
 
 
-def test_a_disk_that_takes_five_seconds(start: Start, tmp_path: Path) -> None:
-    """Calls do not wait for it, and all of them are recorded."""
+def test_a_disk_that_hangs_for_a_while(start: Start, tmp_path: Path) -> None:
+    """Calls are answered while it hangs, and all of them are recorded."""
     flag = tmp_path / "flag"
-    one = start(PYTHONPATH=site(tmp_path / "site", flag, 5))
+    one = start(PYTHONPATH=site(tmp_path / "site", flag))
     (address,) = one.addresses()
     flag.touch()
-    began = time.monotonic()
     for _ in range(20):
         call(address)
-    assert time.monotonic() - began < 4
     flag.unlink()
     assert one.stop() == 0
     assert calls(tmp_path / "r.db") == 20
@@ -201,14 +196,14 @@ def test_a_disk_that_takes_five_seconds(start: Start, tmp_path: Path) -> None:
 def test_a_hung_disk_does_not_hold_up_the_exit(start: Start, tmp_path: Path) -> None:
     """The user is told what is waited for; a second Ctrl-C leaves."""
     flag = tmp_path / "flag"
-    one = start(PYTHONPATH=site(tmp_path / "site", flag, 1000))
+    one = start(PYTHONPATH=site(tmp_path / "site", flag))
     (address,) = one.addresses()
     flag.touch()
     call(address)
     one.interrupt()
     until(lambda: "stopping: the disk is slow" in one.out)
     one.interrupt()
-    assert one.process.wait(10) == 0
+    assert one.wait() == 0
     assert "finish with: a2a-inspect recover" in one.out.splitlines()[-1]
 
 
@@ -242,17 +237,24 @@ def test_the_state_directory_is_deleted(start: Start, tmp_path: Path) -> None:
     assert not one.journals
 
 
+def answered(journal: Path) -> bool:
+    """Whether the agent's answer is in the journal."""
+    return any(chunk.kind is ChunkKind.DATA and chunk.direction is Direction.TO_CLIENT for chunk in read_all(journal))
+
+
 def test_recover_where_the_recording_cannot_be_written(start: Start, tmp_path: Path) -> None:
     """It says so with a hint and exit code 1, and leaves the journal for a later `recover`."""
     one = start()
     (address,) = one.addresses()
-    recorder = recorder_of(one.process.pid)
+    recorder = one.recorder()
     os.kill(recorder, signal.SIGSTOP)
     call(address)
-    time.sleep(0.1)
+    (journal,) = one.journals
+    until(lambda: answered(journal))
     one.process.kill()
     os.kill(recorder, signal.SIGKILL)
     one.process.wait()
+    until_dead(recorder)
     kept = (tmp_path / "r.db").rename(tmp_path / "kept")
     (tmp_path / "r.db").write_bytes(b"a letter")
     failed = run(one.state, "a2a-inspect", "recover")
@@ -279,7 +281,7 @@ def test_the_folder_of_the_recording_becomes_read_only(start: Start, tmp_path: P
     folder.chmod(0o555)
     try:
         call(address)
-        os.kill(recorder_of(one.process.pid), signal.SIGKILL)
+        os.kill(one.recorder(), signal.SIGKILL)
         call(address)
         until(lambda: calls(path) == 3)
         assert one.stop() == 0

@@ -36,8 +36,9 @@ PLAIN |= {"0_1": EVERY, "0_2": EVERY, "vendor": ["streaming", "concurrent"]}
 PIECES = tuple(f"piece {n} of 5".encode() for n in range(1, 6))
 PROGRESS = (b"reading", b"thinking", b"writing")
 APART_NS, PROMPT_NS = 200_000_000, 50_000_000
-"""How far apart the agents send, and how long a busy machine may keep the median event."""
-SECONDS = 30
+"""How far apart the agents send, and how soon an event must pass that nobody holds back."""
+TRIES = 5
+SECONDS = 120
 
 
 @dataclass(frozen=True)
@@ -154,22 +155,27 @@ async def test_each_side_receives_what_the_other_sent(
 async def test_no_event_waits_for_the_next(
     far: Agent, client: str, binding: str, marks: tuple[bytes, ...], tmp_path: Path
 ) -> None:
-    """Events that an agent sends 200 ms apart leave the proxy 200 ms apart, soon after they came.
+    """Events that an agent sends 200 ms apart leave the proxy soon after they came, each before the next comes.
 
-    Told by the median: a busy machine may stop any process for as long, once.
+    Told by the median of the best try: a busy machine may stop any process for as long, a proxy that waits does always.
     """
     if why := missing(client):
         pytest.skip(why)
     async with chain(far, tmp_path) as links:
-        await links.run(client, binding, ["slow"])
         carrier = links.far[-1] if binding == "grpc" else links.far[0]
-        came, left = times(carrier.captured, marks), times(links.near.captured, marks)
-
-    delays = [after - before for before, after in zip(came, left, strict=True)]
-    assert min(delays) >= 0
-    assert median(delays) < PROMPT_NS
-    for apart in (came, left):
-        assert median(after - before for before, after in pairwise(apart)) == pytest.approx(APART_NS, abs=PROMPT_NS)
+        best = APART_NS
+        for _ in range(TRIES):
+            for forwarder in (carrier, links.near):
+                forwarder.captured.clear()
+            await links.run(client, binding, ["slow"])
+            came, left = times(carrier.captured, marks), times(links.near.captured, marks)
+            assert median(after - before for before, after in pairwise(came)) > APART_NS / 2
+            delays = [after - before for before, after in zip(came, left, strict=True)]
+            assert min(delays) >= 0
+            best = min(best, median(delays))
+            if best < PROMPT_NS:
+                break
+    assert best < PROMPT_NS
 
 
 def times(captured: list[Captured], marks: tuple[bytes, ...]) -> list[int]:

@@ -36,7 +36,25 @@ def failed(exchange: Ex) -> bool:
     """It was answered by an error."""
     if exchange.grpc:
         return exchange.facts.grpc_status not in (None, 0, -1)
+    if exchange.facts.binding is REST:
+        return exchange.status >= 400
     return any(isinstance(each.value, dict) and "error" in each.value for each in exchange.answers)
+
+
+def alone(talk: Talk, operation: str, binding: Binding) -> Ex:
+    """An exchange that no other one has anything to do with: its context is named nowhere else."""
+
+    def named(exchange: Ex) -> str:
+        value = exchange.answers[0].value
+        inner = value.get("result", value)
+        return str(next(each["contextId"] for each in inner.values() if isinstance(each, dict)))
+
+    def speaks(exchange: Ex, context: str) -> bool:
+        said = b"".join(each.data for each in (*exchange.requests, *exchange.answers))
+        return context.encode() in said
+
+    found = [each for each in talk.all(operation) if each.facts.binding is binding and not failed(each)]
+    return next(each for each in found if sum(speaks(other, named(each)) for other in talk.exchanges) == 1)
 
 
 def change(message: Msg, how: Callable[[Any], object]) -> None:

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from a2a_proxy.model.chunk import ConnectionFacts
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.task import Task
+from a2a_proxy.protocol import task as protocol_task
 from a2a_proxy.protocol.shared import Shared
 from a2a_proxy.protocol.task import TaskTracker
 from support_conversation import Grpc, Http, Player, Script
@@ -14,9 +17,9 @@ from support_messages import artifact, ask, status, task, v1
 class Session:
     """Several connections with one tracker."""
 
-    def __init__(self, limit: int = 100_000) -> None:
+    def __init__(self, limit: int = 100_000, done: int = 2000) -> None:
         self.shared = Shared()
-        self.tracker = TaskTracker(limit)
+        self.tracker = TaskTracker(limit, done)
         self.at = 1000
         self.connections = 0
 
@@ -260,6 +263,66 @@ def test_bounded() -> None:
     session.run(player, Http().call("GetTask", {"id": "t2"}).result({**task(), "id": "t2"}))
 
     assert [(each.task_id, len(each.exchanges)) for each in session.tracker.changed()] == [("t1", 3), ("t2", 1)]
+
+
+def test_finished_tasks_make_room_first() -> None:
+    """Of those that are over only the last ones are followed, whatever room there is; open ones stay."""
+    session = Session(done=2)
+    player = session.connect()
+    for name in ("open", "t1", "t2", "t3"):
+        state = "WORKING" if name == "open" else "COMPLETED"
+        session.run(player, Http().call("GetTask", {"id": name}).result({**task(state), "id": name}))
+        assert [each.task_id for each in session.tracker.changed()] == [name]
+    for name in ("open", "t2", "t3", "t1"):
+        session.run(player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name}))
+
+    assert {each.task_id: len(each.exchanges) for each in session.tracker.changed()} == {
+        "open": 2,
+        "t1": 1,
+        "t2": 2,
+        "t3": 2,
+    }
+
+
+def test_a_task_goes_on_after_its_end() -> None:
+    """Some agents do so: then it is no finished task."""
+    session = Session(done=1)
+    player = session.connect()
+    for state in ("COMPLETED", "WORKING"):
+        session.run(player, Http().call("GetTask", {"id": "t1"}).result(task(state)))
+        session.tracker.changed()
+    for name in ("t2", "t3"):
+        session.run(player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name}))
+        session.tracker.changed()
+    session.run(player, Http().call("GetTask", {"id": "t1"}).result(task("WORKING")))
+
+    assert session.task().exchanges == (1, 2, 5)
+
+
+def test_finished_tasks_of_a_recording_make_room_too() -> None:
+    session = Session(done=1)
+    tasks = [Task("agent:8000", f"t{n}", "c1", state=3, states=((9, 3),), first=9, last=9) for n in (1, 2)]
+    session.tracker.load([*tasks, Task("agent:8000", "t3", "c1", state=2, states=((9, 2),), first=9, last=9)])
+    session.tracker.touch()
+
+    assert [each.task_id for each in session.tracker.changed()] == ["t2", "t3"]
+
+
+def test_late_push_of_a_finished_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose task it is stays known for a while; then it is the receiver's for all that can be told."""
+    monkeypatch.setattr(protocol_task, "MAX_OWNERS", 1)
+    session = Session(done=0)
+    player = session.connect()
+    for name in ("t1", "t2", "t3"):
+        session.run(player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name}))
+        session.tracker.changed()
+    receiver = session.connect("receiver:7000")
+    for name in ("t3", "t1"):
+        push = status("COMPLETED")
+        push["statusUpdate"]["taskId"] = name
+        session.run(receiver, Http().request("POST /hook", push).answer())
+
+    assert [each.agent for each in session.tracker.changed()] == ["agent:8000", "receiver:7000"]
 
 
 def test_frames_of_other_kinds() -> None:

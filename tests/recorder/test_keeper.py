@@ -16,10 +16,10 @@ def test_a_folder_without_a_journal(tmp_path: Path) -> None:
     """The first answer goes to whoever waits in `start`, and to nobody else."""
     heard: list[Status] = []
     keeper = Keeper(tmp_path, heard.append)
-    answer = keeper.start(30)
+    answer = keeper.start(120)
     assert isinstance(answer, Failed)
     assert "holds no journal" in answer.message
-    assert keeper.drain(30)
+    assert keeper.drain(120)
     assert heard == []
 
 
@@ -28,7 +28,7 @@ def test_a_program_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyP
     broken = ["sh", "-c", "echo it is broken >&2; exit 3"]
     monkeypatch.setattr(module, "_command", lambda *_: broken)
     keeper = Keeper(tmp_path, print, pauses=(0.001,))
-    answer = keeper.start(30)
+    answer = keeper.start(120)
     assert answer == Failed("the recorder does not start: it is broken", "report this as a bug of a2a-proxy")
     assert keeper.restarts == 2
 
@@ -36,8 +36,8 @@ def test_a_program_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_no_program_at_all(tmp_path: Path) -> None:
     """The folder is gone: no thread dies of it, and `start` returns."""
     keeper = Keeper(tmp_path / "gone", print, pauses=(0.001,))
-    assert isinstance(keeper.start(30), Failed)
-    assert keeper.drain(30)
+    assert isinstance(keeper.start(120), Failed)
+    assert keeper.drain(120)
 
 
 def test_the_same_failure_is_told_once(tmp_path: Path) -> None:

@@ -289,11 +289,11 @@ def test_a_silent_stream_gets_one_live_line_and_then_one_when_something_came(ben
     one.start()
     chunks = scripted(streaming("t-1"), start=time.time_ns())
     one.write(chunks[:6])
-    wait_until(lambda: lines(one), 5)
+    wait_until(lambda: lines(one))
     assert lines(one) == [("t-1", 2)]
     before = len(lines(one))
     one.write(chunks[6:7])
-    wait_until(lambda: len(lines(one)) > before, 5)
+    wait_until(lambda: len(lines(one)) > before)
     one.end()
     one.finish()
 

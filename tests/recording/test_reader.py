@@ -169,3 +169,19 @@ def test_a_folder_where_nothing_may_be_written(path: Path):
             assert recording.counts().frames == 2
     finally:
         os.chmod(path.parent, 0o700)
+
+
+def test_a_look_leaves_nothing_beside_a_finished_recording(path: Path):
+    """SQLite makes a write-ahead log for readers too; one that was there before stays, for it is somebody's."""
+    writer = Writer(path, facts())
+    writer.write(event_frames(10), [], Changes([], [_exchange(1)], []))
+    with Recording(path) as beside:
+        assert beside.counts().frames == 10
+    log = path.with_name(path.name + "-wal")
+    assert log.exists()
+    writer.finish(STARTED + 1)
+    assert list(path.parent.iterdir()) == [path]
+    with Recording(path) as one, Recording(path) as other:
+        assert one.counts() == other.counts()
+        assert log.exists()
+    assert list(path.parent.iterdir()) == [path]

@@ -23,6 +23,7 @@ from a2a_proxy.recording.blocks import BLOCK_SIZE
 from a2a_proxy.recording.database import private
 from a2a_proxy.recording.errors import PositionConflict
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.task_join import joined
 from a2a_proxy.recording.writer import Writer, resume
 from support_recording import STARTED, changes, event_frames, facts, findings, frames
 
@@ -54,7 +55,11 @@ def test_every_value_comes_out_as_it_went_in(stored, found, snapshots):
     newest = {(type(v), v.id): v for s in snapshots for v in (*s.connections, *s.exchanges)}
     read = [row.connection for row in recording.connections()] + [row.exchange for row in recording.exchanges()]
     assert {(type(value), value.id): value for value in read} == newest
-    kept = {(task.agent, task.task_id): task for s in snapshots for task in s.tasks}
+    kept: dict[tuple[str, str], Task] = {}
+    for task in (task for s in snapshots for task in s.tasks):
+        before = kept.get((task.agent, task.task_id))
+        younger = before is not None and before.first < task.first
+        kept[task.agent, task.task_id] = joined(before, task) if younger else task
     assert {(row.task.agent, row.task.task_id): row.task for row in recording.tasks()} == kept
     db.close()
 

@@ -5,8 +5,16 @@ from collections.abc import Callable
 
 import pytest
 
+from a2a_proxy.relay import splice
 from a2a_proxy.relay.run import loop_factory
 from support_relay import SECONDS, Story
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the relay allows a slow peer is not what these tests are about: a slow machine gets more."""
+    for name in ("FLUSH_SECONDS", "REFUSAL_SECONDS", "LINGER_SECONDS"):
+        monkeypatch.setattr(splice, name, SECONDS)
 
 
 @pytest.fixture(params=["uvloop", "asyncio"])

@@ -17,7 +17,8 @@ from aiohttp import web
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.server import MOST_LEARNED
 from a2a_proxy.relay.way import Editing
-from support_relay import NO_EDITS, Bench, Story, agent, relaying
+from a2a_proxy.wire.detect import PREFACE
+from support_relay import NO_EDITS, SECONDS, Bench, Story, agent, relaying, until
 
 Play = Callable[[Story], None]
 PATH = "/.well-known/agent-card.json"
@@ -146,6 +147,31 @@ def test_further_interfaces_get_listeners(play: Play) -> None:
     play(story())
 
 
+def test_a_card_that_names_the_proxy_itself(play: Play) -> None:
+    """An agent that was told its public address: what its card says leads here already, no connection goes round."""
+    listed: list[dict[str, str]] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.json_response({"name": "a", "supportedInterfaces": listed})
+
+    async def story() -> None:
+        async with http_agent(answer) as port, relaying(port, editing=Editing()) as bench:
+            listed.append({"url": f"http://localhost:{bench.port}/x", "protocolBinding": "JSONRPC"})
+            listed.append({"url": f"localhost:{bench.port}", "protocolBinding": "GRPC"})
+            assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/x", f"127.0.0.1:{bench.port}"]
+            assert len(bench.relay.listening) == 1
+            _, writer = await bench.connect()
+            writer.write(PREFACE)
+            await until(lambda: bench.journal.kinds(2)[:2] == ["OPEN", "DIALED"])
+            writer.close()
+            await bench.closed(2)
+            assert bench.relay.stats.total == 2
+            dialed = [chunk.data for chunk in bench.journal.chunks if chunk.kind is ChunkKind.DIALED]
+            assert all(f'"127.0.0.1:{port}"'.encode() in data for data in dialed)
+
+    play(story())
+
+
 async def echo_rpc(request: bytes, context: object) -> bytes:
     return request
 
@@ -165,7 +191,7 @@ async def grpc_server() -> AsyncIterator[int]:
 
 async def call(port: int) -> bytes:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        return await channel.unary_unary("/a.B/Echo")(b"hi", timeout=10)  # type: ignore[no-any-return]
+        return await channel.unary_unary("/a.B/Echo")(b"hi", timeout=SECONDS)  # type: ignore[no-any-return]
 
 
 async def test_a_card_teaches_the_way_for_grpc() -> None:

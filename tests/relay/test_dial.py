@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.relay import dial as dial_module
 from a2a_proxy.relay.dial import DialError, dial
 from a2a_proxy.relay.route import Upstream
-from support_relay import Story, agent, echo, free_port
+from support_relay import Story, agent, echo, refusing_port
 
 Play = Callable[[Story], None]
 
@@ -67,7 +67,7 @@ def test_nobody_answers_in_time(play: Play, monkeypatch: pytest.MonkeyPatch) -> 
     """The time is bounded as a whole, and the reason says how long it was."""
 
     async def story() -> None:
-        port = free_port()
+        port = refusing_port()
         with silent_address(port) as silent:
             resolving_to(monkeypatch, silent)
             with pytest.raises(DialError, match=r"no answer within 0\.1 s"):
@@ -81,7 +81,7 @@ def test_the_reason_of_the_last_address_is_told(play: Play) -> None:
 
     async def story() -> None:
         with pytest.raises(DialError) as caught:
-            await dial(Upstream.parse(f"127.0.0.1:{free_port()}"), asyncio.Protocol)
+            await dial(Upstream.parse(f"127.0.0.1:{refusing_port()}"), asyncio.Protocol)
         assert str(caught.value) == "connection refused"
         with pytest.raises(DialError, match=r"^cannot resolve agent\.invalid: "):
             await dial(Upstream.parse("agent.invalid:80"), asyncio.Protocol)

@@ -19,7 +19,7 @@ from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.server import Relay
 from support_journal import payload, read_all
-from support_relay import Story, agent, echo, relaying
+from support_relay import SECONDS, Story, agent, echo, relaying
 
 Play = Callable[[Story], None]
 
@@ -67,9 +67,9 @@ def test_grpc_and_http_on_one_port(play: Play) -> None:
             grpc.aio.insecure_channel(f"127.0.0.1:{bench.port}") as channel,
             aiohttp.ClientSession() as session,
         ):
-            got = [part async for part in channel.unary_stream("/a.B/Count", bytes, bytes)(b"no", timeout=10)]
+            got = [part async for part in channel.unary_stream("/a.B/Count", bytes, bytes)(b"no", timeout=SECONDS)]
             assert got == [b"no %d" % number for number in range(20)]
-            call = channel.stream_stream("/a.B/Repeat", bytes, bytes)(None, timeout=10)
+            call = channel.stream_stream("/a.B/Repeat", bytes, bytes)(None, timeout=SECONDS)
             for message in (b"a", b"", os.urandom(3_000_000), b"z"):
                 await call.write(message)
                 assert await call.read() == message
@@ -93,8 +93,9 @@ def test_the_journal_holds_what_passed(play: Play, tmp_path: Path) -> None:
         journal = Journal(tmp_path / "journal", loop.call_later, Limits(segment_bytes=1 << 20, keep_free=0))
         async with agent(echo) as port:
             route = Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}"))
-            relay = Relay([route], journal, clock)
-            await relay.start()
+            relay = Relay([route], clock)
+            await relay.listen()
+            relay.accept(journal)
             relay_port = int(relay.listening[0][1][0].rpartition(":")[2])
             sent = {os.urandom(500_000 + number) for number in range(8)}
 
@@ -106,8 +107,8 @@ def test_the_journal_holds_what_passed(play: Play, tmp_path: Path) -> None:
                 writer.close()
 
             await asyncio.gather(*map(one, sent))
-            await relay.stop(5.0)
-            assert journal.close(clock(), 10.0)
+            await relay.stop(SECONDS)
+            assert journal.close(clock(), SECONDS)
         chunks = read_all(tmp_path / "journal")
         stats = journal.stats()
         assert (stats.appended, stats.lost) == (payload(chunks), 0)

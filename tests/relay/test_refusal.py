@@ -17,7 +17,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.refusal import Http1Refusal, Http2Refusal, Silence, frame, percent_encoded, refusal_for
 from a2a_proxy.relay.splice import Refusal
 from a2a_proxy.wire.detect import PREFACE
-from support_relay import Story, free_port, relaying, until
+from support_relay import SECONDS, Story, refusing_port, relaying, until
 
 Play = Callable[[Story], None]
 WHY = "connection refused"
@@ -169,7 +169,7 @@ def test_grpc_message_encoding() -> None:
 
 def test_aiohttp_hears_502(play: Play) -> None:
     """An HTTP client gets the problem document, also for a POST with a body; the copy tells ours from theirs."""
-    port = free_port()
+    port = refusing_port()
 
     async def story() -> None:
         async with relaying(port) as bench, aiohttp.ClientSession() as session:
@@ -196,7 +196,7 @@ def test_a_large_upload_hears_502(play: Play) -> None:
     """A client that is still sending reads the answer instead of a reset."""
 
     async def story() -> None:
-        async with relaying(free_port()) as bench:
+        async with relaying(refusing_port()) as bench:
             reader, writer = await bench.connect()
             writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n\r\n")
             for _ in range(40):
@@ -226,7 +226,7 @@ def test_an_unknown_protocol_is_closed(play: Play) -> None:
     """Where nothing can be said, the connection ends, and the record tells why."""
 
     async def story() -> None:
-        async with relaying(free_port()) as bench:
+        async with relaying(refusing_port()) as bench:
             reader, writer = await bench.connect()
             writer.write(b"\x16\x03\x01hello")
             assert await reader.read() == b""
@@ -239,7 +239,7 @@ def test_an_unknown_protocol_is_closed(play: Play) -> None:
 
 def test_grpc_hears_unavailable(play: Play) -> None:
     """A grpcio client gets UNAVAILABLE with the upstream's name, for unary and streaming calls alike."""
-    port = free_port()
+    port = refusing_port()
 
     async def story() -> None:
         async with (
@@ -249,12 +249,12 @@ def test_grpc_hears_unavailable(play: Play) -> None:
             unary = channel.unary_unary("/lf.a2a.v1.A2AService/GetTask", bytes, bytes)
             stream = channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage", bytes, bytes)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await unary(b"\n\1a", timeout=10)
+                await unary(b"\n\1a", timeout=SECONDS)
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
             details = caught.value.details() or ""
             assert details == f"a2a-proxy cannot reach the upstream agent 127.0.0.1:{port}: connection refused"
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                async for _ in stream(b"", timeout=10):
+                async for _ in stream(b"", timeout=SECONDS):
                     pass
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
@@ -268,20 +268,20 @@ def test_grpc_reaches_an_agent_that_comes_up_later(play: Play) -> None:
         return b"here: " + request
 
     async def story() -> None:
-        port = free_port()
+        port = refusing_port()
         async with (
             relaying(port) as bench,
             grpc.aio.insecure_channel(f"127.0.0.1:{bench.port}") as channel,
         ):
             call = channel.unary_unary("/a.B/C", bytes, bytes)
             with pytest.raises(grpc.aio.AioRpcError):
-                await call(b"x", timeout=10)
+                await call(b"x", timeout=SECONDS)
             server = grpc.aio.server()
             handler = grpc.unary_unary_rpc_method_handler(answer, bytes, bytes)
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("a.B", {"C": handler}),))
             server.add_insecure_port(f"127.0.0.1:{port}")
             await server.start()
-            assert await call(b"x", timeout=10, wait_for_ready=True) == b"here: x"
+            assert await call(b"x", timeout=SECONDS, wait_for_ready=True) == b"here: x"
             await server.stop(None)
 
     play(story())
@@ -291,7 +291,7 @@ def test_http2_json_hears_502(play: Play) -> None:
     """An HTTP/2 client without gRPC gets 502 and the problem document."""
 
     async def story() -> None:
-        async with relaying(free_port()) as bench:
+        async with relaying(refusing_port()) as bench:
             reader, writer = await bench.connect()
             client = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
             client.initiate_connection()
@@ -313,7 +313,7 @@ def test_the_answer_waits_for_the_first_octets(play: Play) -> None:
     """Where dialling fails before the client has said anything, it still hears the answer in its own protocol."""
 
     async def story() -> None:
-        async with relaying(free_port()) as bench:
+        async with relaying(refusing_port()) as bench:
             reader, writer = await bench.connect()
             await until(lambda: "DIALED" in bench.journal.kinds())
             writer.write(b"GET / HT")

@@ -6,6 +6,7 @@ import sys
 
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.run import run
+from support_relay import SECONDS
 
 HEAVY = (
     "aiohttp",
@@ -26,7 +27,7 @@ def test_the_relay_imports_little() -> None:
         "import sys, a2a_proxy.relay.server, a2a_proxy.relay.run, a2a_proxy.capture.append;"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=SECONDS, check=True)
     assert result.stdout == "[]\n"
 
 

@@ -18,7 +18,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import Tls, Trust, explained
 from a2a_proxy.relay.way import Editing
-from support_relay import Bench, Handler, Story, relaying
+from support_relay import SECONDS, Bench, Handler, Story, relaying
 
 Play = Callable[[Story], None]
 PAST = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
@@ -173,7 +173,7 @@ def test_no_tls_there(play: Play) -> None:
 
 async def grpc_call(port: int) -> bytes:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        return await channel.unary_unary("/a.B/Echo")(b"hello", timeout=10)
+        return await channel.unary_unary("/a.B/Echo")(b"hello", timeout=SECONDS)
 
 
 @contextlib.asynccontextmanager

@@ -334,3 +334,9 @@ def test_a_client_that_ends_its_body_early() -> None:
         Step(3 * MS, Direction.TO_CLIENT, kind=ChunkKind.EOF),
     )
     assert told(Script.of(lambda: Talk(steps, 4 * MS)), "016") == ["warning"]
+
+
+def test_a_stream_for_one_answer_is_blamed_once() -> None:
+    """Its first event is no answer that came too early."""
+    script = rpc_stream("SendMessage", send(), snapshot(), DONE, headers={"Accept": "application/json"})
+    assert {each.rule for each in findings(script)} == {"A2A-HTTP-005"}

@@ -298,6 +298,7 @@ def test_0_1_is_left_in_peace() -> None:
     assert found(rpc("tasks/send", asked, done | {"status": {"state": "finished"}}, version="")) == [
         ("SCH-003", "result.status.state")
     ]
+    assert not found(old({"id": "t1", "status": {"state": "working"}})), "nothing tells that it is 0.3"
 
 
 # --- what is not judged -------------------------------------------------------------------------------------------

@@ -48,3 +48,15 @@ def test_whose_a_task_is_whose_creation_was_not_seen_is_not_sure() -> None:
     seen = rpc("GetTask", GET, task("WORKING"), headers=ANN)
     gone = rpc("GetTask", GET, error=rpc_error(-32001, "TASK_NOT_FOUND"), headers=BEN, id=2)
     assert told(seen + gone, "009") == ["warning?"]
+
+
+def test_a_task_under_404_is_not_lost() -> None:
+    """The status is wrong, and that is another rule's."""
+    assert told(made(None) + rest("GET", "/tasks/t1", None, task("WORKING"), status=404), "009") == []
+
+
+@pytest.mark.parametrize("state", ["completed", "TASK_STATE_UNSPECIFIED", "DONE"])
+def test_what_is_no_state_filters_nothing(state: str) -> None:
+    page = {"tasks": [task("COMPLETED")], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
+    assert told(rpc("ListTasks", {"status": state}, page), "007") == []
+    assert told(rest("GET", f"/tasks?status={state}", None, page), "007") == []

@@ -17,8 +17,9 @@ from a2a_proxy.capture.segments import Limits, Segments, Write
 from a2a_proxy.capture.writer import Batch, JournalWriter
 from a2a_proxy.model.chunk import ChunkKind, Direction
 
-FLUSH_SECONDS = 0.002
-"""Longest time a record waits for others before it is handed to the writer."""
+FLUSH_SECONDS = 0.004
+"""Longest time a record waits for others before it is handed to the writer. A batch costs the event loop as much as ten
+records, and a change of threads."""
 FLUSH_BYTES = 256 * 1024
 RETRY_SECONDS = 0.25
 

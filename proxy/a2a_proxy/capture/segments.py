@@ -147,9 +147,11 @@ class Segments:
 
     def _free(self) -> int:
         """Octets that may still be used. Raises OSError."""
-        if not self._folder.exists():
+        try:
+            disk = os.statvfs(self._folder)
+        except FileNotFoundError:
             self._make_folder()
-        disk = os.statvfs(self._folder)
+            disk = os.statvfs(self._folder)
         keep = self._limits.keep_free
         if keep is None:
             keep = min(GIBI, disk.f_blocks * disk.f_frsize // 20)
@@ -216,6 +218,9 @@ class Segments:
 
 def runs(pieces: list[bytes]) -> Iterator[bytes]:
     """The same octets in few pieces: small ones joined, for a call costs more than a copy, large ones as they are."""
+    if max(map(len, pieces), default=0) < LARGE:
+        yield b"".join(pieces)
+        return
     small: list[bytes] = []
     for piece in pieces:
         if len(piece) < LARGE:

@@ -25,11 +25,9 @@ from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Start, make_console
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.watch import Watch, Watched
-from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recorder.keeper import Keeper
-from a2a_proxy.recorder.status import Done, Failed
-from a2a_proxy.recorder.store import delete_if_alone
+from a2a_proxy.recorder.status import Done, Failed, Status
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import Note
@@ -45,16 +43,6 @@ _STILL = 30.0
 """Seconds for which a disk may take nothing before it is not waited for any more."""
 _UNNOTICED = 0.3
 """Seconds that need no explanation."""
-
-
-class _Copy:
-    """The journal, once there is one: the relay listens first, so that a busy port leaves nothing behind."""
-
-    journal: Journal
-
-    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
-        """Take one record."""
-        self.journal.append(kind, direction, connection, at, data)
 
 
 Work = Callable[[list[str]], Coroutine[None, None, None]]
@@ -89,22 +77,22 @@ class ProxyRun:
         """
         resolved = await self._resolve()
         clock = session_clock()
-        copy = _Copy()
-        relay = Relay(self._config.routes, copy, clock, self._config.editing, self._tell)
-        await self._listen(relay)
-        try:  # nothing is awaited before the journal is there: no connection begins without it
+        relay = Relay(self._config.routes, clock, self._config.editing, self._tell)
+        await self._listen(relay)  # first, so that a busy port leaves nothing behind
+        try:
             refuse_circles(relay.listening, resolved)
             with state_directory():
                 self._announce_leftovers()
                 session = self._session(clock())
                 folder = places.new_journal(session)
-            keeper = Keeper(folder.path, self._console.status)
-            copy.journal = journal = self._journal(folder.path, keeper)
+            keeper = Keeper(folder.path, self._heard)
+            journal = self._journal(folder.path, keeper)
         except BaseException:
             await relay.stop(0)
             raise
         try:
             self._signals()
+            relay.accept(journal)
             session = await self._record(relay, keeper, folder.path, session)
         except BaseException:
             keeper.kill()
@@ -138,6 +126,8 @@ class ProxyRun:
     def _forget_empty(self, outcome: Done | Failed | None, path: str) -> None:
         """Nobody named the recording and nothing is in it: it must not pass for the newest one."""
         if self._config.record is None and isinstance(outcome, Done) and not (outcome.connections or outcome.lost):
+            from a2a_proxy.recorder.store import delete_if_alone  # which knows SQLite: the relay starts without it
+
             delete_if_alone(path)
 
     def _journal(self, folder: Path, keeper: Keeper) -> Journal:
@@ -187,7 +177,7 @@ class ProxyRun:
 
     async def _listen(self, relay: Relay) -> None:
         try:
-            await relay.start()
+            await relay.listen()
         except RouteError as wrong:
             raise UserError(wrong.message, wrong.hint) from wrong
 
@@ -277,12 +267,20 @@ class ProxyRun:
                 self._console.draining(_behind(keeper))
                 told = now
         outcome = keeper.outcome
-        return 1 if isinstance(outcome, Failed) or (outcome is not None and self._grave(outcome)) else 0
+        if isinstance(outcome, Done):
+            self._console.status(outcome)
+            return int(self._grave(outcome))
+        return int(isinstance(outcome, Failed))
 
     def _grave(self, done: Done) -> bool:
         """Something was found that is as grave as the user said."""
         found = {"error": done.error_findings, "warning": done.error_findings + done.warning_findings}
         return self._config.fail_on != "never" and found.get(self._config.fail_on, done.findings) > 0
+
+    def _heard(self, said: Status) -> None:
+        """The recorder said something. Its summary waits until nothing else can follow it (`_drain`)."""
+        if not isinstance(said, Done):
+            self._console.status(said)
 
     def _left(self, keeper: Keeper) -> int:
         keeper.kill()

@@ -22,7 +22,7 @@ Out = list[Frame | Finding]
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
 _MAX_INFORMATIONAL = 16
-_AGENT_KINDS = frozenset({FrameKind.EVENT, FrameKind.RESPONSE})
+_EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
 
 
 class Span(Protocol):
@@ -210,9 +210,10 @@ class Call(ABC):
         framing: str = "",
     ) -> None:
         """Yield one frame and let the exchange learn from it."""
-        exchange = self.exchange
+        exchange, link, at = self.exchange, self.link, span.at
         seq = exchange.seq
         exchange.seq = seq + 1
+        event, task_id, context_id, message_id, artifact_id, state, generation, append, last_chunk, final = summary
         out.append(
             Frame(
                 exchange.connection,
@@ -221,7 +222,7 @@ class Call(ABC):
                 direction,
                 kind,
                 span.began,
-                span.at,
+                at,
                 span.start,
                 span.end,
                 span.data,
@@ -230,30 +231,38 @@ class Call(ABC):
                 span.truncated,
                 schema,
                 framing,
-                *summary,
+                event,
+                task_id,
+                context_id,
+                message_id,
+                artifact_id,
+                state,
+                generation,
+                append,
+                last_chunk,
+                final,
                 error_code,
                 rpc_id,
                 note,
-                self.link.ours,
+                link.ours,
             )
         )
-        if kind in _AGENT_KINDS:
+        if kind is _EVENT or kind is _RESPONSE:
             exchange.events += 1
-            exchange.last_event = span.at
+            exchange.last_event = at
             if not exchange.first_event:
-                exchange.first_event = span.at
-        elif kind is FrameKind.REQUEST:
+                exchange.first_event = at
+        elif kind is _REQUEST:
             exchange.requests += 1
-        if summary[1] and not exchange.task_id:
-            exchange.task_id = summary[1]
-        if summary[2] and not exchange.context_id:
-            exchange.context_id = summary[2]
-        state = summary[5]
+        if task_id and not exchange.task_id:
+            exchange.task_id = task_id
+        if context_id and not exchange.context_id:
+            exchange.context_id = context_id
         if state and state != exchange.state:
             exchange.state = state
             if len(exchange.states) < MAX_STATES:
                 exchange.states += (LABELS[state] if state < len(LABELS) else str(state),)
-        self.link.touched[exchange.id] = exchange
+        link.touched[exchange.id] = exchange
 
     def fail(self, code: int, line: str) -> None:
         """The exchange ended in an error, said in one line; the first one stays."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, Task
@@ -18,6 +19,11 @@ from a2a_proxy.protocol.chunks import Chunk, chunks
 from a2a_proxy.protocol.listing import listed
 
 MAX_TASKS = 100_000
+MAX_DONE = 2000
+"""Tasks in a final state that are still followed: the streams of one task end together. What comes of an older one
+makes it anew, without what was known of it."""
+MAX_OWNERS = 10_000
+"""Tasks no longer followed of which the agent is known still, for webhooks."""
 MAX_SAVED = 1000
 """Tasks that `save` gives: those touched last."""
 MAX_STATES = 64
@@ -27,7 +33,10 @@ MAX_SHOWN = 10_000
 """Chunks of one artifact that are remembered to know them again on another stream."""
 
 _SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"})
-_TOLD = frozenset({FrameKind.EVENT, FrameKind.RESPONSE})
+_EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
+_NONE, _TASK, _TASKS = EventKind.NONE, EventKind.TASK, EventKind.TASKS
+_ARTIFACT, _WEBHOOK = EventKind.ARTIFACT, Binding.WEBHOOK
+_FINAL = frozenset(int(state) for state in TaskState if state.terminal)
 
 Key = tuple[str, str]
 """Agent, task id."""
@@ -47,7 +56,7 @@ class ExchangeView(Protocol):
     requests: int
 
 
-class _Artifact(msgspec.Struct):
+class _Artifact(msgspec.Struct, gc=False):
     name: str = ""
     chunks: int = 0
     parts: int = 0
@@ -55,28 +64,29 @@ class _Artifact(msgspec.Struct):
     complete: bool = False
     first: int = 0
     last: int = 0
-    shown: dict[int, dict[int, int]] = {}
-    """Content hash -> exchange -> how often it has shown it."""
+    shown: dict[int, int] = {}
+    """Hash of a content -> how often the exchange has shown it that did so most; hash of content and exchange -> how
+    often that one has."""
 
 
-class _Track(msgspec.Struct):
+class _Track(msgspec.Struct, gc=False):
     """A task while it is followed."""
 
     agent: str
     task_id: str
     context_id: str = ""
     tenant: str = ""
-    states: list[tuple[int, int]] = []
-    position: dict[int, int] = {}
-    """Exchange -> index in `states` up to which it has shown the task."""
+    states: tuple[tuple[int, int], ...] = ()
     first: int = 0
     last: int = 0
     generation: int = 0
-    missed: list[int] = []
+    missed: tuple[int, ...] = ()
     artifacts: dict[str, _Artifact] = {}
     messages: int = 0
-    message_ids: dict[str, None] = {}
-    exchanges: list[int] = []
+    message_ids: set[int] = set()
+    """Hashes."""
+    exchanges: dict[int, int] = {}
+    """Those that touched it -> index in `states` up to which each has shown the task, -1 where it has shown none."""
 
     def snapshot(self) -> Task:
         """The task as it stands."""
@@ -90,11 +100,11 @@ class _Track(msgspec.Struct):
             self.context_id,
             self.tenant,
             self.states[-1][1] if self.states else 0,
-            tuple(self.states),
+            self.states,
             self.first,
             self.last,
             self.generation,
-            tuple(self.missed),
+            self.missed,
             artifacts,
             self.messages,
             tuple(self.exchanges),
@@ -102,11 +112,15 @@ class _Track(msgspec.Struct):
 
 
 class TaskTracker:
-    """All tasks of a session, up to `limit`; the one idle for longest makes room."""
+    """All tasks of a session, up to `limit`, and `done` of those that are over; the one idle for longest makes room."""
 
-    def __init__(self, limit: int = MAX_TASKS) -> None:
+    def __init__(self, limit: int = MAX_TASKS, done: int = MAX_DONE) -> None:
         self._limit = limit
+        self._most_done = done
         self._tracks: dict[Key, _Track] = {}
+        """The one idle for longest first."""
+        self._done: dict[Key, None] = {}
+        """Those of them that are over, in the same order."""
         self._owners: dict[str, str] = {}
         """Task id -> the agent seen with it last, for webhooks."""
         self._dirty: dict[Key, _Track] = {}
@@ -114,17 +128,19 @@ class TaskTracker:
     def apply(self, frame: Frame, exchange: ExchangeView) -> None:
         """Learn from one frame. Called for every frame: most return at once."""
         kind = frame.kind
-        if kind is FrameKind.REQUEST:
+        if kind is _REQUEST:
             self._asked(frame, exchange)
-        elif kind in _TOLD and frame.task_id and frame.event is not EventKind.NONE:
+        elif (kind is _EVENT or kind is _RESPONSE) and frame.task_id and frame.event is not _NONE:
             self._told(frame, exchange)
-        elif frame.event is EventKind.TASKS:
+        elif frame.event is _TASKS:
             for each in listed(frame):
                 self._told(each, exchange)
 
     def changed(self) -> list[Task]:
-        """Snapshots of the tasks that changed since the last call."""
+        """Snapshots of the tasks that changed since the last call. Then those that are over may be forgotten."""
         tasks = [track.snapshot() for track in self._dirty.values()]
+        for key, track in self._dirty.items():
+            self._settle(key, track)
         self._dirty.clear()
         return tasks
 
@@ -134,22 +150,25 @@ class TaskTracker:
 
     def load(self, tasks: Iterable[Task]) -> None:
         """Take up tasks of an earlier run, the one idle for longest first; those followed from their start stay."""
-        known, self._tracks = self._tracks, {}
+        known, self._tracks, self._done = self._tracks, {}, {}
         for task in tasks:
             followed = known.get((task.agent, task.task_id))
             if followed is not None and followed.first <= task.first:
                 continue
             known.pop((task.agent, task.task_id), None)
-            track = _Track(task.agent, task.task_id, task.context_id, task.tenant, list(task.states))
+            track = _Track(task.agent, task.task_id, task.context_id, task.tenant, task.states)
             track.first, track.last = task.first, task.last
-            track.generation, track.missed = task.generation, list(task.missed)
-            track.messages, track.exchanges = task.messages, list(task.exchanges)
+            track.generation, track.missed = task.generation, task.missed
+            track.messages, track.exchanges = task.messages, dict.fromkeys(task.exchanges, -1)
             for each in task.artifacts:
                 numbers = (each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
                 track.artifacts[each.artifact_id] = _Artifact(*numbers)
-            self._keep((task.agent, task.task_id), track)
+            key = (task.agent, task.task_id)
+            self._keep(key, track)
+            self._settle(key, track)
         for key, track in known.items():
             self._keep(key, track)
+            self._settle(key, track)
 
     def save(self) -> list[dict[str, Any]]:
         """Plain values of the tasks touched last, the one idle for longest first.
@@ -179,7 +198,9 @@ class TaskTracker:
         self._message(track, frame)
 
     def _told(self, frame: Frame, exchange: ExchangeView) -> None:
-        agent = self._agent_of(frame, exchange)
+        agent = exchange.agent
+        if exchange.binding is _WEBHOOK:  # its receiver is not the agent: the task's id tells whose it is
+            agent = self._owners.get(frame.task_id, agent)
         track = self._tracks.get((agent, frame.task_id))
         if track is None:
             track = _Track(agent, frame.task_id, first=frame.at)
@@ -192,37 +213,31 @@ class TaskTracker:
         if frame.generation:
             _generation(track, frame.generation)
         self._message(track, frame)
-        if frame.event is EventKind.ARTIFACT:
+        if frame.event is _ARTIFACT:
             _artifact(track, frame)
-        elif frame.event is EventKind.TASK:
+        elif frame.event is _TASK:
             _snapshot(track, frame)
-
-    def _agent_of(self, frame: Frame, exchange: ExchangeView) -> str:
-        """A webhook's receiver is not the agent: the task's id tells whose it is."""
-        if exchange.binding is Binding.WEBHOOK:
-            return self._owners.get(frame.task_id, exchange.agent)
-        return exchange.agent
 
     def _touch(self, track: _Track, frame: Frame, exchange: ExchangeView, told: bool) -> None:
         key = (track.agent, track.task_id)
-        track.last = max(track.last, frame.at)
+        if frame.at > track.last:
+            track.last = frame.at
         if exchange.tenant and not track.tenant:
             track.tenant = exchange.tenant
-        if not track.exchanges or track.exchanges[-1] != exchange.id:
+        if exchange.id not in track.exchanges:
             self._exchange(track, exchange, told)
         if self._dirty.get(key) is not track:
             self._dirty[key] = track
             self._keep(key, track)
 
-    def _exchange(self, track: _Track, exchange: ExchangeView, told: bool) -> None:
-        if exchange.id in track.exchanges:
-            return
-        track.exchanges.append(exchange.id)
+    @staticmethod
+    def _exchange(track: _Track, exchange: ExchangeView, told: bool) -> None:
+        track.exchanges[exchange.id] = -1
         if told and exchange.operation in _SENDS:
             # The message that made the task named none: it is counted now.
             track.messages += exchange.requests
         if len(track.exchanges) > MAX_EXCHANGES:
-            track.position.pop(track.exchanges.pop(0), None)
+            del track.exchanges[next(iter(track.exchanges))]
 
     def _keep(self, key: Key, track: _Track) -> None:
         """Put it last in the order of idleness; make room."""
@@ -230,42 +245,66 @@ class TaskTracker:
         self._tracks[key] = track
         self._owners[track.task_id] = track.agent
         if len(self._tracks) > self._limit:
-            idle = next(iter(self._tracks))
-            del self._tracks[idle]
-            if self._owners.get(idle[1]) == idle[0]:
-                del self._owners[idle[1]]
+            self._forget(next(iter(self._tracks)))
+
+    def _settle(self, key: Key, track: _Track) -> None:
+        """Nothing is to be told of it now: where it is over, it is followed as the last of those only."""
+        self._done.pop(key, None)
+        if track.states and track.states[-1][1] in _FINAL and key in self._tracks:
+            self._done[key] = None
+            if len(self._done) > self._most_done:
+                self._forget(next(iter(self._done)))
+
+    def _forget(self, key: Key) -> None:
+        """Follow it no longer. Who owns it is known for a while: a push may be late."""
+        del self._tracks[key]
+        self._done.pop(key, None)
+        agent, task_id = key
+        if self._owners.get(task_id) == agent:
+            self._owners[task_id] = self._owners.pop(task_id)
+            if len(self._owners) > len(self._tracks) + MAX_OWNERS:
+                self._forget_owner()
+
+    def _forget_owner(self) -> None:
+        """That of the task forgotten first; those of tasks that are followed go to the end meanwhile."""
+        while True:
+            task_id, agent = next(iter(self._owners.items()))
+            del self._owners[task_id]
+            if (agent, task_id) not in self._tracks:
+                return
+            self._owners[task_id] = agent
 
     @staticmethod
     def _message(track: _Track, frame: Frame) -> None:
         """Count a message once, on however many streams and snapshots it comes; in 0.1 messages have no id."""
-        message_id = frame.message_id
-        if not message_id:
+        if not frame.message_id:
             track.messages += frame.event is EventKind.MESSAGE
-        elif message_id not in track.message_ids:
+        elif (known := hash(frame.message_id)) not in track.message_ids:
             track.messages += 1
             if len(track.message_ids) < MAX_SHOWN:
-                track.message_ids[message_id] = None
+                track.message_ids.add(known)
 
 
 def _state(track: _Track, frame: Frame, exchange: ExchangeView) -> None:
     """Record a change of state, unless this stream only repeats what another one has shown since it stood there."""
-    states = track.states
+    states, shown = track.states, track.exchanges
     if not states:
-        states.append((frame.at, frame.state))
-        track.position[exchange.id] = 0
+        track.states, shown[exchange.id] = ((frame.at, frame.state),), 0
         return
-    here = track.position.get(exchange.id)
-    if here is None or here >= len(states):
+    here = shown[exchange.id]
+    if here == len(states) - 1 and states[here][1] == frame.state:
+        return
+    if not 0 <= here < len(states):
         here = max((index for index, (at, _) in enumerate(states) if at <= exchange.started), default=0)
     for index in range(here, len(states)):
         if states[index][1] == frame.state:
-            track.position[exchange.id] = index
+            shown[exchange.id] = index
             return
-    states.append((frame.at, frame.state))
+    states += ((frame.at, frame.state),)
     if len(states) > MAX_STATES:
-        del states[0]
-        track.position = {number: max(0, index - 1) for number, index in track.position.items()}
-    track.position[exchange.id] = len(states) - 1
+        states = states[1:]
+        track.exchanges = shown = {number: at if at < 0 else max(0, at - 1) for number, at in shown.items()}
+    track.states, shown[exchange.id] = states, len(states) - 1
 
 
 def _generation(track: _Track, generation: int) -> None:
@@ -273,10 +312,10 @@ def _generation(track: _Track, generation: int) -> None:
     if generation > track.generation:
         if track.generation:
             room = MAX_MISSED - len(track.missed)
-            track.missed += range(track.generation + 1, min(generation, track.generation + 1 + room))
+            track.missed += tuple(range(track.generation + 1, min(generation, track.generation + 1 + room)))
         track.generation = generation
     elif generation in track.missed:
-        track.missed.remove(generation)
+        track.missed = tuple(each for each in track.missed if each != generation)
 
 
 def _artifact(track: _Track, frame: Frame) -> None:
@@ -298,14 +337,13 @@ def _artifact(track: _Track, frame: Frame) -> None:
 
 def _shown_before(state: _Artifact, content: int, exchange: int) -> bool:
     """Another stream has shown this content at least as often as this one now has."""
-    shown = state.shown.get(content)
-    if shown is None:
-        if len(state.shown) < MAX_SHOWN:
-            state.shown[content] = {exchange: 1}
-        return False
-    highest = max(shown.values())
-    shown[exchange] = shown.get(exchange, 0) + 1
-    return shown[exchange] <= highest
+    shown = state.shown
+    most, place = shown.get(content, 0), hash((content, exchange))
+    if len(shown) < 2 * MAX_SHOWN or place in shown:
+        here = shown[place] = shown.get(place, 0) + 1
+        shown[content] = max(most, here)
+        return here <= most
+    return most > 0
 
 
 def _snapshot(track: _Track, frame: Frame) -> None:

@@ -40,13 +40,16 @@ _SNAPSHOT_RETRY = 1_000_000_000
 """ns between tries to write a snapshot where there is no room for it."""
 
 
-def record_session(folder: Path, wake: int, say: Speaker, patience: float = 0.0) -> None:
+def record_session(
+    folder: Path, wake: int, say: Speaker, patience: float = 0.0, relay_gone: Callable[[], None] = lambda: None
+) -> None:
     """Record the journal in `folder` until its session ends. What keeps it from that is said as `Failed`.
 
-    Once the relay is gone, a recording that cannot be written is tried again for `patience` seconds.
+    Once the relay is gone, `relay_gone` is called, and a recording that cannot be written is tried again for `patience`
+    seconds.
     """
     try:
-        failed = _record(folder, Relay(wake, patience), say)
+        failed = _record(folder, Relay(wake, patience, relay_gone), say)
     except OSError as wrong:
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
@@ -102,9 +105,10 @@ def _displaced(path: str, *, gone: bool) -> Troubled:
 class Relay:
     """Whether the relay lives, as the wake-up pipe tells; `wake` < 0: there is none."""
 
-    def __init__(self, wake: int, patience: float) -> None:
+    def __init__(self, wake: int, patience: float, relay_gone: Callable[[], None]) -> None:
         self._wake = wake
         self._patience = patience
+        self._relay_gone = relay_gone
         self._gone = 0.0 if wake >= 0 else time.monotonic()
         """When it was found to be gone; 0 while it lives."""
 
@@ -119,6 +123,7 @@ class Relay:
             ready, _, _ = select.select([self._wake], [], [], max(ns, 0) / 1e9)
             if ready and not os.read(self._wake, 1 << 16):
                 self._gone = time.monotonic()
+                self._relay_gone()
         else:
             time.sleep(max(ns, 0) / 1e9)
 

@@ -11,10 +11,13 @@ import sqlite3
 
 from a2a_proxy.recording.zstd import compressor
 
-BLOCK_SIZE = 262_144
+BLOCK_SIZE = 1_048_576
 """Octets. A payload that begins in a block ends in it, so a block may be larger by one payload.
 
-A quarter of it costs a tenth more on disk; four times as much makes reading one payload slow (0.2 ms here)."""
+Half of it costs 3 octets of 150 a frame more on disk, a quarter 10; but reading one payload takes 0.6 ms here, and half
+or a quarter of that there."""
+_LEVEL = 4
+"""For blocks of this size it is as quick as 3, and the outcome 1 % smaller."""
 
 Address = tuple[int, int, int]
 
@@ -25,11 +28,12 @@ class Blocks:
     def __init__(self, db: sqlite3.Connection, session: int) -> None:
         self._db = db
         self._session = session
-        self._compress = compressor()
+        self._compress = compressor(_LEVEL)
         self._parts: list[bytes] = []
         self._block = 0
         self._size = 0
-        self._stored = 0
+        self._stored = self._stored_parts = 0
+        """Octets, and parts, that the file has."""
 
     def put(self, data: bytes) -> Address:
         """Keep these octets and say where."""
@@ -46,11 +50,9 @@ class Blocks:
     def flush(self) -> None:
         """Write what the open block got since the last time."""
         if self._size > self._stored:
-            data = b"".join(self._parts)
-            self._parts = [data]
-            new = data[self._stored :]
+            new = b"".join(self._parts[self._stored_parts :])
             self._db.execute("INSERT INTO block_tail VALUES (?, ?, ?)", (self._block, self._stored, new))
-            self._stored = self._size
+            self._stored, self._stored_parts = self._size, len(self._parts)
 
     def close(self) -> None:
         """Compress the open block: nothing more will come."""
@@ -65,6 +67,7 @@ class Blocks:
         data = b"".join(row[0] for row in rows)
         self._parts = [data] if data else []
         self._size = self._stored = len(data)
+        self._stored_parts = len(self._parts)
 
     def _open(self) -> None:
         cursor = self._db.execute("INSERT INTO block (session, size) VALUES (?, 0)", (self._session,))
@@ -76,7 +79,7 @@ class Blocks:
         if self._stored:
             self._db.execute("DELETE FROM block_tail WHERE block = ?", (self._block,))
         self._parts = []
-        self._block = self._size = self._stored = 0
+        self._block = self._size = self._stored = self._stored_parts = 0
 
 
 class Blobs:

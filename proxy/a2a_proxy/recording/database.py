@@ -126,6 +126,22 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
     return connection
 
 
+def has_log(path: str | os.PathLike[str]) -> bool:
+    """A write-ahead log lies beside the recording: somebody has it open, or did not close it."""
+    return Path(f"{os.fspath(path)}-wal").exists()
+
+
+def forget_log(path: str | os.PathLike[str]) -> None:
+    """Let SQLite remove the empty log that one who may only read has made and could not remove.
+
+    Where somebody else has the file open, or it may not be written, the log stays.
+    """
+    if _settled(Path(path)) and has_log(path):
+        uri = f"file:{quote(str(Path(path).absolute()))}?mode=rw"
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(uri)) as connection:
+            connection.execute("PRAGMA user_version").fetchone()
+
+
 def _connect(target: str) -> sqlite3.Connection:
     return sqlite3.connect(
         target, timeout=BUSY_SECONDS, isolation_level=None, uri=target.startswith("file:"), check_same_thread=False

@@ -136,7 +136,7 @@ class Decode:
             shape.framing,
             shape.event,
             idents[task],
-            idents[context],
+            idents[task + context],
             octets[message : message + 36].decode() if message.__class__ is int else unpack_ident(message),
             idents[artifact],
             shape.state,

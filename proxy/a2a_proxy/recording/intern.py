@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from a2a_proxy.recording.codec import Column, pack_decimal, pack_ident, pack_int, pack_text
 
-_GENERATION = 32_768
+_GENERATION = 16_384
 _BATCH = 500
 """Parameters of one statement; SQLite before 3.32 allows 999."""
 

@@ -9,7 +9,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.pieces import assemble
 from a2a_proxy.recording.zstd import ZstdError, decompress
 
-_BLOCKS = 32
+_BLOCKS = 8
 """Decompressed blocks kept: 8 MiB."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from a2a_proxy.recording.codec import pack_decimal, pack_ident
-from a2a_proxy.recording.database import open_readable, translated
+from a2a_proxy.recording.database import forget_log, has_log, open_readable, translated
 from a2a_proxy.recording.decode import Decode, Row
 from a2a_proxy.recording.functions import register
 from a2a_proxy.recording.payloads import Payloads
@@ -42,7 +42,9 @@ class Recording:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        finished = not has_log(path)
         self._attach(os.fspath(path), open_readable(path))
+        self._leaves_log = finished
 
     @classmethod
     def over(cls, db: sqlite3.Connection, name: str) -> Recording:
@@ -53,6 +55,8 @@ class Recording:
 
     def _attach(self, path: str, db: sqlite3.Connection) -> None:
         self.path = path
+        self._leaves_log = False
+        """There was no write-ahead log before this look at the file."""
         self.db = db
         """For queries of the caller's own; the functions of `recording.functions` are registered."""
         self._payloads = Payloads(db)
@@ -60,8 +64,10 @@ class Recording:
         register(db, self._payloads)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and leave nothing beside it that was not there before."""
         self.db.close()
+        if self._leaves_log:
+            forget_log(self.path)
 
     def __enter__(self) -> Recording:
         return self

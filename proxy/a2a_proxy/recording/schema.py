@@ -6,6 +6,8 @@ Conventions, for readers of the file with any SQLite tool:
 - Texts that repeat are numbers of rows in `text`, identifiers numbers of rows in `ident`: 0 is the empty text, and a
   negative number `-1-n` is the decimal number n itself. `ident.value` is 16 octets for a UUID, 17 (`"` and 16) for a
   UUID in JSON quotes, else text. The views give all of it in plain words.
+- `frame.context` is counted from `frame.task`: 1 where its row in `ident` follows the task's, as it mostly does. So it
+  takes no octet.
 - `exchange.id` and `connection.id` are `session << 40 | number`, so that one integer names a row across the sessions
   of a file and orders by session, then by first octet.
 - `shape` holds what the frames of a kind have in common: one small number in `frame` instead of ten columns.
@@ -266,7 +268,7 @@ CREATE VIEW frames AS SELECT f.id, f.session, f.exchange, f.connection, f.seq,
     {_named("s.state", _STATES)} AS state,
     session.started + f.at AS at, session.started + f.at - f.took AS began, f.start, f.start + f.span AS "end",
     f.block, f.offset, f.size, {_words("s.schema")} AS schema, {_words("s.framing")} AS framing,
-    {_ident("f.task")} AS task_id, {_ident("f.context")} AS context_id,
+    {_ident("f.task")} AS task_id, {_ident("(f.task + f.context)")} AS context_id,
     {_ident("f.artifact")} AS artifact_id, f.generation, {_ident("f.rpc")} AS rpc_id, s.error AS error_code,
     {_words("s.note")} AS note, {_words("s.redacted")} AS redacted,
     {", ".join(f"s.flags >> {bit} & 1 AS {name}" for bit, name in enumerate(FLAGS))}

@@ -12,8 +12,11 @@ from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.recording.blocks import Address, Blocks
 from a2a_proxy.recording.codec import Column, pack_headers, pack_int, pack_json, pack_text
+from a2a_proxy.recording.decode import Decode
 from a2a_proxy.recording.intern import Interner
+from a2a_proxy.recording.payloads import Payloads
 from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.task_join import joined
 
 _REMEMBERED = 4096
 _Heads = tuple[Headers, Headers, Headers]
@@ -51,12 +54,13 @@ class StateWriter:
         self._idents = idents
         self._blocks = blocks
         self._heads: dict[int, tuple[_Heads, Address]] = {}
-        self._artifacts: dict[tuple[str, str], tuple[ArtifactState, ...]] = {}
+        self._tasks: dict[tuple[str, str], Task] = {}
+        """Those written last, as the file has them."""
 
     def forget(self) -> None:
         """Trust nothing remembered: the transaction was rolled back."""
         self._heads = {}
-        self._artifacts = {}
+        self._tasks = {}
 
     def write(self, changes: Changes, findings: Sequence[Finding]) -> None:
         """Store snapshots and findings."""
@@ -155,22 +159,37 @@ class StateWriter:
         return known[1]
 
     def _task(self, value: Task) -> None:
+        name = (value.agent, value.task_id)
+        known = self._tasks.pop(name, None) or self._stored(value)
+        if known is not None and known.first < value.first:  # it was forgotten, and came again
+            value = joined(known, value)
         self._db.execute(_TASK, self._task_row(value))
-        known = self._artifacts.pop((value.agent, value.task_id), ())
-        changed = [(n, a) for n, a in enumerate(value.artifacts) if n >= len(known) or known[n] != a]
-        if changed or len(known) > len(value.artifacts):
+        before = known.artifacts if known is not None else ()
+        changed = [(n, a) for n, a in enumerate(value.artifacts) if n >= len(before) or before[n] != a]
+        if changed or len(before) > len(value.artifacts):
             self._write_artifacts(value, changed)
-        self._artifacts[value.agent, value.task_id] = value.artifacts
-        if len(self._artifacts) > _REMEMBERED:
-            del self._artifacts[next(iter(self._artifacts))]
+        self._tasks[name] = value
+        if len(self._tasks) > _REMEMBERED:
+            del self._tasks[next(iter(self._tasks))]
+
+    def _stored(self, value: Task) -> Task | None:
+        """What the file has of this task."""
+        find = "SELECT * FROM task WHERE session = ? AND agent = ? AND ident = ?"
+        row = self._db.execute(
+            find, (self._session, self._words.one(value.agent), self._idents.one(value.task_id))
+        ).fetchone()
+        if row is None:
+            return None
+        artifacts = self._db.execute("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],)).fetchall()
+        return Decode(self._db, Payloads(self._db)).task(row, artifacts).task
 
     def _task_row(self, value: Task) -> tuple[Column, ...]:
-        ids, word, started = self._idents.ids, self._words.one, self._started
+        ident, word, started = self._idents.one, self._words.one, self._started
         return (
             self._session,
             word(value.agent),
-            ids[value.task_id],
-            ids[value.context_id],
+            ident(value.task_id),
+            ident(value.context_id),
             word(value.tenant),
             value.state,
             pack_json([(at - started, state) for at, state in value.states]),
@@ -184,11 +203,11 @@ class StateWriter:
 
     def _write_artifacts(self, task: Task, changed: list[tuple[int, ArtifactState]]) -> None:
         find = "SELECT id FROM task WHERE session = ? AND agent = ? AND ident = ?"
-        ids = self._idents.ids
-        row = self._db.execute(find, (self._session, self._words.one(task.agent), ids[task.task_id])).fetchone()[0]
+        ident = self._idents.one
+        row = self._db.execute(find, (self._session, self._words.one(task.agent), ident(task.task_id))).fetchone()[0]
         started = self._started
         for n, a in changed:
-            state = (ids[a.artifact_id], pack_text(a.name), a.chunks, a.parts, a.size, a.complete)
+            state = (ident(a.artifact_id), pack_text(a.name), a.chunks, a.parts, a.size, a.complete)
             self._db.execute(_ARTIFACT, (row, n, *state, a.first - started, a.last - started))
         self._db.execute("DELETE FROM artifact WHERE task = ? AND position >= ?", (row, len(task.artifacts)))
 
@@ -203,7 +222,7 @@ class StateWriter:
             value.connection,
             value.exchange,
             value.seq,
-            self._idents.ids[value.task_id],
+            self._idents.one(value.task_id),
             word(value.confidence),
             pack_json(value.evidence),
         )

@@ -23,9 +23,19 @@ _UNQUOTED = " !\"#$&'()*+,/:;<=>?@[\\]^`{|}"
 
 
 @lru_cache(maxsize=256)
-def always(schema: str) -> bool:
-    """Whether only field numbers tell the secrets of this schema: protobuf with push configurations."""
-    return schema not in _PLAIN and any(protobuf.names_secret(shape) for shape in protobuf.shapes(schema))
+def _secret_fields(schema: str) -> frozenset[int]:
+    """Fields of a message within which only field numbers tell the secrets: push configurations."""
+    if schema in _PLAIN:
+        return frozenset()
+    return frozenset().union(*map(protobuf.secret_fields, protobuf.shapes(schema)))
+
+
+def fields_clean(schema: str, data: bytes) -> bool:
+    """Whether payloads that are not suspicious are clean: so it is but for trailers, and fields that hold secrets."""
+    fields = _secret_fields(schema)
+    if fields:
+        return fields.isdisjoint(protobuf.field_numbers(data))
+    return schema != "trailers"
 
 
 def redact(scrub: Scrubber, schema: str, data: bytes, *, cut: bool) -> tuple[bytes, list[str]]:

@@ -77,6 +77,20 @@ def names_secret(shape: Descriptor) -> bool:
     return _names_secret(shape, set())
 
 
+@lru_cache(maxsize=1024)
+def secret_fields(shape: Descriptor) -> frozenset[int]:
+    """Numbers of the fields of a message that are, or hold, a secret by name."""
+    return frozenset(number for number, field in _fields(shape).items() if _worth(field))
+
+
+def field_numbers(data: bytes) -> set[int]:
+    """Numbers of the length-delimited fields of a message, of none where the octets are no message."""
+    try:
+        return {number for number, *_ in _delimited(data, False)}
+    except Malformed:
+        return set()
+
+
 def _names_secret(shape: Descriptor, above: set[str]) -> bool:
     if shape.full_name in above:
         return False

@@ -15,7 +15,7 @@ async def aliases_of(host: str, seconds: float = SECONDS) -> set[str]:
     try:
         async with asyncio.timeout(seconds):
             found = await _look_up(host)
-            if any(ipaddress.ip_address(one).is_loopback for one in found if _is_address(one)):
+            if any(ipaddress.ip_address(one).is_loopback for one in found if is_address(one)):
                 name = socket.gethostname()
                 found |= {name.lower()} | await _look_up(name)
             return found
@@ -33,7 +33,8 @@ async def _look_up(host: str) -> set[str]:
     return {str(info[4][0]).lower() for info in found} | {info[3].lower() for info in found if info[3]}
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """It is an IP address, and no name."""
     try:
         ipaddress.ip_address(text)
     except ValueError:

@@ -10,10 +10,11 @@ from typing import Protocol
 import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.relay.alias import aliases_of
+from a2a_proxy.relay.alias import aliases_of, is_address
 from a2a_proxy.relay.bind import bind, bind_next
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.edits.edit import Interface, Note
+from a2a_proxy.relay.own import leads_to
 from a2a_proxy.relay.route import Listen, Route, address
 from a2a_proxy.relay.splice import Pair, Side, Surroundings
 from a2a_proxy.relay.tls import Tls
@@ -52,20 +53,20 @@ class RelayStats(msgspec.Struct, frozen=True):
 
 
 class Relay:
-    """Listens on all routes and splices what connects."""
+    """Listens on all routes, and splices what connects from when there is a journal to copy to."""
 
     def __init__(
         self,
         routes: Sequence[Route],
-        journal: Journal,
         clock: Clock,
         editing: Editing = Editing(),  # noqa: B008 (frozen)
         tell: Tell = lambda _: None,
     ) -> None:
         """`tell` shows a line to the user and must not block; it gets each line once."""
         self._routes = tuple(routes)
-        self._journal, self._clock = journal, clock
+        self._clock = clock
         self._editing, self._show = editing, tell
+        self._tls = Tls(editing.trust)
         self._told: set[Note] = set()
         self._looking_up: set[asyncio.Task[None]] = set()
         self._sockets: list[tuple[Way, list[socket.socket]]] = []
@@ -86,27 +87,33 @@ class Relay:
         buffered = sum(pair.client.waiting + pair.agent.waiting for pair in self._pairs)
         return RelayStats(len(self._pairs), self._total, to_agent, to_client, self._accept_errors, buffered)
 
-    async def start(self) -> None:
-        """Bind everything, then accept. Raises RouteError, with nothing bound."""
+    async def listen(self) -> None:
+        """Bind everything. The kernel lets clients wait until `accept`. Raises RouteError, with nothing bound."""
         loop = asyncio.get_running_loop()
-        tls = Tls(self._editing.trust)
-        self._around = Surroundings(loop, self._journal.append, self._clock, self._on_closed, tls, self._tell)
         try:
             if any(upstream.tls for route in self._routes for upstream in (route.upstream, route.grpc) if upstream):
-                tls.prepare()
+                self._tls.prepare()
             for route in self._routes:
-                way = Way(route, self._editing, self._tell, self._learn, self._look_up)
+                way = self._way(route)
                 self._sockets.append((way, await bind(loop, route.listen)))
             await asyncio.gather(*(self._name(way) for way, _ in self._sockets))
         except BaseException:
             self._close_listeners()
             raise
-        for way, sockets in self._sockets:
-            self._listen(way, sockets)
 
-    def _listen(self, way: Way, sockets: list[socket.socket]) -> None:
+    def accept(self, journal: Journal) -> None:
+        """Take the connections that come, and copy them to `journal`. To be called once, after `listen`."""
+        loop = asyncio.get_running_loop()
+        self._around = Surroundings(loop, journal.append, self._clock, self._on_closed, self._tls, self._tell)
+        for way, sockets in self._sockets:
+            self._accept_from(way, sockets)
+
+    def _accept_from(self, way: Way, sockets: list[socket.socket]) -> None:
         for sock in sockets:
             self._watch(sock, way)
+
+    def _way(self, route: Route) -> Way:
+        return Way(route, self._editing, self._tell, self._learn, self._look_up, self._is_own)
 
     async def _name(self, way: Way) -> None:
         way.agent.aliases = await aliases_of(way.agent.host)
@@ -139,13 +146,17 @@ class Relay:
         if not sockets:
             return None
         route = Route(Listen(way.route.listen.host, _port(sockets)), upstream_of(interface))
-        learned = Way(route, self._editing, self._tell, self._learn, self._look_up)
+        learned = self._way(route)
         learned.agent.aliases = way.agent.aliases
         self._sockets.append((learned, sockets))
-        self._listen(learned, sockets)
+        self._accept_from(learned, sockets)
         where = ", ".join(address(*sock.getsockname()[:2]) for sock in sockets)
         self._tell(Note(f"listening on {where} for {route.upstream.text} too, as the agent card says"))
         return _port(sockets)
+
+    def _is_own(self, way: Way, interface: Interface) -> bool:
+        hosts = filter(is_address, way.agent.aliases)
+        return leads_to(hosts, interface.port, (one for _, addresses in self.listening for one in addresses))
 
     def _watch(self, sock: socket.socket, way: Way) -> None:
         if sock.fileno() >= 0:  # it may have been closed while accepting paused
@@ -215,9 +226,10 @@ class Relay:
                 pair.close()
 
     def _close_listeners(self) -> None:
+        loop = asyncio.get_running_loop()
         for _, sockets in self._sockets:
             for sock in sockets:
-                self._around.loop.remove_reader(sock)
+                loop.remove_reader(sock)
                 sock.close()
         self._sockets.clear()
 

@@ -33,9 +33,11 @@ class Way:
         tell: Tell,
         learn: Callable[[Way, Interface], int | None],
         look_up: Callable[[Way, str], None],
+        is_own: Callable[[Way, Interface], bool],
     ) -> None:
         """`learn` gives the port of the listener that carries an interface of the agent; None where there is none.
-        `look_up` is told of each host in a card that may be the agent's under another name."""
+        `look_up` is told of each host in a card that may be the agent's under another name. `is_own` says whether an
+        interface is a listener of this relay."""
         self.route = route
         self.agent = Agent(
             route.upstream.host.lower(),
@@ -49,6 +51,7 @@ class Way:
         self._tell = tell
         self._learn = learn
         self._look_up = look_up
+        self._is_own = is_own
         self._looked_up: set[str] = set()
 
     @property
@@ -73,6 +76,8 @@ class Way:
         return outcome
 
     def _authority_of(self, interface: Interface, authority: str) -> str | None:
+        if self._is_own(self, interface):  # an agent that knows of the proxy: what leads to it must not lead on to it
+            return f"{host_of(authority)}:{interface.port}"
         if interface.grpc and self.carries(interface):
             return authority
         port = self._learn(self, interface)

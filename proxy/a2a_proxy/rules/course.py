@@ -103,11 +103,12 @@ class Saying(msgspec.Struct, frozen=True, gc=False):
 def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known) -> int:
     """Learn a state, and say what is notable about it."""
     state, before = frame.state, track.state
-    look = status_of(frame) if frame.event in _WITH_STATUS else NO_STATUS
+    look = status_of(frame) if frame.event in _WITH_STATUS else StatusLook()
     flags = _said(track, frame, known, look.said) if look.said is not None and frame.message_id else 0
     for each in look.named:
         if each and each != frame.task_id and each != known.context_id:
             flags |= _STRAY
+            break
     if state in TERMINAL:
         flags |= _TERMINAL
         track.terminal = track.terminal or frame.at
@@ -129,7 +130,7 @@ def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: K
     track.bare = look.bare and frame.event is EventKind.STATUS  # an update may have crossed the snapshot that has it
     if look.stamp and not flags & _BACKWARDS:
         track.stamp = look.stamp
-    if look.stamp and not earlier(look.stamp, known.stamp):
+    if look.stamp != known.stamp and look.stamp and not earlier(look.stamp, known.stamp):
         known.stamp = look.stamp
     return flags
 
@@ -216,11 +217,11 @@ def _said(track: Track, frame: Frame, known: Known, octets: bytes) -> int:
     said = known.said
     if said is None:
         said = known.said = []
-    found = None
+    flags, length, digest = 0, len(octets), crc32(octets)
+    found: Saying | None = None
     for each in said:
         if each.ident == ident:
             found = each
-    flags, length, digest = 0, len(octets), crc32(octets)
     if found is not None:
         # Another stream may be behind or ahead; the answer to a later message is not.
         follows = found.exchange == track.id or (track.operation in SENDS and found.at < track.started)

@@ -44,7 +44,7 @@ def _digest(see: See) -> str:
     frame = see.frame
     if frame.truncated or frame.event not in _KEPT:
         return ""
-    update = see.object
+    update = _update(see)
     if not update:
         return ""
     about = [int(frame.event), frame.task_id, frame.state]
@@ -54,6 +54,18 @@ def _digest(see: See) -> str:
         return _hash([*about, _text(artifact.get("artifactId")), _parts(artifact.get("parts")), flags])
     message = _members(_members(update.get("status")).get("message"))
     return _hash([*about, _text(message.get("messageId")), _parts(message.get("parts"))])
+
+
+_NAMES = {EventKind.STATUS: "statusUpdate", EventKind.ARTIFACT: "artifactUpdate"}
+
+
+def _update(see: See) -> dict[str, Any]:
+    """The update in its 1.0 form; where it has that form, as nearly always, it need not be made."""
+    if see.v1 and isinstance(body := see.body, dict):
+        update = body.get(_NAMES[see.frame.event])
+        if isinstance(update, dict) and "taskId" in update:
+            return update
+    return see.object
 
 
 def _hash(value: Any) -> str:

@@ -24,7 +24,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 Event = dict[str, Any]
-SCENARIO_SECONDS = 30
+SCENARIO_SECONDS = 120
 
 
 def text_of(text: str) -> Event:

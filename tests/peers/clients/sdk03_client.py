@@ -123,7 +123,7 @@ class Scenarios:
 
     def __init__(self, args: Any) -> None:
         self.args = args
-        self.http = httpx.AsyncClient(timeout=20)
+        self.http = httpx.AsyncClient(timeout=100)
         self.channel: Any = None
 
     async def connect(self) -> None:

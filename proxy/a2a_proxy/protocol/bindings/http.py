@@ -24,6 +24,7 @@ from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.content import ContentDecoder
 from a2a_proxy.wire.sse import SseEvent, SseSplitter
 
+_OTHER = Binding.OTHER
 _OTHER_LIMIT = 64 * 1024
 """Of a body that cannot be A2A only this much is kept."""
 
@@ -100,7 +101,7 @@ class HttpCall(Call):
         or was no call at all (`{`, `[]`).
         """
         exchange = self.exchange
-        if exchange.binding is not Binding.OTHER:
+        if exchange.binding is not _OTHER:
             return
         if jsonrpc.is_response(data):
             self._settled = True

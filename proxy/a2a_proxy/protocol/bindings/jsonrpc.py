@@ -51,6 +51,7 @@ _decode_response = msgspec.json.Decoder(_ResponseShape).decode
 _decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_error = msgspec.json.Decoder(ErrorShape).decode
 
+_RESPONSE, _EVENT, _NONE = FrameKind.RESPONSE, FrameKind.EVENT, EventKind.NONE
 _PLAIN_ANSWERS = frozenset({Answer.SEND, Answer.TASK, Answer.STREAM})
 
 
@@ -163,14 +164,14 @@ def response(call: HttpCall, body: Span, out: Out) -> None:
         other.response(call, body, out)
         return
     if body.data[:64].lstrip()[:1] != b"[":
-        _one_response(call, body, FrameKind.RESPONSE, out)
+        _one_response(call, body, _RESPONSE, out)
         return
     batch = _batch(body.data)
     if batch is None:
         other.response(call, body, out)
         return
     for item in batch:
-        _one_response(call, _part(body, bytes(item)), FrameKind.RESPONSE, out, note="batch")
+        _one_response(call, _part(body, bytes(item)), _RESPONSE, out, note="batch")
 
 
 def _batch(data: bytes) -> list[msgspec.Raw] | None:
@@ -191,7 +192,7 @@ def event(call: HttpCall, event: SseEvent, out: Out) -> None:
             if event.event == "error"
             else f"event: {event.event}"
         )
-    _one_response(call, event, FrameKind.EVENT, out, note, event.framing)
+    _one_response(call, event, _EVENT, out, note, event.framing)
 
 
 def _one_response(call: HttpCall, body: Span, kind: FrameKind, out: Out, note: str = "", framing: str = "") -> None:
@@ -206,11 +207,11 @@ def _one_response(call: HttpCall, body: Span, kind: FrameKind, out: Out, note: s
     result = envelope.result
     exchange = call.exchange
     operation = call.calls.get(rpc_id := _id_text(envelope.id), exchange.operation)
-    if result is None or (kind is FrameKind.RESPONSE and operation in _SPECIAL):
+    if result is None or (kind is _RESPONSE and operation in _SPECIAL):
         _odd_response(call, body, kind, out, note, framing)
         return
-    summary = summarise(result, kind is FrameKind.EVENT)
-    if summary[0] is EventKind.NONE:
+    summary = summarise(result, kind is _EVENT)
+    if summary[0] is _NONE:
         _odd_response(call, body, kind, out, note, framing)
         return
     if call.guessed:
@@ -245,7 +246,7 @@ def _error(call: HttpCall, body: Span, error: ErrorShape, rpc_id: str, out: Out,
     summary = NOTHING
     task_id = data.get("taskId") if isinstance(data, dict) else None
     if isinstance(task_id, str):
-        summary = (EventKind.NONE, task_id, *NOTHING[2:])
+        summary = (_NONE, task_id, *NOTHING[2:])
     call.emit(out, TO_CLIENT, FrameKind.ERROR, body, JSON, summary, rpc_id, code, note, framing)
 
 
@@ -256,7 +257,7 @@ def _odd_response(call: HttpCall, body: Span, kind: FrameKind, out: Out, note: s
     except UNREADABLE:
         _no_envelope(call, body, kind, out, framing)
         return
-    if shape.error and not (kind is FrameKind.RESPONSE and _plain_failure(call, shape)):
+    if shape.error and not (kind is _RESPONSE and _plain_failure(call, shape)):
         _error(call, body, _odd_error(bytes(shape.error)), _id_text(shape.id), out, note, framing)
         return
     if not shape.jsonrpc and not shape.result:
@@ -271,8 +272,8 @@ def _odd_summary(call: HttpCall, rpc_id: str, kind: FrameKind, result: object) -
     operation = BY_NAME.get(call.calls.get(rpc_id, call.exchange.operation))
     if operation is None or result is None:
         return NOTHING
-    if kind is FrameKind.EVENT or operation.answer in _PLAIN_ANSWERS:
-        return lenient_result(result, kind is FrameKind.EVENT)
+    if kind is _EVENT or operation.answer in _PLAIN_ANSWERS:
+        return lenient_result(result, kind is _EVENT)
     if operation.answer is Answer.CARD:
         call.link.shared.learn_card(call.link.facts.upstream, result)
     return summarise_answer(operation.answer, result)
@@ -292,7 +293,7 @@ def _odd_error(data: bytes) -> ErrorShape:
 
 
 def _no_envelope(call: HttpCall, body: Span, kind: FrameKind, out: Out, framing: str) -> None:
-    if kind is FrameKind.RESPONSE:
+    if kind is _RESPONSE:
         other.response(call, body, out)
     else:
         call.emit(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NOTHING, note="not JSON-RPC", framing=framing)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.event import plain
 from a2a_proxy.protocol.operations import BY_NAME, Answer, messages
@@ -43,8 +43,8 @@ _OLD_CARD = frozenset(("url", "preferredTransport", "additionalInterfaces", "pro
 
 def hits(see: See, wrong: Wrong) -> Iterable[Hit]:
     """What a rule about this has to say."""
-    found = [fault for fault in faults(see) if fault.wrong is wrong]
-    return [_hit(fault, see.root) for fault in found] if found else ()
+    found = faults(see)
+    return [_hit(fault, see.root) for fault in found if fault.wrong is wrong] if found else ()
 
 
 def _hit(fault: Fault, root: str) -> Hit:
@@ -139,7 +139,7 @@ def _live_name(operation: str, name: str, body: dict[str, Any]) -> str:
 def _rest_request(see: See, family: Family | None) -> list[Fault]:
     """Of GET and DELETE the members travel in path and query (3.2)."""
     path, operation, body = see.path, BY_NAME[see.operation], see.value
-    if body is not None and not isinstance(body, dict):
+    if body is not None and (not isinstance(body, dict) or "jsonrpc" in body):  # the latter is A2A-HTTP-020's
         return []
     if family is not Family.NEW:
         shapes = {Family.OLD: json_0_3(), Family.OLDEST: json_0_1()}.get(family or Family.NEW, grammar("0.3", False))
@@ -183,7 +183,15 @@ def _answer(see: See) -> list[Fault]:
         dialect = Dialect.V1_0 if family is Family.NEW else Dialect.RC
         name = "StreamResponse" if streaming else messages(operation, dialect)[1]
         return _walked(shapes, name, value)
+    if family is Family.OLD and _may_be_0_1(see.exchange, value):
+        family = Family.OLDEST
     return _old_answer(family, operation.answer, value, streaming)
+
+
+def _may_be_0_1(exchange: Exchange, value: Any) -> bool:
+    """0.1 has the methods `tasks/get` and `tasks/cancel` too, and its tasks have neither `kind` nor `contextId`."""
+    bare = isinstance(value, dict) and "kind" not in value and "contextId" not in value
+    return bare and exchange.method.startswith("tasks/") and not exchange.version_header
 
 
 def asker(see: See) -> Family | None:

@@ -13,6 +13,8 @@ from a2a_proxy.rules.families.err.table import TABLE
 from a2a_proxy.rules.rule import RPC, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 
+_OTHER_REASONS = frozenset({"VERSION_NOT_SUPPORTED", "EXTENSION_SUPPORT_REQUIRED"})
+"""Errors of the call, not of the task."""
 _BY_ID = ("GetTask", "CancelTask", "SubscribeToTask")
 _GENERIC = {"INTERNAL_ERROR": -32603, "INVALID_REQUEST": -32600, "METHOD_NOT_FOUND": -32601}
 
@@ -90,10 +92,10 @@ def bindings_disagree(see: See) -> Iterator[Hit]:
     A client that changes its transport then sees another agent: its error handling was written for the first one.
     """
     kind, asked = _kind(see), see.track.asked
-    if kind not in TABLE or asked is None or asked.known or not asked.task_id or see.frame.kind is FrameKind.EVENT:
+    if kind not in TABLE or kind in _OTHER_REASONS or asked is None or asked.known or not asked.task_id or see.frame.kind is FrameKind.EVENT:
         return
     told: dict[str, str] = see.agent.notes.setdefault("errors", {})
-    for binding in RPC - {see.binding}:
+    for binding in sorted(RPC - {see.binding}):
         other = told.get(f"{binding} {see.operation}", kind)
         if other != kind:
             yield Hit(summary=f"{see.operation} of an unknown task: {kind} here, {other} on {binding}", value=kind)

@@ -201,7 +201,7 @@ _REFUSED = json_text(rest_error(400, "INVALID_ARGUMENT", "INVALID_REQUEST", "no 
     section="1.0 8.3.2, 11.3",
     moment=Moment.REQUEST,
     bindings=REST,
-    also=("A2A-HTTP-008", "A2A-SCH-001", "A2A-SCH-010"),
+    also=("A2A-HTTP-008",),
     flagged=http("POST", "/message:send", _CALL, answer=_REFUSED, status=400),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.rules.course import SECOND
 from a2a_proxy.rules.examples.objects import asking, chunk, reply, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
@@ -52,7 +52,7 @@ def early(see: See) -> Iterator[Hit]:
     A client that does not poll takes this for the result, and there is none in it.
     """
     frame = see.frame
-    if frame.state not in ACTIVE:
+    if frame.state not in ACTIVE or frame.kind is FrameKind.EVENT:  # a stream in place of an answer is A2A-HTTP-005's
         return
     wanted = _at_once(see)
     if wanted is False or (wanted is None and see.v1):

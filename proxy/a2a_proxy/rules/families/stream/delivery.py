@@ -20,8 +20,6 @@ from a2a_proxy.rules.world import Known, Notes
 MAX_EVENTS = 256
 """Events of one stream that are remembered."""
 MAX_STREAMS = 8
-_LOOK_BACK = 64
-"""Events before one that its order is compared with."""
 AMBIGUOUS = -1
 """Where an event has come more than once."""
 
@@ -113,7 +111,7 @@ def _begin(see: See, task: Known) -> Delivered:
             del every[number]
     number = see.frame.generation
     base = number if see.frame.event is EventKind.TASK else see.generation_before or max(number - 1, 0)
-    notes: Notes = {"first": see.at, "base": base, "keys": [], "places": {}, "count": 0}
+    notes: Notes = {"first": see.at, "base": base, "keys": [], "places": {}, "count": 0, "top": {}}
     if len(every) < MAX_STREAMS:
         every[str(see.track.id)] = notes
     return Delivered(notes)
@@ -124,21 +122,42 @@ def _all(task: Known) -> dict[str, Any]:
     return found
 
 
+def suspect(task: Known, exchange: int, key: str) -> bool:
+    """Whether another stream may have this event before one that came here earlier.
+
+    Each stream keeps, for each other one, the furthest place there of what both have told. Events may turn out to have
+    come twice: `crossed` looks again.
+    """
+    every, found = _all(task), False
+    mine = every.get(str(exchange))
+    if mine is None or not (here := mine["places"].get(key, 0)) >= 0:
+        return False
+    for number, other in every.items():
+        there = other["places"].get(key)
+        if there is None or there == AMBIGUOUS or other is mine:
+            continue
+        furthest = mine["top"].get(number, AMBIGUOUS)
+        found = found or there < furthest
+        mine["top"][number] = max(furthest, there)
+        other["top"][str(exchange)] = max(other["top"].get(str(exchange), AMBIGUOUS), here)
+    return found
+
+
 def crossed(task: Known, exchange: int, key: str) -> tuple[int, str] | None:
     """Another stream that has this event before one that came here earlier; the stream, and that event."""
     mine = delivered(task, exchange)
-    if mine is None or mine.place(key) == AMBIGUOUS:
+    if mine is None or mine.place(key) in (None, AMBIGUOUS):
         return None
-    before = mine.keys[-_LOOK_BACK:-1]
-    for number in _all(task):
-        other = delivered(task, int(number))
-        here = other.place(key) if other is not None and int(number) != exchange else None
+    before = mine.keys[: mine.keys.index(key)]
+    for number in others(task, exchange):
+        other = delivered(task, number)
+        here = other.place(key) if other is not None else None
         if other is None or here is None or here == AMBIGUOUS:
             continue
         for earlier in reversed(before):
             there = other.place(earlier)
             if there is not None and there > here and mine.place(earlier) != AMBIGUOUS:
-                return int(number), earlier
+                return number, earlier
     return None
 
 
@@ -149,22 +168,40 @@ def in_order(before: str, after: str) -> bool:
 
 
 class Missing:
-    """How sure it is that `lost` should have come on a stream: judged when the time for it is over."""
+    """How sure it is that `lost` should have told what `shown` has: judged when the time for it is over."""
 
     def __init__(self, shown: Delivered, lost: Delivered, key: str, *, progress: bool) -> None:
-        self._shown, self._lost, self._key = shown, lost, key
-        number = key.partition(":")[0]
+        self._shown, self._lost, self._key, self._progress = shown, lost, key, progress
+        self._number = key.partition(":")[0]
         place = shown.place(key)
-        self.came = lost.place(key) is not None or place is None or place == AMBIGUOUS
-        """It came, or it cannot be told."""
-        if number and not progress and lost.with_number(number) - shown.with_number(number):
-            self.came = True  # with other words: that is A2A-GEN-021
-        unsure = not number or (progress and int(number) == lost.base)
-        self.due = self._common(range(place or 0)) if unsure else int(number) > lost.base
+        self._place = AMBIGUOUS if place is None else place
+
+    @property
+    def numbered(self) -> bool:
+        """The event has a number."""
+        return bool(self._number)
+
+    @property
+    def came(self) -> bool:
+        """It came, or it cannot be told: with its number and other words it is A2A-GEN-021."""
+        shown, lost = self._shown, self._lost
+        if lost.place(self._key) is not None or self._place == AMBIGUOUS:
+            return True
+        return bool(
+            self._number and not self._progress and lost.with_number(self._number) - shown.with_number(self._number)
+        )
+
+    @property
+    def due(self) -> bool:
         """It is known to be later than the beginning of the stream: its number says so, or an event before it came."""
-        self.numbered = bool(number)
-        self.passed = self._common(range((place or 0) + 1, 1 << 62))
+        if not self._number or (self._progress and int(self._number) == self._lost.base):
+            return self._common(range(self._place))
+        return int(self._number) > self._lost.base
+
+    @property
+    def passed(self) -> bool:
         """An event after it came: it will not come any more."""
+        return self._common(range(self._place + 1, 1 << 62))
 
     def _common(self, places: range) -> bool:
         """Some event at one of these places came on both."""

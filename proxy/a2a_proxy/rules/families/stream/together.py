@@ -18,6 +18,7 @@ from a2a_proxy.rules.families.stream.delivery import (
     is_progress,
     learn,
     others,
+    suspect,
 )
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
 from a2a_proxy.rules.rule import RPC, WEBHOOK, Hit, Moment, Scope, When, rule
@@ -53,6 +54,7 @@ _ALIKE = _two((_A, _B, _C, Wait(7), _END), (_A, _B, _C, Wait(7), _END))
     section="1.0 3.5.2",
     scope=Scope.LIVE,
     when=When.SHARED,
+    due=lambda see: _crossed(see),
     flagged=_two((_A, _B, _C, Wait(7), _END), (_A, _C, _B, Wait(7), _END)),
     clean=_ALIKE,
 )
@@ -63,9 +65,17 @@ def order(see: See) -> Iterator[Hit]:
     All streams have the same order; two clients of one task end with different pictures of it.
     """
     key, task = learn(see), see.task
-    found = crossed(task, see.track.id, key) if key and task is not None else None
+    if key and task is not None and suspect(task, see.track.id, key):
+        see.later(GRACE, key)
+    yield from ()
+
+
+def _crossed(see: See) -> Iterator[Hit]:
+    key, task = see.due_note, see.task
+    found = crossed(task, see.track.id, key) if task is not None else None
     if found is not None and not in_order(found[1], key):
-        yield Hit(summary=f"this event came after another one here, but before it in exchange {found[0]}")
+        told = f"this event came after another one here, but before it in exchange {found[0]}"
+        yield Hit(summary=told, seq=see.due_seq)
 
 
 @rule(

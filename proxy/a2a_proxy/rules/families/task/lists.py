@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import artifact, task
@@ -14,6 +15,8 @@ from a2a_proxy.rules.rule import JSONRPC, REST, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _DEFAULT_PAGE, _MAX_PAGE = 50, 100
+_STATES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState)
+"""Another word is no filter: A2A-HTTP-012 and A2A-VER-010 tell of it."""
 _MAX_CHAINS = 100
 """Chains of pages that are followed for one agent."""
 
@@ -158,7 +161,7 @@ def filter_ignored(see: See) -> Iterator[Hit]:
         if context and _word(each, "contextId") not in ("", context):
             summary = f"task of context {each['contextId']}, asked for was {context}"
             yield Hit(summary=summary, path=f"{path}.contextId", value=_word(each, "contextId"))
-        if state and _word(each, "status", "state") not in ("", state):
+        if state in _STATES and _word(each, "status", "state") not in ("", state):
             found = _word(each, "status", "state")
             yield Hit(summary=f"task in {found}, asked for was {state}", path=f"{path}.status.state", value=found)
         stamp = _word(each, "status", "timestamp")

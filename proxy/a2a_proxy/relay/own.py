@@ -1,0 +1,42 @@
+"""Whether an address is one that this process listens on. Knows no routes and no cards."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+
+_Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def leads_to(hosts: Iterable[str], port: int, own: Iterable[str]) -> bool:
+    """One of these IP addresses, with this port, is one of our own, `host:port` as bound."""
+    ours = [ipaddress.ip_address(text.rpartition(":")[0].strip("[]")) for text in own if text.endswith(f":{port}")]
+    return bool(ours) and any(_leads(_plain(host), listener) for host in hosts for listener in ours)
+
+
+def _plain(host: str) -> _Ip:
+    """Without a zone; what means this machine as the address that a connection to it goes to."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    mapped = getattr(address, "ipv4_mapped", None)
+    address = mapped or address
+    if address.is_unspecified:
+        return ipaddress.ip_address("127.0.0.1" if address.version == 4 else "::1")
+    return address
+
+
+def _leads(to: _Ip, listener: _Ip) -> bool:
+    if not listener.is_unspecified:
+        return to == listener
+    return (listener.version == 6 or to.version == 4) and _is_ours(to)
+
+
+def _is_ours(address: _Ip) -> bool:
+    """Whether this machine has the address: only then can a socket be bound to it."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(address), 0))
+        except OSError:
+            return False
+    return True

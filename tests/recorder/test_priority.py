@@ -1,0 +1,50 @@
+"""What a real recorder process asks of the kernel's scheduler."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.recorder.priority import NICE
+from support_observer import scripted, unary
+from support_recorder import Bench, wait_until
+
+GROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
+
+
+def test_a_recorder_gives_way(bench: Callable[..., Bench]) -> None:
+    """Its priority is lower than that of whoever started it."""
+    at_work = bench()
+    at_work.start()
+    mine = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, at_work.keeper.pid) == min(mine + NICE, 19)
+    at_work.end()
+    at_work.finish()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux groups processes by session")
+@pytest.mark.skipif(not GROUPS.exists() or GROUPS.read_text().strip() != "1", reason="this kernel does not group")
+def test_its_session_gives_way_too(bench: Callable[..., Bench]) -> None:
+    """A nice value alone counts within the recorder's own session only, where nobody else is. Until the relay has gone:
+    then somebody waits for the recording."""
+    at_work = bench()
+    at_work.start()
+    assert nice_of_session(at_work.keeper.pid) == NICE
+    with contextlib.closing(sqlite3.connect(at_work.recording, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")  # so that it cannot end
+        at_work.write(scripted(unary()))
+        at_work.end()
+        wait_until(lambda: nice_of_session(at_work.keeper.pid) == 0)
+        db.execute("ROLLBACK")
+    at_work.finish()
+
+
+def nice_of_session(process: int) -> int:
+    """As the kernel has it."""
+    return int(Path(f"/proc/{process}/autogroup").read_text().split()[-1])

@@ -1,0 +1,85 @@
+"""The look at many payloads at once: it must not change what is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proto import from_dict
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.redaction import Redactor
+
+SECRET = "cAnary7f3Qx9Zk2w"
+SEND = "lf.a2a.v1.SendMessageRequest"
+
+
+def frame(payload: bytes, schema: str = "json", **more: Any) -> Frame:
+    place: dict[str, Any] = {"direction": Direction.TO_AGENT, "kind": FrameKind.EVENT, "size": len(payload)}
+    return Frame(
+        connection=1, exchange=1, seq=0, began=1, at=2, start=0, end=9, payload=payload, schema=schema, **place, **more
+    )
+
+
+def redacted(frames: list[Frame], redactor: Redactor | None = None) -> list[Frame]:
+    redactor = redactor or Redactor(b"k" * 32)
+    sieved = redactor.sieve(frames)
+    return [redactor.frame(each, None, sieved) for each in frames]
+
+
+def test_clean_payloads_are_clean_together() -> None:
+    frames = [frame(b'{"text":"a word"}'), frame(b"plain", "text"), frame(b"")]
+    assert all(after is before for after, before in zip(redacted(frames), frames, strict=True))
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_secret_among_clean_payloads_is_found(place: int) -> None:
+    frames = [frame(b'{"text":"a word"}') for _ in range(3)]
+    frames[place] = frame(b'{"token":"%b"}' % SECRET.encode())
+    done = redacted(frames)
+    assert SECRET.encode() not in b"".join(each.payload for each in done)
+    assert [each.redacted for each in done] == [("$.token",) if n == place else () for n in range(3)]
+
+
+def test_what_an_exchange_teaches_after_the_look_is_found() -> None:
+    redactor = Redactor(b"k" * 32)
+    frames = [frame(b'{"text":"echo: %b"}' % SECRET.encode())]
+    sieved = redactor.sieve(frames)
+    redactor.frame(frame(b'{"password":"%b"}' % SECRET.encode()), None)
+    assert SECRET.encode() not in redactor.frame(frames[0], None, sieved).payload
+
+
+def test_a_secret_that_is_known_is_found_in_every_payload() -> None:
+    redactor = Redactor(b"k" * 32)
+    redactor.frame(frame(b'{"password":"%b"}' % SECRET.encode()), None)
+    for shift in range(9):
+        frames = [frame(b"x" * shift, "text"), frame(b"said " + SECRET.encode(), "text"), frame(b"end", "text")]
+        assert SECRET.encode() not in b"".join(each.payload for each in redacted(frames, redactor))
+
+
+def test_a_secret_that_only_its_field_tells_is_found() -> None:
+    push = {"url": "http://127.0.0.1/hook", "token": SECRET}
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
+    value = {"message": message, "configuration": {"taskPushNotificationConfig": push}}
+    sends = [
+        frame(from_dict("1.0", "SendMessageRequest", each).SerializeToString(), SEND)
+        for each in ({"message": message}, value)
+    ]
+    assert SECRET.encode() in sends[1].payload
+    plain, done = redacted(sends)
+    assert plain is sends[0]
+    assert SECRET.encode() not in done.payload
+    assert done.redacted == ("configuration.task_push_notification_config.token",)
+
+
+def test_octets_that_are_no_message_have_no_fields() -> None:
+    broken = frame(b"\x12\xff", SEND)
+    assert redacted([broken])[0] is broken
+
+
+def test_findings_between_frames_are_passed_over() -> None:
+    redactor = Redactor(b"k" * 32)
+    frames: list[Frame | Finding] = [Finding("X", Severity.INFO, 1, "text"), frame(b"plain", "text")]
+    assert redactor.sieve(frames) >= 0

@@ -1,0 +1,119 @@
+"""What is known of a task's course: bounded, and the same after it was saved."""
+
+from __future__ import annotations
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.rules.course import MAX_ARTIFACTS, MAX_STATES
+from a2a_proxy.rules.examples.objects import Json, chunk, reply, snapshot, status
+from a2a_proxy.rules.examples.talk import json_text
+from a2a_proxy.rules.rule import When
+from a2a_proxy.rules.world import Known, Track, World
+
+WORKING, INPUT = int(TaskState.WORKING), int(TaskState.INPUT_REQUIRED)
+AGENT = "http://localhost:8000"
+
+
+class Course:
+    """Streams of one task, frame by frame."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.at = 1
+
+    def opens(self, number: int) -> Track:
+        """A subscription."""
+        track = Track(number, 1, AGENT, Binding.JSONRPC, "SubscribeToTask", self.at)
+        self.world.tracks[number] = track
+        return track
+
+    def shows(self, track: Track, value: Json, event: EventKind, state: int = 0, **members: str | bool) -> int:
+        """One event on a stream; what is notable about it."""
+        self.at += 1
+        frame = Frame(
+            1,
+            track.id,
+            1,
+            Direction.TO_CLIENT,
+            FrameKind.EVENT,
+            self.at,
+            self.at,
+            0,
+            0,
+            payload=json_text({"jsonrpc": "2.0", "id": 1, "result": value}).encode(),
+            schema="json",
+            event=event,
+            task_id="t1",
+            context_id="c1",
+            state=state,
+            **members,  # type: ignore[arg-type]
+        )
+        flags, known = self.world.told(track, frame)
+        assert known is not None
+        self.world.artifacts_told(track, frame, known)
+        return flags
+
+    def state(self, track: Track, name: str) -> int:
+        """A status update."""
+        said = reply(taskId="t1")
+        value = status(name, said=said)
+        return self.shows(track, value, EventKind.STATUS, int(TaskState[name]), message_id="r1")
+
+    @property
+    def task(self) -> Known:
+        """What is known."""
+        return self.world.tasks[AGENT, "t1"]
+
+
+def test_many_changes_are_not_all_kept_and_not_told_twice() -> None:
+    """Two streams in step, past the bound: each change is one, on the stream that shows it first."""
+    course = Course()
+    first, second = course.opens(1), course.opens(2)
+    for track in (first, second):
+        course.shows(track, snapshot("WORKING"), EventKind.TASK, WORKING)
+    for turn in range(2 * MAX_STATES):
+        name = "WORKING" if turn % 2 else "INPUT_REQUIRED"
+        assert course.state(first, name) & When.CHANGED
+        assert not course.state(second, name) & When.CHANGED
+    assert len(course.task.states) == MAX_STATES
+
+
+def test_artifacts_of_a_task_are_bounded() -> None:
+    """An agent may not fill the memory."""
+    course = Course()
+    track = course.opens(1)
+    for number in range(MAX_ARTIFACTS + 5):
+        name = f"a{number}"
+        course.shows(track, chunk("x", id=name), EventKind.ARTIFACT, artifact_id=name)
+    assert len(course.task.artifacts) == MAX_ARTIFACTS
+
+
+def test_messages_of_a_task_are_bounded() -> None:
+    """The latest are known again."""
+    course = Course()
+    track = course.opens(1)
+    for number in range(50):
+        value = status("WORKING", said=reply(f"step {number}", id=f"r{number}"))
+        course.shows(track, value, EventKind.STATUS, WORKING, message_id=f"r{number}")
+    assert course.task.said is not None
+    assert len(course.task.said) < 20
+    again = status("WORKING", said=reply("another", id="r49"))
+    assert course.shows(track, again, EventKind.STATUS, WORKING, message_id="r49") & When.RESAID
+
+
+def test_it_goes_on_after_it_was_saved() -> None:
+    """Content half told, messages and places on streams."""
+    course = Course()
+    track = course.opens(1)
+    course.state(track, "WORKING")
+    course.shows(track, chunk("half "), EventKind.ARTIFACT, artifact_id="a1")
+    course.world = World.restore(course.world.save())
+    track = course.world.tracks[1]
+    assert not course.state(track, "WORKING") & (When.CHANGED | When.RESAID)
+    course.shows(track, chunk("done", append=True), EventKind.ARTIFACT, artifact_id="a1", append=True)
+    found = course.task.artifacts["a1"]
+    assert found.whole
+    assert found.chunks == 2
+    assert found.content.length == len("half done")
