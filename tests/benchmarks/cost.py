@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -64,19 +64,24 @@ def state_in(folder: Path) -> Iterator[None]:
             os.environ["A2A_PROXY_STATE"] = old
 
 
-def burst(made: Made, folder: Path, start_seconds: float = 0.0) -> Cost:
-    """A recorder process, pinned to one core, from the first record to the end."""
+def burst(made: Made, folder: Path, start_seconds: float = 0.0, *, rules: bool = True) -> Cost:
+    """A recorder process, pinned to one core, from the first record to the end; without `rules` it judges nothing."""
+    return recorded(made, folder, start_seconds, rules=rules)[0]
+
+
+def recorded(made: Made, folder: Path, start_seconds: float = 0.0, *, rules: bool = True) -> tuple[Cost, Path]:
+    """The same, and the recording."""
     name = f"burst-{made.messages}-{time.monotonic_ns()}"
     recording = folder / f"{name}.a2a.db"
     session(made, folder / name, recording)
     wake, wake_write = os.pipe()
     os.close(wake_write)  # as if the relay were gone: the recorder reads to the end and finishes
-    command = [sys.executable, __file__, "burst", str(folder / name), str(wake)]
+    command = [sys.executable, __file__, "burst" if rules else "unjudged", str(folder / name), str(wake)]
     began = time.monotonic()
     process = subprocess.Popen(command, pass_fds=(wake,))
     os.sched_setaffinity(process.pid, {CORE})
     os.close(wake)
-    return _cost(recording, made, began, start_seconds, *_ended(process))
+    return _cost(recording, made, began, start_seconds, *_ended(process)), recording
 
 
 def trickle(made: Made, folder: Path) -> Cost:
@@ -162,6 +167,17 @@ def _burst(folder: Path, wake: int) -> None:
     record_session(folder, wake, Speaker(-1))
 
 
+def _without_rules() -> None:
+    """Observers of this process ask no rule from now on, and learn nothing for rules."""
+    from a2a_proxy import observer
+
+    class Silent:
+        def __getattr__(self, name: str) -> Callable[..., None]:
+            return lambda *_: None
+
+    observer.Engine = Silent  # type: ignore[assignment,misc]
+
+
 def profile(made: Made, folder: Path, rows: int = 40) -> str:
     """The functions of the recorder that take most, with and without what they call; us per A2A message."""
     name = f"profile-{time.monotonic_ns()}"
@@ -195,7 +211,9 @@ def report(cost: Cost) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "burst":
+    if sys.argv[1] in ("burst", "unjudged"):
+        if sys.argv[1] == "unjudged":
+            _without_rules()
         _burst(Path(sys.argv[2]), int(sys.argv[3]))
     else:
         _trickle(Path(sys.argv[2]), Path(sys.argv[3]))

@@ -16,8 +16,10 @@ from typing import Any
 
 import cost
 import journals
+import judging
 import lag
 import load
+import msgspec
 import origins
 import proxies
 from processes import free_port, running
@@ -140,6 +142,39 @@ class Suite:
         name = f"peak memory at {messages:,} frames ({big.peak_mib:.0f} MiB), times that at 100,000"
         self._target(name, 1.25, big.peak_mib / peak, at_most=True)
 
+    def rules(self, messages: int, tasks: int) -> None:
+        """What judging adds to recording, what open tasks take, and how long a recording takes to be judged again."""
+        with cost.state_in(self.folder):
+            made = journals.make(self.folder / "judged", 100_000, BURST)
+            large = journals.make(self.folder / "again", messages, BURST)
+            nothing = journals.make(self.folder / "start", 1)
+            modes = {"without rules": False, "with rules": True}
+            start = {name: cost.burst(nothing, self.folder, rules=rules).cpu_seconds for name, rules in modes.items()}
+            costs: dict[str, list[cost.Cost]] = {name: [] for name in modes}
+            for _ in range(self._rounds):
+                for name, rules in modes.items():
+                    costs[name].append(cost.burst(made, self.folder, start[name], rules=rules))
+            _, recording = cost.recorded(large, self.folder)
+        took: dict[str, list[float]] = {}
+        for name, of in costs.items():
+            took[name] = [1e6 / each.per_second for each in of]
+            self.rows.append(row("Recorder, one core", name, "us/A2A frame", took[name], less_is_better=True))
+        opened, again = judging.open_tasks(tasks), judging.again(recording)
+        self.rows.append(row(f"{tasks:,} open tasks", "growth of the memory", "MiB", [opened.mib], less_is_better=True))
+        title = f"{again.frames:,} frames checked again"
+        for name, value in (
+            ("seconds per 1,000,000", again.per_million),
+            ("MiB after a tenth", again.mib_at_tenth),
+            ("MiB at the end", again.mib),
+        ):
+            self.rows.append(row(title, name, "see left", [value], less_is_better=True))
+        self.details["rules"] = {name: [cost.report(each) for each in of] for name, of in costs.items()}
+        self.details["rules"] |= {"tasks": msgspec.to_builtins(opened), "again": msgspec.to_builtins(again)}
+        ratio = min(took["with rules"]) / min(took["without rules"])
+        self._target("time per frame with rules, times that without", 1.4, ratio, at_most=True)
+        self._target("memory of 100,000 open tasks", 250, opened.mib * 100_000 / tasks, at_most=True, unit=" MiB")
+        self._target("1,000,000 frames checked again", 60, again.per_million, at_most=True, unit=" s")
+
     def lag(self, rate: float, seconds: float) -> None:
         """How far the recording is behind at a fixed rate."""
         with origins.http1(self.folder) as origin:
@@ -183,10 +218,10 @@ class Suite:
 def parse() -> argparse.Namespace:
     """What was typed."""
     parser = argparse.ArgumentParser(prog="tests/benchmarks/run", description="compare a2a-proxy with other proxies")
-    scenarios = ("http1", "http2", "latency", "stream", "recorder", "lag")
+    scenarios = ("http1", "http2", "latency", "stream", "recorder", "rules", "lag")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(scenarios)}; all by default")
     parser.add_argument("--quick", action="store_true", help="one short round: a look, not a measurement")
-    parser.add_argument("--full", action="store_true", help="the recorder with 1,000,000 frames")
+    parser.add_argument("--full", action="store_true", help="recorder and rules with 1,000,000 frames")
     parser.add_argument("--rounds", type=int, help="rounds per contestant (3; with --quick 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
     parser.add_argument("--profile", action="store_true", help="only show where the recorder's time goes")
@@ -216,6 +251,7 @@ def main() -> None:
             "latency": suite.latency,
             "stream": suite.stream,
             "recorder": lambda: suite.recorder(*_sizes(typed)),
+            "rules": lambda: suite.rules(_sizes(typed)[0], 20_000 if typed.quick else 100_000),
             "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),
         }
         loops: list[float] = []

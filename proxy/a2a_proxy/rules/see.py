@@ -28,29 +28,30 @@ _UNSET: Any = object()
 class See:
     """Handed to one rule after the other; rules read it and change nothing but notes."""
 
-    __slots__ = (
-        "_body",
-        "_event",
-        "_failure",
-        "_later",
-        "_params",
-        "_value",
-        "agent",
-        "at",
-        "before",
-        "cache",
-        "context_before",
-        "due_note",
-        "due_seq",
-        "exchange",
-        "flags",
-        "generation_before",
-        "shown",
-        "shown_before",
-        "task",
-        "track",
-        "world",
-    )  # fmt: skip
+    shown: Frame | None = None
+    """The frame; None at `HEADS`, `CLOSED` and when a time is due."""
+    task: Known | None = None
+    """The task that the frame is about."""
+    flags = 0
+    before = 0
+    """The state that the task was in before this frame; 0 where unknown."""
+    shown_before = 0
+    """The state that this exchange had shown before this frame; 0 where it had shown none."""
+    context_before = ""
+    """The context that the task had before this frame."""
+    generation_before = 0
+    """The generation that this exchange had shown before this frame."""
+    due_seq = -1
+    """Of the frame at which the rule asked for this deadline."""
+    due_note = ""
+    """What the rule gave to `later`."""
+    _agent: Agent | None = None
+    _cache: dict[str, Any] | None = None
+    _value: Any = _UNSET
+    _body: Any = _UNSET
+    _event: Any = _UNSET
+    _params: Any = _UNSET
+    _failure: Any = _UNSET
 
     def __init__(
         self, world: World, track: Track, exchange: Exchange, at: int, later: Callable[[See, int, str, Track], None]
@@ -60,40 +61,22 @@ class See:
         """The exchange's own history."""
         self.exchange = exchange
         """Heads, operation and dialect. How it ended is known at `Moment.CLOSED` only."""
-        self.agent: Agent = world.agent(track.upstream)
         self.at = at
         """Now, ns."""
-        self.shown: Frame | None = None
-        """The frame; None at `HEADS`, `CLOSED` and when a time is due."""
-        self.task: Known | None = None
-        """The task that the frame is about."""
-        self.flags = 0
-        self.before = 0
-        """The state that the task was in before this frame; 0 where unknown."""
-        self.shown_before = 0
-        """The state that this exchange had shown before this frame; 0 where it had shown none."""
-        self.context_before = ""
-        """The context that the task had before this frame."""
-        self.generation_before = 0
-        """The generation that this exchange had shown before this frame."""
-        self.due_seq = -1
-        """Of the frame at which the rule asked for this deadline."""
-        self.due_note = ""
-        """What the rule gave to `later`."""
         self._later = later
-        self._value: Any = _UNSET
-        self._body: Any = _UNSET
-        self._event: Any = _UNSET
-        self._params: Any = _UNSET
-        self._failure: Any = _UNSET
-        self.cache: dict[str, Any] = {}
-        """What rules worked out about this frame, for those that come after."""
 
     def look(self, frame: Frame | None, task: Known | None = None, flags: int = 0) -> None:
         """Go on to a frame."""
         self.shown, self.task, self.flags = frame, task, flags
         self._value = self._body = self._event = self._failure = _UNSET
-        self.cache = {}
+        self._cache = None
+
+    @property
+    def cache(self) -> dict[str, Any]:
+        """What rules worked out about this frame, for those that come after."""
+        if self._cache is None:
+            self._cache = {}
+        return self._cache
 
     @property
     def frame(self) -> Frame:
@@ -159,6 +142,13 @@ class See:
         return bool(self.flags & int(flags))
 
     # --- the exchange -------------------------------------------------------------------------------------------
+
+    @property
+    def agent(self) -> Agent:
+        """Who answers."""
+        if self._agent is None:
+            self._agent = self.world.agent(self.track.upstream)
+        return self._agent
 
     @property
     def operation(self) -> str:

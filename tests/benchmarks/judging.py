@@ -1,0 +1,131 @@
+"""What the rules cost: memory for open tasks, and a recording checked again; each in a process of its own.
+
+Time while recording is measured by `cost.burst`, with and without them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from conversations import unary_connection
+from english import English
+from journals import STARTED, STEP_NS
+
+_ROUND = 1000
+"""Tasks, or frames, between two looks at the memory."""
+
+
+class Open(msgspec.Struct, frozen=True):
+    """What so many open tasks take."""
+
+    tasks: int
+    mib: float
+    """By which the resident memory grew."""
+
+
+class Again(msgspec.Struct, frozen=True):
+    """A recording checked again."""
+
+    frames: int
+    findings: int
+    cpu_seconds: float
+    mib_at_tenth: float
+    """Resident memory when a tenth was done."""
+    mib: float
+    """At the end."""
+
+    @property
+    def per_million(self) -> float:
+        """Seconds of one core for a million frames."""
+        return self.cpu_seconds / self.frames * 1e6
+
+
+def open_tasks(tasks: int) -> Open:
+    """So many tasks are made, each by a call of its own, and none of them is ended."""
+    return msgspec.convert(_child("tasks", str(tasks)), Open)
+
+
+def again(recording: Path) -> Again:
+    """Check the session of a recording by all rules."""
+    return msgspec.convert(_child("again", str(recording)), Again)
+
+
+def _child(*arguments: str) -> Any:
+    done = subprocess.run([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+def _open_tasks(tasks: int) -> Open:
+    """One client calls one agent; what changed is taken away as a recorder does."""
+    from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, Direction
+    from a2a_proxy.observer import Observer
+    from a2a_proxy.recorder.collector import spare_collector
+    from a2a_proxy.redaction import Redactor
+
+    observer = Observer(Redactor(b"k" * 32))
+    facts = ConnectionFacts("127.0.0.1:40000", "127.0.0.1:9000", "127.0.0.1:8000")
+    calls = unary_connection(English())
+    times = itertools.count(STARTED, STEP_NS)
+    observer.feed(Chunk(1, ChunkKind.OPEN, Direction.TO_AGENT, next(times), msgspec.json.encode(facts)), [])
+    spare_collector()
+    _talk(observer, calls, times, _ROUND)  # what is made once
+    before = _resident()
+    _talk(observer, calls, times, tasks)
+    return Open(tasks, _resident() - before)
+
+
+def _talk(observer: Any, calls: Any, times: Any, tasks: int) -> None:
+    from a2a_proxy.model.chunk import Chunk, ChunkKind
+
+    out: list[Any] = []
+    for number in range(2 * tasks):
+        direction, octets, _ = next(calls)
+        observer.feed(Chunk(1, ChunkKind.DATA, direction, next(times), octets), out)
+        if number % _ROUND == 0:
+            out.clear()
+            observer.changes()
+
+
+def _again(path: Path) -> Again:
+    from a2a_proxy.recorder.collector import spare_collector
+    from a2a_proxy.recording.reader import Recording
+    from a2a_proxy.recording.recheck import recheck
+
+    class Watched(Recording):
+        """Looks at the memory on the way."""
+
+        def frames_after(self, *given: Any, **more: Any) -> Any:
+            for frames, row in enumerate(super().frames_after(*given, **more), 1):
+                if frames == tenth:
+                    marks.append(_resident())
+                yield row
+
+    marks: list[float] = []
+    with Watched(path) as recording:
+        frames = recording.counts().frames
+        tenth = frames // 10
+        spare_collector()
+        began = time.process_time()
+        findings = sum(1 for session in recording.sessions() for _ in recheck(recording, session))
+        return Again(frames, findings, time.process_time() - began, marks[0], _resident())
+
+
+def _resident() -> float:
+    text = Path(f"/proc/{os.getpid()}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+)", text)
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+if __name__ == "__main__":
+    value = _open_tasks(int(sys.argv[2])) if sys.argv[1] == "tasks" else _again(Path(sys.argv[2]))
+    sys.stdout.buffer.write(msgspec.json.encode(value))
