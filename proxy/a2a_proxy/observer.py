@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
-from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.observation import Changes, Observation
@@ -122,6 +122,12 @@ class _Source:
         found = self._line.talk.exchange(number)
         assert found is not None
         return self._redactor.exchange(found.snapshot())
+
+    def began(self, number: int) -> tuple[Binding, str, int]:
+        """Its binding, operation and beginning."""
+        found = self._line.talk.exchange(number)
+        assert found is not None
+        return found.binding, found.operation, found.started
 
     def closed_at(self, number: int) -> int:
         """When it was over, ns; 0 while it is open."""

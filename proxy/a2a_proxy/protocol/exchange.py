@@ -5,6 +5,8 @@ A test compares the fields with the model's.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
@@ -70,7 +72,7 @@ class ExchangeState(msgspec.Struct):
 
     def snapshot(self) -> Exchange:
         """The exchange as it stands."""
-        return Exchange(*(getattr(self, name) for name in _FIELDS))
+        return Exchange(*_values(self))
 
     def close(self, at: int, how: str) -> None:
         """End it, once: who came first stays."""
@@ -79,4 +81,4 @@ class ExchangeState(msgspec.Struct):
             self.how = "refused" if self.ours else how
 
 
-_FIELDS: tuple[str, ...] = Exchange.__struct_fields__
+_values = attrgetter(*Exchange.__struct_fields__)

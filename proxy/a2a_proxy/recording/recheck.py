@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proxy.model.chunk import ConnectionFacts
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.recording.reader import Recording
@@ -87,6 +87,11 @@ class _Stored:
             half_close="",
             states=(),
         )
+
+    def began(self, number: int) -> tuple[Binding, str, int]:
+        """Its binding, operation and beginning."""
+        found = self.exchange(number)
+        return found.binding, found.operation, found.started
 
     def over(self, number: int) -> Exchange | None:
         """The exchange with its end, once; None where it did not end."""

@@ -58,6 +58,9 @@ class Source(Protocol):
     def exchange(self, number: int) -> Exchange:
         """The exchange as it stands, redacted."""
 
+    def began(self, number: int) -> tuple[Binding, str, int]:
+        """Binding and operation of the exchange as it stands, and when it began, ns: less work than all of it."""
+
     def closed_at(self, number: int) -> int:
         """When the exchange was over, ns; 0 while it is open."""
 
@@ -86,8 +89,11 @@ _DEADLINE = 1 << 60
 """Deadlines come after exchanges of the same time."""
 
 
-_Tables = dict[tuple[Moment, Binding, Dialect, str], dict[int, tuple[Rule, ...]]]
-"""For such exchanges the rules that concern them, by the flags of a frame; under -1 all."""
+_Asked = tuple[tuple[Rule, Judge], ...]
+_Table = dict[int, _Asked]
+"""The rules that concern some exchanges, by the flags of a frame; under -1 all."""
+_Tables = dict[tuple[Moment, Binding, Dialect, str], _Table]
+"""For such exchanges."""
 
 
 @cache
@@ -109,6 +115,8 @@ class Engine:
         self._asked = 0
         """Deadlines so far."""
         self._tables: _Tables = _shared_tables() if wanted is None else {}
+        self._answering: dict[int, _Table] = {}
+        """For the answers of an open exchange: what `_table` would give."""
         self._asking: Rule | None = None
         self._failed: set[str] = set()
         """Rules that broke down: told once each."""
@@ -168,17 +176,17 @@ class Engine:
     # --- exchanges ----------------------------------------------------------------------------------------------
 
     def _open(self, frame: Frame, source: Source) -> Track:
-        exchange, facts = source.exchange(frame.exchange), source.facts(frame.connection)
+        (binding, operation, started), facts = source.began(frame.exchange), source.facts(frame.connection)
         name = self.world.agent(facts.upstream).name
-        if exchange.binding is Binding.WEBHOOK:  # the receiver is not the agent: the task tells whose it is
+        if binding is Binding.WEBHOOK:  # the receiver is not the agent: the task tells whose it is
             name = self.world.owners.get(frame.task_id, name)
         track = Track(
             id=frame.exchange,
             connection=frame.connection,
             agent=name,
-            binding=exchange.binding,
-            operation=exchange.operation,
-            started=exchange.started,
+            binding=binding,
+            operation=operation,
+            started=started,
             client=facts.client.rpartition(":")[0],
             upstream=facts.upstream,
         )
@@ -244,13 +252,15 @@ class Engine:
             self._card(track, frame, exchange)
         if not clean(frame, exchange):
             flags |= _UNCLEAN
-        table = self._table(Moment.ANSWER, exchange)
+        table = self._answering.get(track.id)
+        if table is None:
+            table = self._answering[track.id] = self._table(Moment.ANSWER, exchange)
         found = table.get(flags)
         if found is None:
             found = table[flags] = _select(table[-1], flags)
         if found:
             see = See(world, track, exchange, frame.at, self._later)
-            see.look(frame, known, flags)
+            see.shown, see.task, see.flags = frame, known, flags
             see.before, see.context_before, see.generation_before = before, context, track.generation
             see.shown_before = shown
             self._each(found, see, out)
@@ -277,6 +287,7 @@ class Engine:
             see = See(self.world, track, exchange, exchange.closed, self._later)
             see.task = self.world.task(track.agent, track.task_id) if track.task_id else None
             self._ask(self._table(Moment.CLOSED, exchange), _ALL, see, out)
+        self._answering.pop(track.id, None)
         self.world.over(track)
 
     def _connection_frame(self, frame: Frame, source: Source, out: list[Observation]) -> None:
@@ -336,11 +347,11 @@ class Engine:
         see = See(self.world, track, exchange or _gone(due), due.at, self._later)
         see.task = self.world.task(due.agent, due.task_id) if due.task_id else None
         see.due_seq, see.due_note = due.seq, due.note
-        self._judge(rule, rule.due, see, out)
+        self._each(((rule, rule.due),), see, out)
 
     # --- rules --------------------------------------------------------------------------------------------------
 
-    def _table(self, moment: Moment, exchange: Exchange | None) -> dict[int, tuple[Rule, ...]]:
+    def _table(self, moment: Moment, exchange: Exchange | None) -> _Table:
         """The rules that concern such an exchange, by the flags of a frame; -1 has all."""
         if exchange is None:
             key = (moment, Binding.OTHER, Dialect.UNKNOWN, "")
@@ -348,29 +359,31 @@ class Engine:
             key = (moment, exchange.binding, lines_of(exchange.dialect), exchange.operation)
         table = self._tables.get(key)
         if table is None:
-            table = self._tables[key] = {-1: tuple(each for each in self._rules.values() if _concerns(each, key))}
+            table = self._tables[key] = {
+                -1: tuple((each, each.judge) for each in self._rules.values() if _concerns(each, key))
+            }
         return table
 
-    def _ask(self, table: dict[int, tuple[Rule, ...]], flags: int, see: See, out: list[Observation]) -> None:
+    def _ask(self, table: _Table, flags: int, see: See, out: list[Observation]) -> None:
         found = table.get(flags)
         if found is None:
             found = table[flags] = _select(table[-1], flags)
         self._each(found, see, out)
 
-    def _each(self, found: tuple[Rule, ...], see: See, out: list[Observation]) -> None:
-        for rule in found:
-            self._judge(rule, rule.judge, see, out)
+    def _each(self, asked: _Asked, see: See, out: list[Observation]) -> None:
+        for rule, judge in asked:
+            self._asking = rule
+            try:
+                for hit in judge(see):
+                    self._tell(rule, hit, see, out)
+            except Exception as error:  # a fault of ours, most likely brought about by hostile values
+                self._broke(rule, error, see, out)
 
-    def _judge(self, rule: Rule, judge: Judge, see: See, out: list[Observation]) -> None:
-        self._asking = rule
-        try:
-            for hit in judge(see):
-                self._tell(rule, hit, see, out)
-        except Exception as error:  # a fault of ours, most likely brought about by hostile values
-            if rule.id not in self._failed:
-                self._failed.add(rule.id)
-                summary = f"{rule.id} cannot judge this: {type(error).__name__}: {error}"[:300]
-                out.append(Finding(BROKEN, Severity.WARNING, see.at, summary, see.track.connection, see.track.id))
+    def _broke(self, rule: Rule, error: Exception, see: See, out: list[Observation]) -> None:
+        if rule.id not in self._failed:
+            self._failed.add(rule.id)
+            summary = f"{rule.id} cannot judge this: {type(error).__name__}: {error}"[:300]
+            out.append(Finding(BROKEN, Severity.WARNING, see.at, summary, see.track.connection, see.track.id))
 
     def _tell(self, rule: Rule, hit: Hit, see: See, out: list[Observation]) -> None:
         frame = see.shown
@@ -445,8 +458,8 @@ def _concerns(rule: Rule, key: tuple[Moment, Binding, Dialect, str]) -> bool:
     return binding in rule.bindings and known and (not rule.operations or operation in rule.operations)
 
 
-def _select(found: tuple[Rule, ...], flags: int) -> tuple[Rule, ...]:
-    return tuple(rule for rule in found if rule.when is None or flags & int(rule.when))
+def _select(asked: _Asked, flags: int) -> _Asked:
+    return tuple((rule, judge) for rule, judge in asked if rule.when is None or flags & int(rule.when))
 
 
 _INDEX = re.compile(r"\[\d+\]|[._$]")

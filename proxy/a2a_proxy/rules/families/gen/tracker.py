@@ -98,6 +98,8 @@ def _feed(see: See) -> list[Verdict]:
         task = see.world.task(see.track.agent, frame.task_id)
     if task is None or (frame.event in _OTHERS and frame.generation <= 0):
         return []
+    if frame.generation <= 0 and "gen" not in (task.notes or {}):
+        return []  # no number was ever told of it: there is nothing to judge and nothing to learn
     log: Notes = task.remember().setdefault("gen", {"seen": {}, "snapshots": {}, "lanes": [], "gaps": []})
     line: Notes = see.track.remember().setdefault("gen", {"last": 0, "missing": [], "told": {}})
     found = _numbered(see, task, log, line) if frame.generation > 0 else _unnumbered(see, log, line)
@@ -250,7 +252,7 @@ def _event_seen(see: See, log: Notes, line: Notes) -> list[Verdict]:
     frame = see.frame
     if frame.event not in _UPDATES:
         return []
-    change = frame.event is EventKind.ARTIFACT or (frame.state != line.get("state", 0) != 0)
+    change = frame.event is EventKind.ARTIFACT or (frame.state != line.get("state", see.shown_before) != 0)
     here = _Seen(digest(see), see.track.id, int(frame.event), frame.state, change)
     known = log["seen"].get(str(frame.generation))
     before = msgspec.convert(known, _Seen) if known else None
