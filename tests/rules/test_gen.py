@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.rules.examples.objects import Json, artifact, chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import Json, artifact, chunk, reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, both
 from a2a_proxy.rules.examples.talk import (
     Wait,
@@ -75,6 +75,11 @@ class TestGaps:
 
     def test_a_progress_update_switches_nothing_off(self) -> None:
         assert verdicts(stream(FIRST, SECOND, step("one", 2), chunk("x", generation="4"), done(5)), "001") == ["ERROR"]
+
+    def test_an_event_of_a_proposal_counts(self) -> None:
+        said = {"taskId": "t1", "contextId": "c1", "message": reply("hm"), "generation": "3"}
+        assert not verdicts(stream(FIRST, SECOND, {"messageUpdate": said}, done(4)), "001")
+        assert verdicts(stream(FIRST, SECOND, {"messageUpdate": said}, done(5)), "001") == ["ERROR"]
 
     def test_messages_of_the_client(self) -> None:
         more = send("more", id="m2", taskId="t1")
