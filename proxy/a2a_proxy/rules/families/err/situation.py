@@ -92,7 +92,14 @@ def bindings_disagree(see: See) -> Iterator[Hit]:
     A client that changes its transport then sees another agent: its error handling was written for the first one.
     """
     kind, asked = _kind(see), see.track.asked
-    if kind not in TABLE or kind in _OTHER_REASONS or asked is None or asked.known or not asked.task_id or see.frame.kind is FrameKind.EVENT:
+    if (
+        kind not in TABLE
+        or kind in _OTHER_REASONS
+        or asked is None
+        or asked.known
+        or not asked.task_id
+        or see.frame.kind is FrameKind.EVENT
+    ):
         return
     told: dict[str, str] = see.agent.notes.setdefault("errors", {})
     for binding in sorted(RPC - {see.binding}):

@@ -25,6 +25,7 @@ CLOSE = 500 * MS
 UNANSWERED = 2 * SECOND
 """From here on a stream that is not closed breaks a rule of its own, A2A-STREAM-006."""
 
+
 def _asking() -> dict[str, Any]:
     """A task that waits for an answer."""
     made = task("INPUT_REQUIRED")
