@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.rules.examples.objects import error_info, send, task
+from a2a_proxy.rules.examples.objects import error_info, message, reply, send, task
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.examples.talk import Fields, grpc, rest, rest_error, rpc, rpc_error
 from support_rules import findings
@@ -60,3 +60,18 @@ def test_what_is_no_state_filters_nothing(state: str) -> None:
     page = {"tasks": [task("COMPLETED")], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
     assert told(rpc("ListTasks", {"status": state}, page), "007") == []
     assert told(rest("GET", f"/tasks?status={state}", None, page), "007") == []
+
+
+@pytest.mark.parametrize(("wanted", "number"), [(1, "001"), (0, "002")])
+def test_history_in_every_binding(wanted: int, number: str) -> None:
+    long = task(history=[message(taskId="t1", contextId="c1"), reply(taskId="t1", contextId="c1")])
+    page = {"tasks": [long], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
+    limit = {"historyLength": wanted}
+    for script in (
+        rpc("GetTask", GET | limit, long),
+        rest("GET", f"/tasks/t1?historyLength={wanted}", None, long),
+        grpc("GetTask", GET | limit, long),
+        grpc("ListTasks", limit, page),
+        grpc("SendMessage", send(configuration=limit), {"task": long}),
+    ):
+        assert told(script, number) == ["error" if wanted else "warning"]

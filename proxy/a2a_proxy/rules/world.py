@@ -344,7 +344,7 @@ class World:
         if known is None:
             flags = _NEW_TASK
             known = self._new(track, frame)
-        self.tasks[key] = known
+        self.tasks[known.agent, known.task_id] = known  # its own strings: each frame brings new ones
         known.last = frame.at
         if not track.task_id:
             track.task_id = frame.task_id
