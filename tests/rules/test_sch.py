@@ -330,3 +330,17 @@ def test_a_live_message_that_goes_on_may_be_empty() -> None:
 
 def test_a_live_client_may_send_artifacts() -> None:
     assert not found(rest("POST", "/live", chunk(), snapshot("WORKING"), version="1.1"))
+
+
+def test_a_part_without_kind_is_told_once() -> None:
+    """What its members show it to be."""
+    unmarked = [{"text": "hello"}]
+    script = old(OLD_TASK, "message/send", {"message": OLD_MESSAGE | {"parts": unmarked}})
+    assert found(script) == [("SCH-014", "params.message.parts[0].kind")]
+
+
+@pytest.mark.parametrize("part", [{"kind": "image", "text": "hello"}, {"kind": "image"}])
+def test_a_part_of_an_unknown_kind_is_told_once(part: dict[str, Any]) -> None:
+    """Whether its members show what it is or not."""
+    script = old(OLD_TASK, "message/send", {"message": OLD_MESSAGE | {"parts": [part]}})
+    assert found(script) == [("SCH-014", "params.message.parts[0].kind")]
