@@ -1,4 +1,4 @@
-"""One thing broken at a time in traffic over several bindings, and in old dialects: exactly that is found, in its place, and nothing else."""
+"""One thing broken at a time, several bindings or old dialects: exactly that is found, in its place, nothing else."""
 
 from __future__ import annotations
 
