@@ -108,3 +108,22 @@ def restamp(body: Any, seconds: float) -> None:
     stamp: str = body["status"]["timestamp"]
     now = datetime.fromisoformat(stamp.replace("Z", "+00:00")) + timedelta(seconds=seconds)
     body["status"]["timestamp"] = now.isoformat().replace("+00:00", "Z")
+
+
+def ask_again(talk: Talk, after: Ex) -> Ex:
+    """One more GetTask, for the task of a stream that is over, and the whole of it as the answer."""
+    ident, context = member(after.answers[0], "id"), member(after.answers[0], "contextId")
+    made = talk.add(looked_up(talk), after=after)
+    named(made, member(made.answers[0], "id"), ident)
+    named(made, member(made.answers[0], "contextId"), context)
+    artifacts: dict[str, Any] = {}
+    for each in after.answers:
+        found = held(each.value).get("artifact")
+        if found is not None:
+            known = artifacts.setdefault(found["artifactId"], found)
+            if known is not found:
+                known["parts"] += found["parts"]
+    status, first = member(after.answers[-1], "status"), held(after.answers[0].value)
+    history = {"history": first["history"]} if "history" in first else {}
+    alter(made.answers[0], lambda body: body.update(artifacts=list(artifacts.values()), status=status, **history))
+    return made
