@@ -19,6 +19,7 @@ from typing import Any
 
 import hpack
 import msgspec
+import pytest
 
 from a2a_proto import from_dict, parse, to_dict
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
@@ -30,6 +31,7 @@ from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.schema import is_protobuf, line_and_name
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules import ledger
 
 SAMPLES = Path(__file__).parent.parent / "recordings"
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -461,6 +463,11 @@ def judge(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare 
     return outcome
 
 
+def wanted(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None) -> set[str]:
+    """The rules that a mutation says it hits."""
+    return {want.rule for want in change(copy.deepcopy(_prepared(name, prepare)))}
+
+
 # --- the mutations ------------------------------------------------------------------------------------------------
 
 
@@ -473,8 +480,20 @@ class Mutation(msgspec.Struct, frozen=True):
     prepare: Prepare | None = None
     """Makes of the sample what the mutation breaks: the base is what is found after this."""
 
+    def __str__(self) -> str:
+        return self.name
+
 
 MUTATIONS: list[Mutation] = []
+
+
+def must_be_found(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test of one mutation; nothing is left out for being one of many."""
+    monkeypatch.setattr(ledger, "EACH", 10**9)
+    monkeypatch.setattr(ledger, "ALL", 10**9)
+    outcome = judge(mutation.sample, mutation.change, mutation.prepare)
+    assert outcome.found
+    assert (outcome.misplaced, outcome.missed, outcome.unexpected) == ([], [], [])
 
 
 def load_mutations() -> None:

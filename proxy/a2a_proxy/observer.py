@@ -134,7 +134,7 @@ class _Source:
         found = self._line.talk.exchange(number)
         return found.closed if found is not None else 0
 
-    def facts(self, connection: int) -> ConnectionFacts:
+    def facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is one
         """The addresses of the line."""
         facts, text = self._line.facts, self._redactor.text
         return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream))

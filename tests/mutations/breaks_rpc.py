@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mutations.pick import JSONRPC, change, pick, raw, refused, replace, stream
+from mutations.pick import JSONRPC, REST, alone, change, pick, raw, refused, replace, stream
 from support_mutations import Msg, Talk, Want, mutation
 
 V1 = ("sdk-1.x-jsonrpc", "js-three-bindings")
@@ -25,6 +25,38 @@ def the_answer_is_cut_short(talk: Talk) -> Iterator[Want]:
     call = pick(talk, "GetTask", JSONRPC)
     call.answers[0].data = call.answers[0].data[:-2]
     yield Want("A2A-RPC-001", call, call.answers[0])
+
+
+@mutation("sdk-1.x-rest", "sdk-0.3-rest")
+def a_rest_answer_is_cut_short(talk: Talk) -> Iterator[Want]:
+    """The last octets of the body are missing, its length says so."""
+    call = pick(talk, "GetTask", REST)
+    call.answers[0].data = call.answers[0].data[:-2]
+    yield Want("A2A-RPC-001", call, call.answers[0])
+
+
+@mutation("sdk-1.x-rest", "sdk-0.3-rest", "js-three-bindings")
+def a_rest_request_is_cut_short(talk: Talk) -> Iterator[Want]:
+    """And answered as if it were whole."""
+    call = alone(talk, "SendMessage", REST)
+    call.requests[0].data = call.requests[0].data[:-1]
+    yield Want("A2A-RPC-001", call, call.requests[0])
+
+
+@mutation(*LOOKUPS)
+def the_answer_is_empty(talk: Talk) -> Iterator[Want]:
+    """200, and not an octet."""
+    call = pick(talk, "GetTask", JSONRPC)
+    call.answers = []
+    yield Want("A2A-RPC-001", call)
+
+
+@mutation(*LOOKUPS)
+def the_answer_is_a_number(talk: Talk) -> Iterator[Want]:
+    """No object, so there is no result in it."""
+    call = pick(talk, "GetTask", JSONRPC)
+    replace(call.answers[0], 7)
+    yield Want("A2A-RPC-008", call, call.answers[0])
 
 
 @mutation(*LOOKUPS)
@@ -303,7 +335,6 @@ def a_task_in_a_wrapper_of_1_0(talk: Talk) -> Iterator[Want]:
     """The client spoke 0.3."""
     call = pick(talk, "GetTask", JSONRPC)
     change(call.answers[0], lambda body: body.update(result={"task": body["result"]}))
-    yield Want("A2A-RPC-014", call, call.answers[0])
     yield Want("A2A-VER-007", call, call.answers[0])
 
 

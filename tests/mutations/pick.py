@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
+from a2a_proto import message_class
 from a2a_proxy.model.exchange import Binding
+from a2a_proxy.protocol.errors import binary_value
 from support_mutations import Ex, Msg, Talk
 
 JSONRPC, REST, GRPC = Binding.JSONRPC, Binding.REST, Binding.GRPC
@@ -77,3 +80,65 @@ def raw(message: Msg, before: bytes, after: bytes) -> None:
     message.data = message.data.replace(before, after, 1)
     if message.framing.count("\0") > 1:
         message.framing = PLAIN
+
+
+# --- errors -------------------------------------------------------------------------------------------------------
+
+DETAILS = b"grpc-status-details-bin"
+
+
+def info(call: Ex, **members: Any) -> None:
+    """Change the first detail of an error, its ErrorInfo, on any binding."""
+    if call.grpc:
+        _write(call, members)
+        return
+
+    def into(body: Any) -> None:
+        error = body["error"]
+        error["data" if "data" in error else "details"][0].update(members)
+
+    change(call.answers[0], into)
+
+
+def _write(call: Ex, members: dict[str, Any], code: int = -1) -> None:
+    for pair in (*call.reply_headers, *call.trailers):
+        if pair[0] != DETAILS:
+            continue
+        status: Any = message_class("rpc", "google.rpc.Status").FromString(binary_value(pair[1]))
+        found: Any = message_class("rpc", "google.rpc.ErrorInfo").FromString(status.details[0].value)
+        for name, value in members.items():
+            setattr(found, name, value)
+        status.details[0].value = found.SerializeToString()
+        status.code = status.code if code < 0 else code
+        pair[1] = b64encode(status.SerializeToString())
+
+
+def refuse(call: Ex, reason: str, *, code: int, http: int, status: str, number: int) -> None:
+    """Another error in place of the one that came, as each binding writes it; `number` is the gRPC status."""
+    if call.grpc:
+        call.set("grpc-status", str(number), reply=True)
+        _write(call, {"reason": reason}, number)
+        return
+
+    def into(body: Any) -> None:
+        if call.facts.binding is JSONRPC:
+            body["error"]["code"] = code
+        else:
+            call.status = http
+            body["error"].update(code=http, status=status)
+
+    change(call.answers[0], into)
+    info(call, reason=reason)
+
+
+def say(call: Ex, text: str) -> None:
+    """Another message of an error."""
+    if call.grpc:
+        call.set("grpc-message", text, reply=True)
+    else:
+        change(call.answers[0], lambda body: body["error"].update(message=text))
+
+
+def frame(call: Ex) -> Msg | None:
+    """Where an error stands: the first answer; the trailers of gRPC have no message."""
+    return None if call.grpc else call.answers[0]

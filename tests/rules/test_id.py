@@ -167,6 +167,23 @@ def test_an_agents_message_id_that_stands_for_two(binding: str) -> None:
     assert not verdicts(said_twice("one", "two", "r6"), "015")
 
 
+def test_a_message_from_the_store_says_the_same() -> None:
+    """Spaces, the order of members, and of a map in protobuf, are not what a message says."""
+    data = {"to": "Porto", "nights": 2}
+    turned = {"nights": 2, "to": "Porto"}
+
+    def told(said_first: Any, said_later: Any) -> Script:
+        one = status("WORKING", second=1, said=reply(id="r5") | {"parts": [said_first]})
+        kept = snapshot("WORKING", second=1)
+        kept["task"]["status"]["message"] = reply(id="r5") | {"parts": [said_later]}
+        return rpc_stream("SendStreamingMessage", send(), snapshot(), one, kept, status("COMPLETED", second=3))
+
+    first = {"data": data, "mediaType": "application/json"}
+    assert not verdicts(told(first, {"mediaType": "application/json", "data": turned}), "015")
+    assert verdicts(told(first, first | {"data": data | {"nights": 3}}), "015") == ["WARNING"]
+    assert verdicts(told({"url": "http://a.example/"}, {"url": "http://b.example/"}), "015") == ["WARNING"]
+
+
 @EVERY
 def test_references_to_tasks(binding: str) -> None:
     """Those that were seen are known, on whatever binding."""
@@ -221,3 +238,14 @@ def test_what_a_client_could_not_have_seen_yet() -> None:
     """A context that the agent told while the message was under way."""
     late = rpc("SendMessage", send(id="m2", taskId="t1", contextId="c2"), snapshot("COMPLETED"))
     assert not verdicts(late.then(ASKS, MS), "003")
+
+
+@EVERY
+def test_an_event_that_went_astray_is_told_there_alone(binding: str) -> None:
+    """Neither the context of the task that it names, nor that task's own stream is blamed."""
+    foreign = {"statusUpdate": status("WORKING")["statusUpdate"] | {"taskId": "t2"}}
+    strays = stream(binding, snapshot(), foreign, status("COMPLETED", second=1))
+    of_t2 = snapshot("COMPLETED", id="t2", contextId="c2")
+    after = rpc("SendMessage", send(id="m2"), of_t2)
+    assert [each.rule for each in findings(strays + after)] == ["A2A-ID-007"]
+    assert [each.rule for each in findings(after + strays)] == ["A2A-ID-007"]

@@ -100,6 +100,11 @@ def test_an_error_under_a_status_of_success_is_no_result() -> None:
     assert not found(rest("GET", "/tasks/t1", result=rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no such task")))
 
 
+def test_a_body_that_cannot_be_read_lacks_nothing() -> None:
+    assert not found(http("POST", "/message:send", '{"message":', answer=json_text(said())))
+    assert not found(rest("POST", "/tasks/t1:cancel", None, task("CANCELED")))
+
+
 def test_enum_numbers() -> None:
     raw = bytes.fromhex("0a0274311a02080d")  # a task in state 13
     assert found(grpc("GetTask", GET, raw)) == [("SCH-003", "status.state")]
@@ -330,3 +335,17 @@ def test_a_live_message_that_goes_on_may_be_empty() -> None:
 
 def test_a_live_client_may_send_artifacts() -> None:
     assert not found(rest("POST", "/live", chunk(), snapshot("WORKING"), version="1.1"))
+
+
+def test_a_part_without_kind_is_told_once() -> None:
+    """What its members show it to be."""
+    unmarked = [{"text": "hello"}]
+    script = old(OLD_TASK, "message/send", {"message": OLD_MESSAGE | {"parts": unmarked}})
+    assert found(script) == [("SCH-014", "params.message.parts[0].kind")]
+
+
+@pytest.mark.parametrize("part", [{"kind": "image", "text": "hello"}, {"kind": "image"}])
+def test_a_part_of_an_unknown_kind_is_told_once(part: dict[str, Any]) -> None:
+    """Whether its members show what it is or not."""
+    script = old(OLD_TASK, "message/send", {"message": OLD_MESSAGE | {"parts": [part]}})
+    assert found(script) == [("SCH-014", "params.message.parts[0].kind")]

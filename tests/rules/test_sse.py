@@ -217,3 +217,15 @@ def test_caching() -> None:
 def test_a_message_of_the_client_says_nothing_about_streams() -> None:
     """Its text may look like anything."""
     assert told(rest_stream("POST", "/message:stream", {"message": message("data: \n\n")}, WORKING, COMPLETED)) == []
+
+
+def test_a_mark_before_the_data_is_told_once() -> None:
+    """The block is not one without data as well."""
+    assert told(rpc(WORKING, Raw(b"\xef\xbb\xbfdata: {}\n\n"), COMPLETED)) == ["009"]
+
+
+def test_an_error_that_follows_an_error_ends_nothing() -> None:
+    """The stream had been ended by the first one."""
+    found = [each.rule for each in findings(rest(WORKING, FAILED, FAILED))]
+    assert found.count("A2A-STREAM-022") == 1
+    assert found.count("A2A-SSE-008") == 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.rules.examples.objects import error_info, send, task
+from a2a_proxy.rules.examples.objects import error_info, message, reply, send, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import Fields, grpc, rest, rest_error, rpc, rpc_error
+from a2a_proxy.rules.examples.talk import Fields, grpc, http, rest, rest_error, rpc, rpc_error
 from support_rules import findings
 
 ANN: Fields = {"Authorization": "Bearer t0ken-of-ann"}
@@ -60,3 +60,25 @@ def test_what_is_no_state_filters_nothing(state: str) -> None:
     page = {"tasks": [task("COMPLETED")], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
     assert told(rpc("ListTasks", {"status": state}, page), "007") == []
     assert told(rest("GET", f"/tasks?status={state}", None, page), "007") == []
+
+
+@pytest.mark.parametrize(("wanted", "number"), [(1, "001"), (0, "002")])
+def test_history_in_every_binding(wanted: int, number: str) -> None:
+    long = task(history=[message(taskId="t1", contextId="c1"), reply(taskId="t1", contextId="c1")])
+    page = {"tasks": [long], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
+    limit = {"historyLength": wanted}
+    for script in (
+        rpc("GetTask", GET | limit, long),
+        rest("GET", f"/tasks/t1?historyLength={wanted}", None, long),
+        grpc("GetTask", GET | limit, long),
+        grpc("ListTasks", limit, page),
+        grpc("SendMessage", send(configuration=limit), {"task": long}),
+    ):
+        assert told(script, number) == ["error" if wanted else "warning"]
+
+
+def test_a_page_of_a_server_in_front_of_the_agent_says_nothing_of_tasks() -> None:
+    page = http(
+        "GET", "/tasks/t1", answer="<html>Not Found</html>", status=404, reply_headers={"Content-Type": "text/html"}
+    )
+    assert told(made(None) + page, "009") == []

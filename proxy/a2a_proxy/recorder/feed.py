@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -38,6 +39,7 @@ class Feed:
         self.reader = JournalReader(folder, position) if position is not None else JournalReader(folder)
         self.last_at = 0
         """Time of the last record read, ns; 0 before the first."""
+        self._read_at = time.monotonic_ns()
 
     @classmethod
     def restore(cls, folder: Path, crashes: Crashes, snapshot: bytes, redactor: Redactor) -> Feed:
@@ -65,12 +67,16 @@ class Feed:
             for chunk in chunks:
                 observer.feed(chunk, out)
         if chunks:
-            self.last_at = chunks[-1].at
+            self.last_at, self._read_at = chunks[-1].at, time.monotonic_ns()
         return bool(chunks)
 
-    def tick(self, at: int, out: list[Observation]) -> None:
-        """It is `at` (ns) and the journal has been read to its end: rules may judge silence."""
-        self.observer.tick(at - _SETTLED, out)
+    def tick(self, out: list[Observation]) -> None:
+        """The journal has been read to its end: rules may judge silence.
+
+        The time is that of the last record and what has passed since it was read: the relay's clock, not this one's.
+        """
+        if self.last_at:
+            self.observer.tick(self.last_at + time.monotonic_ns() - self._read_at - _SETTLED, out)
 
     def catch_up(self, committed: Position) -> None:
         """Decode again what is stored already, to bring the decoders where they were; the results are dropped."""

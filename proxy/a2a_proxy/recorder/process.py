@@ -182,7 +182,7 @@ class _Recorder:
                 self._observer.interrupt(self._last_at, self._out)
             now = time.time_ns()
             if not (more or ended):
-                self._feed.tick(now, self._out)
+                self._feed.tick(self._out)
             due = now - committed_at >= _COMMIT_EVERY or self._wants_snapshot(now)
             if ended or due or (careful and more):
                 self._commit(now, force=careful and more)

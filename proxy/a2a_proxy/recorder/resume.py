@@ -64,7 +64,7 @@ def resume(
     if committed is not None:
         feed.catch_up(committed)
         _reload_tasks(path, writer.session, feed)
-        return Beginning(feed)
+        return Beginning(feed, _of_silence(path, writer.session, feed))
     if name is None:
         return Beginning(feed)
     feed.observer.touch()
@@ -78,6 +78,18 @@ def _oldest_snapshot(folder: Path) -> str | None:
 def _reload_tasks(path: str, session: int, feed: Feed) -> None:
     with Recording(path) as stored:
         feed.observer.load_tasks([row.task for row in stored.tasks(session)])
+
+
+def _of_silence(path: str, session: int, feed: Feed) -> list[Observation]:
+    """What rules find up to the last finding stored, those that are stored left out: silence led to them, no record."""
+    with Recording(path) as stored:
+        known = [row.finding for row in stored.findings(session)]
+    if not known:
+        return []
+    last = max(finding.at for finding in known)
+    out: list[Observation] = []
+    feed.observer.tick(last + 1, out)
+    return [each for each in out if each.at == last and each not in known]
 
 
 def _without_decoders(path: str, writer: Writer, feed: Feed, wrong: Exception, at: int) -> Beginning:

@@ -335,16 +335,18 @@ class World:
         track.errors += 1
         return first | _END | _ERROR, self.tasks.get((track.agent, track.task_id))
 
-    def _task_told(self, track: Track, frame: Frame, event: EventKind) -> tuple[Known, int]:
+    def _task_told(self, track: Track, frame: Frame, event: EventKind) -> tuple[Known | None, int]:
         flags = 0
         key = (track.agent, frame.task_id)
         known = self.tasks.pop(key, None)
+        if known is None and track.task_id not in ("", frame.task_id):
+            return None, _NEW_TASK | _FOREIGN  # a stray event: nothing that a task can be known by
         if known is not None and track.events == 1 and track.operation in SENDS:
             known = self._answered(track, frame, known)
         if known is None:
             flags = _NEW_TASK
             known = self._new(track, frame)
-        self.tasks[key] = known
+        self.tasks[known.agent, known.task_id] = known  # its own strings: each frame brings new ones
         known.last = frame.at
         if not track.task_id:
             track.task_id = frame.task_id

@@ -81,8 +81,10 @@ class Walk:
         if isinstance(kind, str) and kind in _PARTS:
             return shapes[_PARTS[kind]]
         found = next((_PARTS[each] for each in _PARTS if each in value), "")
-        self._unmarked(value, path, "a text, a file or data", None)
-        return shapes[found] if found else None
+        if not found:
+            self._unmarked(value, path, "a text, a file or data", None)
+            return None
+        return shapes[found]  # what its `kind` should be is told there
 
     # --- members that are there ---------------------------------------------------------------------------------
 

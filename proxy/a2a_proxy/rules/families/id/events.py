@@ -88,12 +88,14 @@ def other_context(see: See) -> Iterator[Hit]:
 )
 def changed_context(see: See) -> Iterator[Hit]:
     """A known task is shown with another `contextId` than before, in another exchange. Told once an exchange; a change
-    within one stream is A2A-ID-008.
+    within one stream is A2A-ID-008, an event of another task than the stream's is A2A-ID-007.
 
     A task belongs to one context for good. Clients that group tasks by context lose this one.
     """
     track, frame = see.track, see.frame
     if frame.context_id == see.context_before or track.context_id != frame.context_id:
+        return
+    if frame.task_id != track.task_id:  # the wrong id on its stream, in the right context
         return
     if differ(see.context_before, frame.context_id) and track.told.get("A2A-ID-004", 0) == 0:
         told = f"task {frame.task_id} was in context {see.context_before}, {named(frame)} says {frame.context_id}"

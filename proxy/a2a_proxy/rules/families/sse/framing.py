@@ -52,12 +52,13 @@ def _new(see: See, kind: str, values: list[str]) -> list[str]:
 )
 def no_data(see: See) -> Iterator[Hit]:
     """A block of an event stream has an event name or unknown fields, but no line of data. Comments are no such block,
-    and neither are `id` and `retry` alone, which have an effect without data.
+    and neither are `id` and `retry` alone, which have an effect without data. Lines that a byte order mark spoils are
+    told by A2A-SSE-009.
 
     Clients drop a block without data, so whatever it was to tell never arrives; a keep-alive is a comment (`: ping`).
     """
     frame = see.frame
-    if frame.kind is not FrameKind.COMMENT or not terminated(frame.framing):
+    if frame.kind is not FrameKind.COMMENT or not terminated(frame.framing) or misplaced_bom(frame.framing):
         return
     names = [name for name, _ in fields(frame.framing) if name not in ("id", "retry")]
     if names:

@@ -208,6 +208,8 @@ def failed(see: See) -> Iterator[Hit]:
     track, task = see.track, see.task
     if not track.events or track.state not in ACTIVE or (task is not None and task.terminal):
         return
+    if track.errors > 1:  # the first one was told, that more follow is A2A-SSE-008's
+        return
     if see.binding is Binding.GRPC and see.frame.error_code in _GRPC_CLIENT:
         return
     failure = see.failure

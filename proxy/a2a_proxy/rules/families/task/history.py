@@ -6,18 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.examples.objects import message, reply, task
 from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.task.numbers import integer
 from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 
+_TAG = b"\x18"
+"""Of `history_length` in GetTaskRequest and SendMessageConfiguration; no text has this octet."""
 _HISTORY = [message(taskId="t1", contextId="c1"), reply(taskId="t1")]
 
 
 def _wanted(see: See) -> int | None:
     """`historyLength` of the request, whichever call it is; None where it has none."""
-    if see.track.request is None or b"istory" not in see.track.request.payload + see.exchange.target.encode("latin-1"):
+    if not _limits(see):
         return None
     params = see.params
     configuration = params.get("configuration")
@@ -25,6 +28,16 @@ def _wanted(see: See) -> int | None:
     if found is None and isinstance(configuration, dict):
         found = configuration.get("historyLength")
     return integer(found)
+
+
+def _limits(see: See) -> bool:
+    """The request may have a `historyLength`: told without decoding it."""
+    asked = see.track.request
+    if asked is None:
+        return False
+    if is_protobuf(asked.schema):
+        return _TAG in asked.payload or see.is_(When.LIST)
+    return b"istory" in asked.payload or "istory" in see.exchange.target
 
 
 def _tasks(see: See) -> list[tuple[str, dict[str, Any]]]:

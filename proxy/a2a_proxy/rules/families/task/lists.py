@@ -15,7 +15,7 @@ from a2a_proxy.rules.rule import JSONRPC, REST, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _DEFAULT_PAGE, _MAX_PAGE = 50, 100
-_STATES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState)
+_STATES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState if state)
 """Another word is no filter: A2A-HTTP-012 and A2A-VER-010 tell of it."""
 _MAX_CHAINS = 100
 """Chains of pages that are followed for one agent."""

@@ -1,0 +1,276 @@
+"""Event streams: lines, names, ids, data that is none, ends that are none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_proxy.model.exchange import Binding
+from mutations.pick import JSONRPC, PLAIN, REST, change, raw, replace, stream
+from support_mutations import Ex, Msg, Talk, Want, mutation
+
+JSON = ("sdk-1.x-jsonrpc", "sdk-0.3-jsonrpc", "js-to-0.3", "dialect-0.2", "demo")
+ALL = (*JSON, "sdk-1.x-rest", "sdk-0.3-rest", "js-three-bindings")
+V1 = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "js-three-bindings", "demo")
+MIDDLE = 3
+"""The index of a chunk in the middle of a stream."""
+
+
+def _stream(talk: Talk) -> Ex:
+    """The first one over HTTP/1 that shows a task from its beginning to its end."""
+    found = [each for each in talk.all("SendStreamingMessage", streams=True, grpc=False) if len(each.answers) > 5]
+    return found[0]
+
+
+def _crashed(talk: Talk) -> Ex:
+    """A stream that ended with an error."""
+    return next(each for each in talk.all("SendStreamingMessage", grpc=False) if _fails(each))
+
+
+def _fails(call: Ex) -> bool:
+    return call.streams and bool(call.answers) and "error" in call.answers[-1].value and len(call.answers) > 1
+
+
+def _rpc(call: Ex) -> bool:
+    return call.facts.binding is Binding.JSONRPC
+
+
+def _raw(call: Ex, index: int, octets: bytes) -> Msg:
+    """A block of its own before this event."""
+    made = Msg(b"", call.answers[index].at, "json")
+    made.wire = octets
+    call.answers.insert(index, made)
+    return made
+
+
+# --- lines --------------------------------------------------------------------------------------------------------
+
+
+@mutation(*ALL)
+def a_ping_that_is_no_comment(talk: Talk) -> Iterator[Want]:
+    """An event name without data."""
+    call = _stream(talk)
+    yield Want("A2A-SSE-001", call, _raw(call, MIDDLE, b"event: ping\n\n"))
+
+
+@mutation(*ALL)
+def data_in_words(talk: Talk) -> Iterator[Want]:
+    """No JSON."""
+    call = _stream(talk)
+    made = _raw(call, MIDDLE, b"data: still there\n\n")
+    yield Want("A2A-SSE-002", call, made)
+    if _rpc(call):
+        yield Want("A2A-RPC-001", call, made)
+
+
+@mutation(*ALL)
+def the_last_line_is_open(talk: Talk) -> Iterator[Want]:
+    """The empty line after the terminal state is missing."""
+    call = _stream(talk)
+    last = call.answers[-1]
+    last.wire = b"data: " + json.dumps(last.value).encode() + b"\n"
+    yield Want("A2A-SSE-003", call, last)
+
+
+@mutation(*ALL)
+def a_name_for_an_event(talk: Talk) -> Iterator[Want]:
+    """Browsers give it only to those who listen for it."""
+    call = _stream(talk)
+    event = call.answers[MIDDLE]
+    event.framing = "event: artifact\n" + event.framing
+    yield Want("A2A-SSE-006", call, event)
+
+
+@mutation(*ALL)
+def an_unknown_field(talk: Talk) -> Iterator[Want]:
+    """Clients ignore it."""
+    call = _stream(talk)
+    event = call.answers[MIDDLE]
+    event.framing = "priority: high\n" + event.framing
+    yield Want("A2A-SSE-006", call, event)
+
+
+@mutation(*ALL)
+def an_event_id_twice(talk: Talk) -> Iterator[Want]:
+    """Both events have the id 7."""
+    call = _stream(talk)
+    for event in call.answers[1:3]:
+        event.framing = "id: 7\n" + event.framing
+    yield Want("A2A-SSE-010", call, call.answers[2])
+
+
+@mutation(*ALL)
+def a_stream_is_to_be_resumed(talk: Talk) -> Iterator[Want]:
+    """By the id of its last event."""
+    call = _stream(talk)
+    call.set("last-event-id", "7")
+    yield Want("A2A-SSE-010", call)
+
+
+@mutation(*JSON, "sdk-1.x-rest", "js-three-bindings")
+def indented_data(talk: Talk) -> Iterator[Want]:
+    """A line for each member."""
+    call = _stream(talk)
+    event = call.answers[MIDDLE]
+    lines = json.dumps(event.value, indent=1).split("\n")
+    event.wire = b"".join(b"data: " + line.encode() + b"\n" for line in lines) + b"\n"
+    yield Want("A2A-SSE-012", call, event)
+
+
+# --- octets -------------------------------------------------------------------------------------------------------
+
+
+@mutation(*ALL)
+def a_stream_in_latin_1(talk: Talk) -> Iterator[Want]:
+    """By its content type."""
+    call = _stream(talk)
+    call.set("content-type", "text/event-stream; charset=iso-8859-1", reply=True)
+    yield Want("A2A-SSE-009", call)
+
+
+@mutation(*JSON[:-1], "sdk-1.x-rest", "sdk-0.3-rest", "js-three-bindings")
+def an_octet_of_latin_1(talk: Talk) -> Iterator[Want]:
+    """In the words of an artifact."""
+    call = _stream(talk)
+    event = call.answers[MIDDLE]
+    replace(event, event.value)
+    raw(event, b"piece", "pi\u00e8ce".encode("latin-1"))
+    yield Want("A2A-SSE-009", call, event)
+    yield Want("A2A-HTTP-015", call, event)
+    if _rpc(call):
+        yield Want("A2A-RPC-001", call, event)
+
+
+@mutation(*ALL)
+def a_mark_in_mid_stream(talk: Talk) -> Iterator[Want]:
+    """Of byte order: the line is one of an unknown field, its event is lost."""
+    call = _stream(talk)
+    made = _raw(call, MIDDLE, b"\xef\xbb\xbfdata: {}\n\n")
+    yield Want("A2A-SSE-009", call, made)
+
+
+@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-0.3-jsonrpc")
+def an_event_of_5_mib(talk: Talk) -> Iterator[Want]:
+    """One piece of an artifact."""
+    call = _stream(talk)
+    event = call.answers[MIDDLE]
+    raw(event, b"piece", b"x" * (5 << 20))
+    yield Want("A2A-SSE-014", call, event)
+    yield Want("A2A-SCH-016", call, event)
+
+
+@mutation(*ALL)
+def a_stream_to_be_stored(talk: Talk) -> Iterator[Want]:
+    """No `Cache-Control`."""
+    call = _stream(talk)
+    call.set("cache-control", None, reply=True)
+    yield Want("A2A-SSE-013", call)
+
+
+# --- what events hold ---------------------------------------------------------------------------------------------
+
+
+@mutation(*JSON)
+def an_event_without_its_envelope(talk: Talk) -> Iterator[Want]:
+    """As on REST."""
+    call = stream(talk, JSONRPC)
+    event = call.answers[1]
+    replace(event, event.value["result"])
+    yield Want("A2A-SSE-004", call, event)
+    yield Want("A2A-RPC-002", call, event)
+
+
+@mutation("sdk-1.x-rest", "js-three-bindings")
+def an_event_in_an_envelope(talk: Talk) -> Iterator[Want]:
+    """As on JSON-RPC."""
+    call = stream(talk, REST)
+    event = call.answers[1]
+    replace(event, {"jsonrpc": "2.0", "id": 1, "result": event.value})
+    yield Want("A2A-SSE-005", call, event)
+    yield Want("A2A-SCH-004", call, event)
+
+
+@mutation("sdk-1.x-rest", "js-three-bindings")
+def two_things_in_one_event(talk: Talk) -> Iterator[Want]:
+    """A status and an artifact."""
+    call = stream(talk, REST)
+    event, artifact = call.answers[6], call.answers[7].value
+    change(event, lambda body: body.update(artifact))
+    del call.answers[7]
+    yield Want("A2A-SSE-005", call, event)
+    yield Want("A2A-SCH-004", call, event)
+
+
+# --- errors and ends ----------------------------------------------------------------------------------------------
+
+
+@mutation(*ALL)
+def an_error_that_is_none(talk: Talk) -> Iterator[Want]:
+    """A chunk, named `error`."""
+    call = _stream(talk)
+    event = call.answers[MIDDLE]
+    event.framing = "event: error\n" + event.framing
+    yield Want("A2A-SSE-007", call, event)
+
+
+def _crashes_twice(talk: Talk) -> None:
+    """The stream that ended with an error did so twice."""
+    call = _crashed(talk)
+    renamed = {}
+    for each in (*call.requests, *call.answers):
+        value = each.value
+        inner: Any = value.get("result", value.get("params", value))
+        for held in (inner, *(item for item in inner.values() if isinstance(item, dict))):
+            for name in ("id", "taskId", "contextId", "messageId"):
+                if isinstance(held.get(name), str) and len(held[name]) == 36:
+                    renamed[held[name]] = held[name][:-4] + "aaaa"
+    again = talk.add(call, after=call)
+    for each in (*again.requests, *again.answers):
+        for before, after in renamed.items():
+            each.data = each.data.replace(before.encode(), after.encode())
+
+
+@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "dialect-0.2", prepare=_crashes_twice)
+def an_error_in_another_form(talk: Talk) -> Iterator[Want]:
+    """The first one had a name, or had none."""
+    again = max((each for each in talk.exchanges if _fails(each)), key=lambda each: each.started)
+    error = again.answers[-1]
+    error.framing = PLAIN if error.framing.startswith("event") else "event: error\n" + PLAIN
+    yield Want("A2A-SSE-007", again, error)
+
+
+@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "dialect-0.2")
+def an_event_after_an_error(talk: Talk) -> Iterator[Want]:
+    """The last chunk comes late."""
+    call = _crashed(talk)
+    call.answers[-1], call.answers[-2] = call.answers[-2], call.answers[-1]
+    yield Want("A2A-SSE-008", call, call.answers[-1])
+
+
+@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "dialect-0.2")
+def an_error_twice(talk: Talk) -> Iterator[Want]:
+    """The second one says nothing new."""
+    call = _crashed(talk)
+    call.answers.append(call.answers[-1].again())
+    yield Want("A2A-SSE-008", call, call.answers[-1])
+
+
+@mutation(*ALL)
+def a_stream_is_cut_off(talk: Talk) -> Iterator[Want]:
+    """Reset by the agent while the task goes on."""
+    call = _stream(talk)
+    del call.answers[-1]
+    call.finish = "cut"
+    yield Want("A2A-SSE-011", call)
+    yield Want("A2A-HTTP-016", call)
+
+
+@mutation(*ALL)
+def a_stream_without_its_last_chunk(talk: Talk) -> Iterator[Want]:
+    """The connection is closed while the task goes on."""
+    call = _stream(talk)
+    del call.answers[-1]
+    call.finish = "stall"
+    yield Want("A2A-SSE-011", call)
+    yield Want("A2A-HTTP-016", call)

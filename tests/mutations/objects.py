@@ -1,0 +1,129 @@
+"""Objects inside recorded payloads, whatever the binding and the line wrap around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from mutations.pick import change, pick
+from support_mutations import Ex, Msg, Talk
+
+OLD_JSON = ("sdk-0.3-jsonrpc", "dialect-0.2")
+"""0.2 and 0.3 over JSON-RPC: objects say in `kind` what they are."""
+OLD_PROTO = ("sdk-0.3-rest", "sdk-0.3-grpc")
+V1_TEXT = ("sdk-1.x-jsonrpc", "sdk-1.x-rest")
+V1 = (*V1_TEXT, "sdk-1.x-grpc")
+SDK = (*V1, *OLD_JSON, *OLD_PROTO)
+"""Conversations of the same course: one sample for each line and binding."""
+
+_WRAPPERS = ("task", "statusUpdate", "artifactUpdate", "message", "msg")
+
+
+def held(payload: Any) -> Any:
+    """The Task, update, Message or parameters in a payload; changing it changes the payload."""
+    if isinstance(payload, dict) and "jsonrpc" in payload:
+        payload = payload["params"] if "params" in payload else payload["result"]
+    if isinstance(payload, dict) and len(payload) == 1:
+        name = next(iter(payload))
+        return payload[name] if name in _WRAPPERS else payload
+    return payload
+
+
+def alter(message: Msg, how: Callable[[Any], object]) -> None:
+    """Write into the object that a payload holds."""
+    change(message, lambda payload: how(held(payload)))
+
+
+def member(message: Msg, name: str) -> Any:
+    """What the object in a payload has by this name."""
+    return held(message.value)[name]
+
+
+def said(request: Msg) -> Any:
+    """The message that a client sends."""
+    params = held(request.value)
+    return params.get("message", params)
+
+
+def resay(request: Msg, how: Callable[[Any], object]) -> None:
+    """Write into the message that a client sends."""
+
+    def inner(params: Any) -> None:
+        how(params.get("message", params))
+
+    alter(request, inner)
+
+
+def parts(said_or_artifact: Any) -> list[Any]:
+    """The list of parts; the protobuf of 0.3 calls that of a message `content`."""
+    found: list[Any] = said_or_artifact["content" if "content" in said_or_artifact else "parts"]
+    return found
+
+
+def named(exchange: Ex, before: str, now: str) -> None:
+    """Another identifier of the same length, in request and answers."""
+    for each in (*exchange.requests, *exchange.answers):
+        rename(each, before, now)
+    exchange.target = exchange.target.replace(before, now)
+
+
+def rename(message: Msg, before: str, now: str) -> None:
+    """Another identifier of the same length, wherever it stands in a payload."""
+    assert len(before) == len(now)
+    message.data = message.data.replace(before.encode(), now.encode())
+
+
+def other(ident: str) -> str:
+    """An id of the same form that nobody knows."""
+    return ident[:-6] + ("beef01" if not ident.endswith("beef01") else "beef02")
+
+
+def sends(talk: Talk, text: str) -> Ex:
+    """The message/send exchange the text of which is this."""
+    return _by_text(talk, "SendMessage", text)
+
+
+def streams(talk: Talk, text: str) -> Ex:
+    """The stream that a message with this text began."""
+    return _by_text(talk, "SendStreamingMessage", text)
+
+
+def _by_text(talk: Talk, operation: str, text: str) -> Ex:
+    return next(each for each in talk.all(operation) if each.answers and _text(each) == text)
+
+
+def _text(exchange: Ex) -> str:
+    message = said(exchange.requests[0])
+    return str(parts(message)[0].get("text")) if "parts" in message or "content" in message else ""
+
+
+def looked_up(talk: Talk) -> Ex:
+    """A call of GetTask that was answered with a task."""
+    return pick(talk, "GetTask")
+
+
+def restamp(body: Any, seconds: float) -> None:
+    """The status is this much later (earlier, below 0) by its timestamp."""
+    stamp: str = body["status"]["timestamp"]
+    now = datetime.fromisoformat(stamp.replace("Z", "+00:00")) + timedelta(seconds=seconds)
+    body["status"]["timestamp"] = now.isoformat().replace("+00:00", "Z")
+
+
+def ask_again(talk: Talk, after: Ex) -> Ex:
+    """One more GetTask, for the task of a stream that is over, and the whole of it as the answer."""
+    ident, context = member(after.answers[0], "id"), member(after.answers[0], "contextId")
+    made = talk.add(looked_up(talk), after=after)
+    named(made, member(made.answers[0], "id"), ident)
+    named(made, member(made.answers[0], "contextId"), context)
+    artifacts: dict[str, Any] = {}
+    for each in after.answers:
+        found = held(each.value).get("artifact")
+        if found is not None:
+            known = artifacts.setdefault(found["artifactId"], found)
+            if known is not found:
+                known["parts"] += found["parts"]
+    status, first = member(after.answers[-1], "status"), held(after.answers[0].value)
+    history = {"history": first["history"]} if "history" in first else {}
+    alter(made.answers[0], lambda body: body.update(artifacts=list(artifacts.values()), status=status, **history))
+    return made

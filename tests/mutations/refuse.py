@@ -1,0 +1,59 @@
+"""An answer made into an error, in the form of its binding and line."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from a2a_proto import message_class
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.protocol.errors import GRPC_STATUS, REASONS
+from a2a_proxy.rules.examples.objects import error_info
+from a2a_proxy.rules.families.err.table import TABLE
+from support_mutations import Ex, Msg
+
+CODES = {reason: code for code, reason in REASONS.items()}
+_OWN = {"METHOD_NOT_FOUND": ("UNIMPLEMENTED", 404), "INTERNAL_ERROR": ("INTERNAL", 500)}
+"""Not errors of A2A: their gRPC and HTTP statuses."""
+
+
+def refuse(call: Ex, reason: str, text: str) -> Msg | None:
+    """The agent answers this call with an error of that name; the message that says so (None: gRPC trailers)."""
+    at, v1 = call.ended, call.facts.dialect is Dialect.V1_0
+    status, http = (TABLE[reason].grpc, TABLE[reason].http) if reason in TABLE else _OWN[reason]
+    details = [error_info(reason)] if v1 else []
+    if call.grpc:
+        _trailers(call, GRPC_STATUS.index(status if v1 else _old(reason, status)), text, details)
+        return None
+    body: Any
+    if call.facts.binding is Binding.JSONRPC:
+        error = {"code": CODES[reason], "message": text} | ({"data": details} if v1 else {})
+        body = {"jsonrpc": "2.0", "id": call.requests[0].value["id"], "error": error}
+    elif v1:
+        call.status = http
+        body = {"error": {"code": http, "status": status, "message": text, "details": details}}
+    else:
+        call.status, body = http, {"message": text}
+    call.set("content-type", "application/json", reply=True)
+    call.answers = [Msg(json.dumps(body).encode(), at, "json")]
+    return call.answers[0]
+
+
+def _old(reason: str, status: str) -> str:
+    """GRPC of 0.3 says most of what it cannot do by one status."""
+    return TABLE[reason].old_grpc or status if reason in TABLE else status
+
+
+def _trailers(call: Ex, status: int, text: str, details: list[dict[str, Any]]) -> None:
+    """A response of headers only."""
+    call.answers, call.trailers = [], []
+    call.set("grpc-status", str(status), reply=True)
+    call.set("grpc-message", text, reply=True)
+    call.set("grpc-status-details-bin", None, reply=True)
+    if details:
+        whole: Any = message_class("rpc", "google.rpc.Status")(code=status, message=text)
+        for each in details:
+            info: Any = message_class("rpc", "google.rpc.ErrorInfo")(reason=each["reason"], domain=each["domain"])
+            whole.details.add(type_url=each["@type"], value=info.SerializeToString())
+        call.set("grpc-status-details-bin", base64.b64encode(whole.SerializeToString()).decode(), reply=True)

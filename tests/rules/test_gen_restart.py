@@ -1,0 +1,39 @@
+"""What rules about streams and generations know survives a restart of the recorder, wherever it happens."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.rule import Rule
+from support_rules import KEY
+
+FAMILIES = ("A2A-GEN-", "A2A-STREAM-")
+RULES = [each for each in rules().values() if each.id.startswith(FAMILIES)]
+
+
+def found(chunks: list[Chunk], cut: int = -1) -> list[Finding]:
+    """The findings, where the observer is saved and restored before one chunk."""
+    observer = Observer(Redactor(KEY))
+    out: list[Observation] = []
+    for index, chunk in enumerate(chunks):
+        if index == cut:
+            saved = msgspec.msgpack.decode(msgspec.msgpack.encode(observer.save()))
+            observer = Observer.restore(saved, Redactor(KEY))
+        observer.feed(chunk, out)
+    return [each for each in out if type(each) is Finding]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[each.id for each in RULES])
+def test_the_same_findings_after_a_restart(rule: Rule) -> None:
+    chunks = rule.flagged.chunks()
+    whole = found(chunks)
+    assert whole
+    for cut in range(1, len(chunks)):
+        assert found(chunks, cut) == whole, cut

@@ -1,0 +1,101 @@
+"""Conversations about numbered tasks on any binding, and what rules A2A-GEN say of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import MS, Script
+from a2a_proxy.rules.examples.talk import (
+    fetch_card,
+    grpc,
+    http,
+    json_text,
+    rest,
+    rest_stream,
+    rpc,
+    rpc_error,
+    rpc_stream,
+)
+from support_rules import findings
+
+SEND, SUB = "SendStreamingMessage", "SubscribeToTask"
+ID = {"id": "t1"}
+MISMATCH = "TASK_GENERATION_MISMATCH"
+FIRST = snapshot(generation="1")
+SECOND = status("WORKING", generation="2")
+BINDINGS = ["jsonrpc", "rest", "grpc"]
+
+
+def done(number: int) -> Json:
+    """The last event."""
+    return status("COMPLETED", second=1, generation=str(number))
+
+
+def step(text: str, number: int | None) -> Json:
+    """A progress update."""
+    numbered = {} if number is None else {"generation": str(number)}
+    return status("WORKING", said=reply(text, id=text), **numbered)
+
+
+def verdicts(script: Script, number: str) -> list[str]:
+    """Severities of what one rule says, with `?` where it is not sure."""
+    return [
+        each.severity.name + ("?" if each.confidence == "low" else "")
+        for each in findings(script.then(fetch_card(), 20_000 * MS))
+        if each.rule == f"A2A-GEN-{number}"
+    ]
+
+
+def words(script: Script, number: str) -> str:
+    """What one rule says first."""
+    return next(each.summary for each in findings(script) if each.rule == f"A2A-GEN-{number}")
+
+
+def over(binding: str, *events: Any, subscribes: bool = False, version: str = "1.1", **options: Any) -> Script:
+    """The same stream on any binding."""
+    method, params = (SUB, ID) if subscribes else (SEND, send())
+    if binding == "grpc":
+        return grpc(method, params, *events, version=version, **options)
+    if binding == "rest":
+        target = "/tasks/t1:subscribe" if subscribes else "/message:stream"
+        return rest_stream("POST", target, None if subscribes else params, *events, version=version, **options)
+    return rpc_stream(method, params, *events, version=version, **options)
+
+
+def stream(*events: Any, **options: Any) -> Script:
+    """A stream that makes a task."""
+    return over("jsonrpc", *events, **options)
+
+
+def push(event: Json) -> Script:
+    """A notification to the client's own server."""
+    token: dict[str, str | None] = {"X-A2A-Notification-Token": "t"}
+    return http("POST", "/hook", json_text(event), headers=token, host="client:9", upstream="http://client:9")
+
+
+def get(number: int | None, *, current: int | None = None, binding: str = "jsonrpc", **options: Any) -> Script:
+    """A client reads the task; `current`: it waits for changes after that."""
+    answer = task(options.pop("state", "WORKING"), **({} if number is None else {"generation": str(number)}))
+    options.setdefault("version", "1.1")
+    wish = {} if current is None else {"currentGeneration": str(current)}
+    if binding == "rest":
+        query = "" if current is None else f"?currentGeneration={current}"
+        return rest("GET", f"/tasks/t1{query}", result=answer, **options)
+    if binding == "grpc":
+        return grpc("GetTask", ID | wish, answer, **options)
+    return rpc("GetTask", ID | wish, answer, id=9, **options)
+
+
+def told(
+    match: int | None, result: Json | None, error: Json | None = None, task_id: str = "t1", **options: Any
+) -> Script:
+    """A message with `ifGenerationMatch`."""
+    configuration = None if match is None else {"ifGenerationMatch": str(match)}
+    params = send("go on", id="m2", configuration=configuration, **({"taskId": task_id} if task_id else {}))
+    return rpc("SendMessage", params, result, error=error, id=2, version="1.1", **options)
+
+
+def refusal(current: int = 5, code: int = -32010) -> Json:
+    """TaskGenerationMismatchError."""
+    return rpc_error(code, MISMATCH, taskId="t1", expectedGeneration="3", currentGeneration=str(current))
