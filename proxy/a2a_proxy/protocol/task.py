@@ -83,8 +83,10 @@ class _Track(msgspec.Struct, gc=False):
     missed: tuple[int, ...] = ()
     artifacts: dict[str, _Artifact] = {}
     messages: int = 0
-    message_ids: set[int] = set()
-    """Hashes."""
+    message_id: int = 0
+    """Hash of the first message's id; many tasks have but one."""
+    message_ids: set[int] | None = None
+    """Hashes of the others'."""
     exchanges: dict[int, int] = {}
     """Those that touched it -> index in `states` up to which each has shown the task, -1 where it has shown none."""
 
@@ -279,10 +281,20 @@ class TaskTracker:
         """Count a message once, on however many streams and snapshots it comes; in 0.1 messages have no id."""
         if not frame.message_id:
             track.messages += frame.event is EventKind.MESSAGE
-        elif (known := hash(frame.message_id)) not in track.message_ids:
+            return
+        ident = hash(frame.message_id)
+        if not track.message_id:
+            track.message_id = ident
             track.messages += 1
-            if len(track.message_ids) < MAX_SHOWN:
-                track.message_ids.add(known)
+            return
+        others = track.message_ids
+        if ident == track.message_id or (others is not None and ident in others):
+            return
+        track.messages += 1
+        if others is None:
+            track.message_ids = {ident}
+        elif len(others) < MAX_SHOWN:
+            others.add(ident)
 
 
 def _state(track: _Track, frame: Frame, exchange: ExchangeView) -> None:

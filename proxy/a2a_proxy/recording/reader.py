@@ -144,7 +144,8 @@ class Recording:
         self, number: int, limit: int | None = None, *, session: int | None = None, payloads: bool = True
     ) -> Iterator[FrameRow]:
         """Frames stored after this id, in order of storing: the cursor of a follower."""
-        of = "" if session is None else "session = ? AND "
+        # With the index of sessions SQLite would sort all frames of the session for each page: `+` keeps it from that.
+        of = "" if session is None else "+session = ? AND "
         fixed = () if session is None else (session,)
         query = f"SELECT * FROM frame WHERE {of}id > ? ORDER BY id LIMIT ?"
         return self._pages(query, fixed, number, lambda value: value.id, self._frame(payloads), limit)

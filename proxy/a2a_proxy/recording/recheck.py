@@ -17,6 +17,8 @@ from a2a_proxy.rules.rule import Rule
 
 _PREFIX = "A2A-"
 """Rules have it; findings of the recorder and its decoders have not."""
+_RECENT = 1000
+"""Exchanges that are kept between two looks at them."""
 
 
 def recheck(recording: Recording, session: SessionRow, rules: dict[str, Rule] | None = None) -> Iterator[Finding]:
@@ -56,28 +58,40 @@ class _Stored:
     def __init__(self, recording: Recording, session: int) -> None:
         self._recording = recording
         self._session = session
-        self._exchanges: dict[int, Exchange] = {}
-        """Those that are open."""
+        self._recent: dict[int, Exchange | None] = {}
+        """Those read last; a frame that follows is mostly of one of them."""
         self._closed: dict[int, int] = {}
+        self._waiting: set[int] = set()
+        """Those that ended, until `over` has told it."""
         self._facts: dict[int, ConnectionFacts] = {}
+
+    def _stored(self, number: int) -> Exchange | None:
+        if number in self._recent:
+            return self._recent[number]
+        row = self._recording.exchange(key(self._session, number))
+        found = self._recent[number] = row.exchange if row is not None else None
+        if len(self._recent) > _RECENT:
+            del self._recent[next(iter(self._recent))]
+        return found
 
     def known(self, number: int) -> int | None:
         """When the exchange was over, ns, 0 for never; None where the recording does not have it."""
         closed = self._closed.get(number)
         if closed is None:
-            row = self._recording.exchange(key(self._session, number))
-            if row is None:
+            found = self._stored(number)
+            if found is None:
                 return None
-            self._exchanges[number] = row.exchange
-            closed = self._closed[number] = row.exchange.closed
+            closed = self._closed[number] = found.closed
+            if closed:
+                self._waiting.add(number)
         return closed
 
     def exchange(self, number: int) -> Exchange:
         """The exchange without its end."""
-        row = self._recording.exchange(key(self._session, number))
-        assert row is not None
+        found = self._stored(number)
+        assert found is not None
         return msgspec.structs.replace(
-            row.exchange,
+            found,
             trailers=(),
             closed=0,
             how="",
@@ -90,13 +104,16 @@ class _Stored:
 
     def began(self, number: int) -> tuple[Binding, str, int]:
         """Its binding, operation and beginning."""
-        found = self.exchange(number)
+        found = self._stored(number)
+        assert found is not None
         return found.binding, found.operation, found.started
 
     def over(self, number: int) -> Exchange | None:
         """The exchange with its end, once; None where it did not end."""
-        found = self._exchanges.pop(number, None)
-        return found if found is not None and found.closed else None
+        if number not in self._waiting:
+            return None
+        self._waiting.discard(number)
+        return self._stored(number)
 
     def closed_at(self, number: int) -> int:
         """When it was over, ns; 0 where it never was."""

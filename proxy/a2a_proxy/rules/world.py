@@ -43,7 +43,7 @@ STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask", "SendLiveMessage
 Notes = dict[str, Any]
 
 
-class Known(msgspec.Struct):
+class Known(msgspec.Struct, gc=False):
     """A task, joined over everything that told of it."""
 
     agent: str
@@ -140,7 +140,7 @@ class Asked(msgspec.Struct):
     """It waited for this message."""
 
 
-class Track(msgspec.Struct):
+class Track(msgspec.Struct, gc=False):
     """An open exchange."""
 
     id: int

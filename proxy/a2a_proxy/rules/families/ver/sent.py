@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from sys import intern
 
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.finding import Severity
@@ -216,19 +217,27 @@ def changed(see: See) -> Iterator[Hit]:
         return
     if see.shown is not None:
         if see.is_(When.NEW_TASK) and see.task is not None:
-            see.task.remember()["ver.spoken"] = {see.track.client: here}
+            see.task.remember()[_place(see)] = here
         return
     asked = see.track.asked
     known = see.world.task(see.track.agent, asked.task_id) if asked is not None and asked.task_id else None
     if known is None:
         return
-    spoken = known.remember().setdefault("ver.spoken", {})
-    before = spoken.get(see.track.client)
-    if before is None and len(spoken) >= _MAX_CLIENTS:
+    notes = known.remember()
+    before = notes.get(_place(see))
+    if before is None and sum(name.startswith(_SPOKEN) for name in notes) >= _MAX_CLIENTS:
         return
-    spoken[see.track.client] = here
+    notes[_place(see)] = here
     if before is not None and before != here:
         yield Hit(summary=f"the client spoke {before} about task {known.task_id}, now it speaks {here}", value=here)
+
+
+_SPOKEN = "ver.spoken "
+
+
+def _place(see: See) -> str:
+    """Where a task's notes have the version that this client spoke: one entry each, for most tasks have one client."""
+    return intern(_SPOKEN + see.track.client)
 
 
 _MAX_CLIENTS = 16
