@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from mutations.breaks_ext import stream
 from support_mutations import MS, Ex, Talk, Want, mutation
@@ -72,7 +73,7 @@ def a_task_is_never_finished(talk: Talk) -> Iterator[Want]:
 def _follow_up(talk: Talk) -> tuple[Ex, Ex]:
     """A send that asks for input, and the one that gives it."""
     sends = talk.all("SendMessage")
-    for first, second in zip(sends, sends[1:], strict=False):
+    for first, second in pairwise(sends):
         if first.facts.task_id and first.facts.task_id == second.facts.task_id:
             return first, second
     raise AssertionError("nobody answers")
