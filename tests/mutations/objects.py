@@ -90,12 +90,14 @@ def streams(talk: Talk, text: str) -> Ex:
 
 
 def _by_text(talk: Talk, operation: str, text: str) -> Ex:
-    return next(each for each in talk.all(operation) if each.answers and _text(each) == text)
+    return next(each for each in talk.all(operation) if says(each, text))
 
 
-def _text(exchange: Ex) -> str:
+def says(exchange: Ex, text: str) -> bool:
+    """The client's message has this text, and was answered."""
     message = said(exchange.requests[0])
-    return str(parts(message)[0].get("text")) if "parts" in message or "content" in message else ""
+    there = exchange.answers and ("parts" in message or "content" in message)
+    return bool(there and parts(message)[0].get("text") == text)
 
 
 def looked_up(talk: Talk) -> Ex:
@@ -108,6 +110,18 @@ def restamp(body: Any, seconds: float) -> None:
     stamp: str = body["status"]["timestamp"]
     now = datetime.fromisoformat(stamp.replace("Z", "+00:00")) + timedelta(seconds=seconds)
     body["status"]["timestamp"] = now.isoformat().replace("+00:00", "Z")
+
+
+def restate(message: Msg, state: str) -> None:
+    """The status is in another state, spelled as its line does."""
+
+    def write(body: Any) -> None:
+        spelled = body["status"]["state"]
+        old = spelled.islower()
+        name = state.lower().replace("_", "-") if old else f"TASK_STATE_{state}"
+        body["status"]["state"] = name
+
+    alter(message, write)
 
 
 def ask_again(talk: Talk, after: Ex) -> Ex:

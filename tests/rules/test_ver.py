@@ -55,6 +55,7 @@ def test_no_version_in_any_binding(script: Script) -> None:
 
 def test_a_version_in_the_query_is_one() -> None:
     assert not of(rest("GET", "/tasks/t1?A2A-Version=1.0", None, task(), version=""))
+    assert not of(rpc("GetTask", GET, task(), target="/rpc?a2a-version=1.0", version=""))
 
 
 def test_0_3_needs_no_version() -> None:
