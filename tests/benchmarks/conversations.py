@@ -45,9 +45,9 @@ def _update(text: str) -> dict[str, object]:
     return {"statusUpdate": {"taskId": _TASK, "contextId": _CONTEXT, "status": status}}
 
 
-def _chunk(text: str) -> dict[str, object]:
+def _chunk(text: str, **members: bool) -> dict[str, object]:
     artifact = {"artifactId": "report", "parts": [{"text": text}]}
-    return {"artifactUpdate": {"taskId": _TASK, "contextId": _CONTEXT, "artifact": artifact, "append": True}}
+    return {"artifactUpdate": {"taskId": _TASK, "contextId": _CONTEXT, "artifact": artifact, **members}}
 
 
 def _state(state: str) -> dict[str, object]:
@@ -69,8 +69,9 @@ def _grpc(name: str, value: dict[str, object]) -> bytes:
 
 def _script(text: int) -> list[dict[str, object]]:
     """The events of one stream, text and ids still to be filled in."""
-    chunks = {EVENTS // 3, EVENTS // 2}
-    middle = [_chunk("?" * text) if n in chunks else _update("?" * text) for n in range(1, EVENTS - 1)]
+    middle = [_update("?" * text) for _ in range(1, EVENTS - 1)]
+    middle[EVENTS // 3] = _chunk("?" * text)
+    middle[EVENTS // 2] = _chunk("?" * text, append=True, lastChunk=True)
     return [_FIRST, *middle, _state("COMPLETED")]
 
 
@@ -129,8 +130,9 @@ def sse_connection(english: English) -> Iterator[Step]:
         number = next(numbers)
         filler.begin()
         body = b'{"jsonrpc":"2.0","id":%d,"method":"SendStreamingMessage","params":%b}'
-        yield UP, _post(body % (number, filler.fill(ask, GRPC_TEXT))), 1
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        yield UP, _post(body % (number, filler.fill(ask, GRPC_TEXT)), b"Accept: text/event-stream\r\n"), 1
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
+        head += b"Transfer-Encoding: chunked\r\n\r\n"
         for event in events:
             data = b"data: %b\r\n\r\n" % (template % (number, filler.fill(event, JSON_TEXT)))
             yield DOWN, head + b"%x\r\n%b\r\n" % (len(data), data), 1
@@ -139,9 +141,12 @@ def sse_connection(english: English) -> Iterator[Step]:
 
 
 def unary_connection(english: English) -> Iterator[Step]:
-    """One HTTP/1.1 connection with one JSON-RPC call after another."""
+    """One HTTP/1.1 connection with one JSON-RPC call after another; each makes a task and does not wait for its end."""
     filler = Filler(english)
-    ask, answer = _json(_ASK), _json({"task": _update("?" * GRPC_TEXT)["statusUpdate"]}).replace(b'"taskId"', b'"id"')
+    ask, answer = (
+        _json({**_ASK, "configuration": {"returnImmediately": True}}),
+        _json({"task": _update("?" * GRPC_TEXT)["statusUpdate"]}).replace(b'"taskId"', b'"id"'),
+    )
     for number in itertools.count(1):
         filler.begin()
         call = b'{"jsonrpc":"2.0","id":%d,"method":"SendMessage","params":%b}'
@@ -151,9 +156,9 @@ def unary_connection(english: English) -> Iterator[Step]:
         yield DOWN, head + body, 1
 
 
-def _post(body: bytes) -> bytes:
+def _post(body: bytes, more: bytes = b"") -> bytes:
     head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n"
-    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    return head + more + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
 def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:

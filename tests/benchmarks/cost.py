@@ -167,7 +167,7 @@ def _burst(folder: Path, wake: int) -> None:
     record_session(folder, wake, Speaker(-1))
 
 
-def _without_rules() -> None:
+def without_rules() -> None:
     """Observers of this process ask no rule from now on, and learn nothing for rules."""
     from a2a_proxy import observer
 
@@ -213,7 +213,7 @@ def report(cost: Cost) -> dict[str, float]:
 if __name__ == "__main__":
     if sys.argv[1] in ("burst", "unjudged"):
         if sys.argv[1] == "unjudged":
-            _without_rules()
+            without_rules()
         _burst(Path(sys.argv[2]), int(sys.argv[3]))
     else:
         _trickle(Path(sys.argv[2]), Path(sys.argv[3]))

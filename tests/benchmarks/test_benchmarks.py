@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from a2a_proxy import observer as observer_module
 from a2a_proxy.capture.tail import JournalReader
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
@@ -68,3 +69,29 @@ def test_a_row_keeps_all_rounds_and_picks_the_best(module):
     assert row("s", "c", "us", [3.0, 2.0], less_is_better=True).best == 2.0
     assert row("s", "c", "requests/s", [3.0, 2.0]).best == 3.0
     assert row("s", "c", "requests/s", [3.0, 2.0]).spread == 1.5
+
+
+def test_without_rules_the_recorder_does_all_the_rest(module, tmp_path, monkeypatch):
+    """What rules cost is the difference between two runs that read the same frames."""
+    made = module("journals").make(tmp_path / "journal", 300, 8)
+
+    def observed() -> list[Observation]:
+        observer, reader = observer_module.Observer(Redactor(b"k" * 32)), JournalReader(made.folder)
+        out: list[Observation] = []
+        while chunks := reader.read():
+            for chunk in chunks:
+                observer.feed(chunk, out)
+        return out
+
+    before = observer_module.Engine
+    monkeypatch.setattr(observer_module, "Engine", before)
+    judged = observed()
+    module("cost").without_rules()
+    unjudged = observed()
+    assert judged == unjudged, "the traffic is faultless, so rules say nothing about it"
+    assert observer_module.Engine is not before
+
+
+def test_open_tasks_are_counted_in_a_process_of_their_own(module):
+    """A thousand tasks take something, and not more than ten KiB each."""
+    assert 0 < module("judging").open_tasks(1000).mib < 10

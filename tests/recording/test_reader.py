@@ -185,3 +185,19 @@ def test_a_look_leaves_nothing_beside_a_finished_recording(path: Path):
         assert one.counts() == other.counts()
         assert log.exists()
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_no_page_of_a_session_is_sorted(path: Path):
+    """Frames of a session come in the order of storing: with a sort for each page, a long one took hours to check."""
+    writer = Writer(path, facts(1))
+    writer.write(event_frames(60, seed=1), [], Changes([], [_exchange(n) for n in (1, 2, 3)], []))
+    writer.finish(STARTED + 1)
+    asked: list[str] = []
+    with Recording(path) as recording:
+        recording.db.set_trace_callback(asked.append)
+        assert len(list(recording.frames_after(0, session=1))) == 60
+        recording.db.set_trace_callback(None)
+        queries = [each for each in asked if "FROM frame" in each]
+        plans = [str(step) for each in queries for step in recording.db.execute(f"EXPLAIN QUERY PLAN {each}")]
+    assert plans
+    assert not [step for step in plans if "TEMP B-TREE" in step]
