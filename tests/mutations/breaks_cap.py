@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mutations.breaks_card import change, extended
+from mutations.breaks_card import change, extended, succeeded
 from mutations.breaks_ext import message, stream
 from mutations.refuse import refuse
-from support_mutations import Ex, Talk, Want, mutation
+from support_mutations import Talk, Want, mutation
 
 SDK = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc")
 V1 = (*SDK, "concurrent-grpc", "demo")
@@ -23,10 +23,6 @@ def without(talk: Talk, capability: str) -> None:
         change(call, lambda card: card["capabilities"].pop(capability, None))
 
 
-def _succeeded(call: Ex) -> bool:
-    return bool(call.answers) and call.status == 200 and "error" not in call.answers[0].value
-
-
 @mutation(*V1, *OLD)
 def streaming_is_not_declared(talk: Talk) -> Iterator[Want]:
     """And works all the same."""
@@ -34,7 +30,7 @@ def streaming_is_not_declared(talk: Talk) -> Iterator[Want]:
     for call in talk.exchanges:
         if call.operation in STREAMS:
             yield Want("A2A-CAP-001", call)
-            if _succeeded(call):
+            if succeeded(call):
                 yield Want("A2A-CAP-001", call, call.answers[0])
 
 

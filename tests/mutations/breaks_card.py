@@ -24,6 +24,11 @@ def extended(talk: Talk) -> Ex:
     return talk.first("GetExtendedAgentCard")
 
 
+def succeeded(call: Ex) -> bool:
+    """It was answered, at first at least, with an object of A2A."""
+    return bool(call.answers) and call.status == 200 and "error" not in call.answers[0].value
+
+
 def change(call: Ex, how: Callable[[dict[str, Any]], object]) -> Msg:
     """Change the card that this exchange brought."""
     answer = call.answers[0]
@@ -186,7 +191,7 @@ def _served(talk: Talk) -> Iterator[Ex]:
     first = talk.exchanges[1]
     for each in talk.exchanges[1:]:
         used = each.facts.binding is first.facts.binding and each.operation != "GetExtendedAgentCard"
-        if used and each.answers and each.status == 200 and "error" not in each.answers[0].value:
+        if used and succeeded(each):
             yield each
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mutations.breaks_card import change
+from mutations.breaks_card import change, succeeded
 from support_mutations import Ex, Talk, Want, mutation
 
 SDK = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc")
@@ -24,7 +24,7 @@ def name(call: Ex) -> str:
 def sends(talk: Talk) -> list[Ex]:
     """Messages that were answered with an object of A2A."""
     calls = [*talk.all("SendMessage"), *talk.all("SendStreamingMessage")]
-    return [each for each in calls if each.answers and each.status == 200 and "error" not in each.answers[0].value]
+    return [each for each in calls if succeeded(each)]
 
 
 def _speaks(talk: Talk) -> None:

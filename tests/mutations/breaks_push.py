@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mutations.breaks_cap import without
+from mutations.breaks_card import succeeded
 from mutations.refuse import refuse
 from support_mutations import Ex, Msg, Talk, Want, mutation
 
@@ -57,8 +58,7 @@ def _hide(config: dict[str, Any]) -> None:
 
 def pushes(talk: Talk) -> list[Ex]:
     """Operations on push configurations that succeeded."""
-    calls = [each for each in talk.exchanges if "PushNotification" in each.operation and each.status == 200]
-    return [each for each in calls if each.answers and "error" not in each.answers[0].value]
+    return [each for each in talk.exchanges if "PushNotification" in each.operation and succeeded(each)]
 
 
 @mutation(*SDK, *V0_3)
