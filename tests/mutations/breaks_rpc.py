@@ -1,11 +1,11 @@
-"""JSON-RPC envelopes, ids, methods, results and errors that are broken."""
+"""JSON-RPC texts and envelopes that are broken."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mutations.pick import JSONRPC, change, pick, raw, refused, replace, stream
-from support_mutations import Msg, Talk, Want, mutation
+from mutations.pick import JSONRPC, REST, alone, change, pick, raw, refused, replace, stream
+from support_mutations import Talk, Want, mutation
 
 V1 = ("sdk-1.x-jsonrpc", "js-three-bindings")
 OLD = ("sdk-0.3-jsonrpc", "dialect-0.2")
@@ -25,6 +25,38 @@ def the_answer_is_cut_short(talk: Talk) -> Iterator[Want]:
     call = pick(talk, "GetTask", JSONRPC)
     call.answers[0].data = call.answers[0].data[:-2]
     yield Want("A2A-RPC-001", call, call.answers[0])
+
+
+@mutation("sdk-1.x-rest", "sdk-0.3-rest")
+def a_rest_answer_is_cut_short(talk: Talk) -> Iterator[Want]:
+    """The last octets of the body are missing, its length says so."""
+    call = pick(talk, "GetTask", REST)
+    call.answers[0].data = call.answers[0].data[:-2]
+    yield Want("A2A-RPC-001", call, call.answers[0])
+
+
+@mutation("sdk-1.x-rest", "sdk-0.3-rest", "js-three-bindings")
+def a_rest_request_is_cut_short(talk: Talk) -> Iterator[Want]:
+    """And answered as if it were whole."""
+    call = alone(talk, "SendMessage", REST)
+    call.requests[0].data = call.requests[0].data[:-1]
+    yield Want("A2A-RPC-001", call, call.requests[0])
+
+
+@mutation(*LOOKUPS)
+def the_answer_is_empty(talk: Talk) -> Iterator[Want]:
+    """200, and not an octet."""
+    call = pick(talk, "GetTask", JSONRPC)
+    call.answers = []
+    yield Want("A2A-RPC-001", call)
+
+
+@mutation(*LOOKUPS)
+def the_answer_is_a_number(talk: Talk) -> Iterator[Want]:
+    """No object, so there is no result in it."""
+    call = pick(talk, "GetTask", JSONRPC)
+    replace(call.answers[0], 7)
+    yield Want("A2A-RPC-008", call, call.answers[0])
 
 
 @mutation(*LOOKUPS)
@@ -154,211 +186,3 @@ def a_result_of_null_beside_the_error(talk: Talk) -> Iterator[Want]:
     call = refused(talk)
     change(call.answers[0], lambda body: body.update(result=None))
     yield Want("A2A-RPC-008", call, call.answers[0])
-
-
-# --- requests -----------------------------------------------------------------------------------------------------
-
-
-@mutation(*LOOKUPS)
-def a_request_without_method(talk: Talk) -> Iterator[Want]:
-    """And answered all the same."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.requests[0], lambda body: body.pop("method"))
-    yield Want("A2A-RPC-004", call, call.requests[0])
-
-
-@mutation(*LOOKUPS)
-def the_method_is_a_number(talk: Talk) -> Iterator[Want]:
-    """Nobody knows what is asked for."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.requests[0], lambda body: body.update(method=7))
-    yield Want("A2A-RPC-004", call, call.requests[0])
-
-
-@mutation(*LOOKUPS)
-def an_unknown_method_succeeds(talk: Talk) -> Iterator[Want]:
-    """The agent takes it for GetTask."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.requests[0], lambda body: body.update(method="tasks/look"))
-    yield Want("A2A-RPC-011", call, call.answers[0])
-
-
-@mutation(*LOOKUPS)
-def an_unknown_method_is_invalid_params(talk: Talk) -> Iterator[Want]:
-    """The wrong error."""
-    call = refused(talk)
-    change(call.requests[0], lambda body: body.update(method="tasks/look"))
-    change(call.answers[0], lambda body: body.update(error={"code": -32602, "message": "Invalid parameters"}))
-    yield Want("A2A-RPC-011", call, call.answers[0])
-
-
-@mutation(*LOOKUPS)
-def params_are_an_array(talk: Talk) -> Iterator[Want]:
-    """By position."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.requests[0], lambda body: body.update(params=[body["params"]["id"]]))
-    yield Want("A2A-RPC-012", call, call.requests[0])
-
-
-@mutation(*LOOKUPS)
-def params_are_missing(talk: Talk) -> Iterator[Want]:
-    """Of a call that needs a task id."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.requests[0], lambda body: body.pop("params"))
-    yield Want("A2A-RPC-012", call, call.requests[0])
-
-
-# --- ids ----------------------------------------------------------------------------------------------------------
-
-
-@mutation(*LOOKUPS)
-def a_notification_is_answered(talk: Talk) -> Iterator[Want]:
-    """A request without an id, and null as the id of its response."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.requests[0], lambda body: body.pop("id"))
-    change(call.answers[0], lambda body: body.update(id=None))
-    yield Want("A2A-RPC-005", call, call.requests[0])
-    yield Want("A2A-RPC-017", call, call.answers[0])
-
-
-def _both(exchange_answers: list[Msg], request: Msg, ident: object) -> None:
-    for each in (request, *exchange_answers):
-        change(each, lambda body: body.update(id=ident))
-
-
-@mutation(*LOOKUPS)
-def the_id_is_an_object(talk: Talk) -> Iterator[Want]:
-    """On both sides alike."""
-    call = pick(talk, "GetTask", JSONRPC)
-    _both(call.answers, call.requests[0], {"n": 1})
-    yield Want("A2A-RPC-006", call, call.requests[0])
-
-
-@mutation(*LOOKUPS)
-def the_id_is_null(talk: Talk) -> Iterator[Want]:
-    """On both sides alike."""
-    call = pick(talk, "GetTask", JSONRPC)
-    _both(call.answers, call.requests[0], None)
-    yield Want("A2A-RPC-006", call, call.requests[0])
-
-
-@mutation(*ALL)
-def the_id_is_a_fraction(talk: Talk) -> Iterator[Want]:
-    """Of a stream, in all its events."""
-    call = stream(talk, JSONRPC)
-    _both(call.answers, call.requests[0], 1.5)
-    yield Want("A2A-RPC-006", call, call.requests[0])
-
-
-@mutation(*ALL)
-def an_event_has_another_id(talk: Talk) -> Iterator[Want]:
-    """That of no call."""
-    call = stream(talk, JSONRPC)
-    event = call.answers[MIDDLE]
-    change(event, lambda body: body.update(id="somebody-else"))
-    yield Want("A2A-RPC-007", call, event)
-
-
-@mutation(*LOOKUPS)
-def the_id_comes_back_as_text(talk: Talk) -> Iterator[Want]:
-    """A number was sent."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.requests[0], lambda body: body.update(id=41))
-    change(call.answers[0], lambda body: body.update(id="41"))
-    yield Want("A2A-RPC-007", call, call.answers[0])
-
-
-@mutation(*LOOKUPS)
-def the_response_has_no_id(talk: Talk) -> Iterator[Want]:
-    """The member is missing."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.answers[0], lambda body: body.pop("id"))
-    yield Want("A2A-RPC-007", call, call.answers[0])
-
-
-# --- results and errors -------------------------------------------------------------------------------------------
-
-
-@mutation("sdk-1.x-jsonrpc")
-def a_send_gives_a_bare_task(talk: Talk) -> Iterator[Want]:
-    """Without the member `task` around it."""
-    call = pick(talk, "SendMessage", JSONRPC)
-    change(call.answers[0], lambda body: body.update(result=body["result"]["task"]))
-    yield Want("A2A-RPC-014", call, call.answers[0])
-    yield Want("A2A-SCH-004", call, call.answers[0])
-
-
-@mutation("sdk-1.x-jsonrpc")
-def a_task_in_a_wrapper(talk: Talk) -> Iterator[Want]:
-    """As a send has it: what a task must have is not there, what is there is unknown."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.answers[0], lambda body: body.update(result={"task": body["result"]}))
-    yield Want("A2A-RPC-014", call, call.answers[0])
-    yield Want("A2A-SCH-001", call, call.answers[0], times=2)
-    yield Want("A2A-SCH-010", call, call.answers[0])
-
-
-@mutation(*OLD)
-def a_task_in_a_wrapper_of_1_0(talk: Talk) -> Iterator[Want]:
-    """The client spoke 0.3."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.answers[0], lambda body: body.update(result={"task": body["result"]}))
-    yield Want("A2A-RPC-014", call, call.answers[0])
-    yield Want("A2A-VER-007", call, call.answers[0])
-
-
-@mutation(*LOOKUPS)
-def the_result_is_null(talk: Talk) -> Iterator[Want]:
-    """Where a task has to come."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.answers[0], lambda body: body.update(result=None))
-    yield Want("A2A-RPC-014", call, call.answers[0])
-
-
-@mutation(*LOOKUPS)
-def the_error_is_a_text(talk: Talk) -> Iterator[Want]:
-    """No object with a code."""
-    call = refused(talk)
-    change(call.answers[0], lambda body: body.update(error="no such task"))
-    yield Want("A2A-RPC-009", call, call.answers[0])
-
-
-@mutation(*LOOKUPS)
-def the_code_is_a_text(talk: Talk) -> Iterator[Want]:
-    """And clients compare numbers."""
-    call = refused(talk)
-    change(call.answers[0], lambda body: body.update(error={"code": "-32001", "message": "no"}))
-    yield Want("A2A-RPC-009", call, call.answers[0])
-
-
-@mutation("sdk-1.x-jsonrpc")
-def the_data_of_the_error_is_an_object(talk: Talk) -> Iterator[Want]:
-    """So the ErrorInfo in it is not found."""
-    call = refused(talk)
-    change(call.answers[0], lambda body: body["error"].update(data=body["error"]["data"][0]))
-    yield Want("A2A-RPC-010", call, call.answers[0])
-    yield Want("A2A-ERR-003", call, call.answers[0])
-
-
-@mutation("sdk-1.x-jsonrpc")
-def the_data_of_the_error_has_no_type(talk: Talk) -> Iterator[Want]:
-    """The ErrorInfo does not say that it is one."""
-    call = refused(talk)
-    change(call.answers[0], lambda body: body["error"]["data"][0].pop("@type"))
-    yield Want("A2A-RPC-010", call, call.answers[0])
-
-
-@mutation(*LOOKUPS)
-def a_parse_error_with_an_id(talk: Talk) -> Iterator[Want]:
-    """Though the request was read."""
-    call = refused(talk)
-    change(call.answers[0], lambda body: body.update(error={"code": -32700, "message": "Parse error"}))
-    yield Want("A2A-RPC-013", call, call.answers[0])
-
-
-@mutation(*LOOKUPS)
-def an_undefined_code(talk: Talk) -> Iterator[Want]:
-    """Free for implementations, known to nobody."""
-    call = refused(talk)
-    change(call.answers[0], lambda body: body.update(error={"code": -32042, "message": "out of paper"}))
-    yield Want("A2A-RPC-015", call, call.answers[0])

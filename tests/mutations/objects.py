@@ -90,12 +90,14 @@ def streams(talk: Talk, text: str) -> Ex:
 
 
 def _by_text(talk: Talk, operation: str, text: str) -> Ex:
-    return next(each for each in talk.all(operation) if each.answers and _text(each) == text)
+    return next(each for each in talk.all(operation) if says(each, text))
 
 
-def _text(exchange: Ex) -> str:
+def says(exchange: Ex, text: str) -> bool:
+    """The client's message has this text, and was answered."""
     message = said(exchange.requests[0])
-    return str(parts(message)[0].get("text")) if "parts" in message or "content" in message else ""
+    there = exchange.answers and ("parts" in message or "content" in message)
+    return bool(there and parts(message)[0].get("text") == text)
 
 
 def looked_up(talk: Talk) -> Ex:
@@ -108,3 +110,34 @@ def restamp(body: Any, seconds: float) -> None:
     stamp: str = body["status"]["timestamp"]
     now = datetime.fromisoformat(stamp.replace("Z", "+00:00")) + timedelta(seconds=seconds)
     body["status"]["timestamp"] = now.isoformat().replace("+00:00", "Z")
+
+
+def restate(message: Msg, state: str) -> None:
+    """The status is in another state, spelled as its line does."""
+
+    def write(body: Any) -> None:
+        spelled = body["status"]["state"]
+        old = spelled.islower()
+        name = state.lower().replace("_", "-") if old else f"TASK_STATE_{state}"
+        body["status"]["state"] = name
+
+    alter(message, write)
+
+
+def ask_again(talk: Talk, after: Ex) -> Ex:
+    """One more GetTask, for the task of a stream that is over, and the whole of it as the answer."""
+    ident, context = member(after.answers[0], "id"), member(after.answers[0], "contextId")
+    made = talk.add(looked_up(talk), after=after)
+    named(made, member(made.answers[0], "id"), ident)
+    named(made, member(made.answers[0], "contextId"), context)
+    artifacts: dict[str, Any] = {}
+    for each in after.answers:
+        found = held(each.value).get("artifact")
+        if found is not None:
+            known = artifacts.setdefault(found["artifactId"], found)
+            if known is not found:
+                known["parts"] += found["parts"]
+    status, first = member(after.answers[-1], "status"), held(after.answers[0].value)
+    history = {"history": first["history"]} if "history" in first else {}
+    alter(made.answers[0], lambda body: body.update(artifacts=list(artifacts.values()), status=status, **history))
+    return made

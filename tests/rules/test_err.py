@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from a2a_proxy.rules.engine import BROKEN
+from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import rest, rpc, rpc_error
+from a2a_proxy.rules.examples.talk import http, json_text, rest, rpc, rpc_error
 from support_rules import findings
 
 HOSTILE: list[Any] = [None, True, 7, 1.5, "", "x", [], ["x"], {}, {"a": 1}, [[]]]
@@ -46,3 +47,14 @@ def test_a_reason_that_is_no_text_under_another_domain_is_none_of_ours() -> None
     assert of(rpc("GetTask", {"id": "t9"}, error=foreign), "A2A-ERR-004") == 0
     ours = rpc_error(-32001) | {"data": [info(reason=["x"])]}
     assert of(rpc("GetTask", {"id": "t9"}, error=ours), "A2A-ERR-004") == 1
+
+
+@pytest.mark.parametrize("operation", ["GetTask", "SendMessage"])
+def test_a_page_of_a_server_in_front_of_the_agent_is_no_error_of_a2a(operation: str) -> None:
+    done = rpc("SendMessage", send(), {"task": task("COMPLETED")})
+    page: Any = {"answer": "<html>", "status": 500, "reply_headers": {"Content-Type": "text/html"}}
+    again = json_text(send(id="m2", taskId="t1"))
+    refused = (
+        http("GET", "/tasks/t9", **page) if operation == "GetTask" else http("POST", "/message:send", again, **page)
+    )
+    assert of(done + refused, "A2A-ERR-007") == 0

@@ -336,3 +336,27 @@ SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
 def test_what_holds_a_secret_is_judged_and_does_not_show_it(ident: str, script: Script) -> None:
     (found,) = of(script, ident)
     assert "abcdefghij" not in found.summary + str(found.evidence)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (get(""), ["error"]),
+        (get("", status=204), []),
+        (get("", status=502), []),
+        (http("POST", "/", json_text({"jsonrpc": "2.0", "method": "GetTask", "params": GET})), []),
+        (http("GET", "/tasks/t1", answer='{"id":'), ["error"]),
+        (http("GET", "/tasks/t1", answer="<html>", reply_headers={"Content-Type": "text/html"}), []),
+        (http("GET", "/tasks/t1", answer="gone", status=404), []),
+        (http("POST", "/message:send", '{"message":', answer="{}"), ["error"]),
+        (http("DELETE", "/tasks/t1/pushNotificationConfigs/p1", status=204), []),
+    ],
+)
+def test_bodies_that_are_empty_or_of_rest(script: Script, expected: list[str]) -> None:
+    assert told(script, "RPC-001") == expected
+
+
+@pytest.mark.parametrize("answer", ["7", '"ok"', "true", "1.5"])
+def test_a_response_that_can_hold_nothing(answer: str) -> None:
+    assert told(get(answer), "RPC-008") == ["error"]
+    assert not told(get(answer, status=500), "RPC-008")

@@ -100,6 +100,11 @@ def test_an_error_under_a_status_of_success_is_no_result() -> None:
     assert not found(rest("GET", "/tasks/t1", result=rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no such task")))
 
 
+def test_a_body_that_cannot_be_read_lacks_nothing() -> None:
+    assert not found(http("POST", "/message:send", '{"message":', answer=json_text(said())))
+    assert not found(rest("POST", "/tasks/t1:cancel", None, task("CANCELED")))
+
+
 def test_enum_numbers() -> None:
     raw = bytes.fromhex("0a0274311a02080d")  # a task in state 13
     assert found(grpc("GetTask", GET, raw)) == [("SCH-003", "status.state")]

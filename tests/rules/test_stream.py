@@ -79,6 +79,13 @@ def test_found_on_every_binding(binding: str, number: str, events: tuple[Any, ..
     assert len(verdicts(over(binding, *events, **options), number)) == 1
 
 
+def test_work_after_the_end_is_no_early_end() -> None:
+    """It is A2A-STREAM-005 alone: the end of the task was told."""
+    script = over("jsonrpc", *WORKING, DONE, status("WORKING", second=2))
+    assert verdicts(script, "005") == ["ERROR"]
+    assert not verdicts(script, "007")
+
+
 @EVERY
 def test_nothing_to_say_about_a_faultless_stream(binding: str) -> None:
     found = findings(over(binding, *WORKING, chunk("a"), chunk("b", append=True, lastChunk=True), DONE))
@@ -258,6 +265,20 @@ class TestTogether:
         later = rpc_stream(SUB, ID, snapshot("WORKING", generation="2"), third, end, id=2, version="1.1")
         script = both(swapped, later, after=30 * MS).then(fetch_card(), 20_000 * MS)
         assert not verdicts(script, "014")
+
+    def test_the_first_stream_is_watched_since_the_second_is_there(self) -> None:
+        """It is not heard between the beginning of the second and the event that it loses."""
+        a, b, c = chunk("a"), chunk("b", id="a2"), chunk("c", id="a3")
+        first = rpc_stream(SEND, send(), *WORKING, a, Wait(3), c, DONE)
+        second = rpc_stream(SUB, ID, a, Wait(2), b, Wait(1), c, DONE, id=2)
+        script = both(first, second, after=60 * MS).then(fetch_card(), 20_000 * MS)
+        assert verdicts(script, "014") == ["WARNING?"]
+
+    def test_a_subscription_that_has_told_chunks_only(self) -> None:
+        """It was dragged along: that the task is at work the other one has shown."""
+        first = rpc_stream(SEND, send(), *WORKING, finish="leave")
+        second = rpc_stream(SUB, ID, chunk("a"), Wait(0.1), id=2)
+        assert verdicts(both(first, second, after=25 * MS), "015") == ["WARNING"]
 
     def test_the_same_text_twice_cannot_be_told_apart(self) -> None:
         a, b, x = chunk("a"), chunk("b", id="a2"), chunk("x", append=True)

@@ -6,7 +6,7 @@ import pytest
 
 from a2a_proxy.rules.examples.objects import error_info, message, reply, send, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import Fields, grpc, rest, rest_error, rpc, rpc_error
+from a2a_proxy.rules.examples.talk import Fields, grpc, http, rest, rest_error, rpc, rpc_error
 from support_rules import findings
 
 ANN: Fields = {"Authorization": "Bearer t0ken-of-ann"}
@@ -75,3 +75,10 @@ def test_history_in_every_binding(wanted: int, number: str) -> None:
         grpc("SendMessage", send(configuration=limit), {"task": long}),
     ):
         assert told(script, number) == ["error" if wanted else "warning"]
+
+
+def test_a_page_of_a_server_in_front_of_the_agent_says_nothing_of_tasks() -> None:
+    page = http(
+        "GET", "/tasks/t1", answer="<html>Not Found</html>", status=404, reply_headers={"Content-Type": "text/html"}
+    )
+    assert told(made(None) + page, "009") == []

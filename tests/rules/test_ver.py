@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.rules.examples.objects import card, reply, said, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import fetch_card, grpc, rest, rpc, rpc_error, rpc_stream
+from a2a_proxy.rules.examples.talk import fetch_card, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
 from support_rules import findings
 
 GET = {"id": "t1"}
@@ -55,6 +55,7 @@ def test_no_version_in_any_binding(script: Script) -> None:
 
 def test_a_version_in_the_query_is_one() -> None:
     assert not of(rest("GET", "/tasks/t1?A2A-Version=1.0", None, task(), version=""))
+    assert not of(rpc("GetTask", GET, task(), target="/rpc?a2a-version=1.0", version=""))
 
 
 def test_0_3_needs_no_version() -> None:
@@ -174,3 +175,35 @@ def test_a_client_is_not_blamed_for_the_form_of_the_answer() -> None:
     found = findings(begun + rpc("tasks/get", GET, {"task": task("WORKING")}, version="", id=2))
     assert "A2A-VER-007" in {each.rule for each in found}
     assert not {each.rule for each in found} & {"A2A-VER-013", "A2A-CARD-009"}
+
+
+# --- one fault, one finding ---------------------------------------------------------------------------------------
+
+
+def rules_of(script: Script) -> list[str]:
+    """All rules that say something."""
+    return [each.rule.removeprefix("A2A-") for each in findings(script)]
+
+
+def test_a_result_of_another_line_does_not_fail_to_fit_as_well() -> None:
+    assert rules_of(rpc("SendMessage", send(), OLD_TASK)) == ["VER-007"]
+
+
+def test_an_event_of_another_line_does_not_lack_its_member_as_well() -> None:
+    old = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "working"}}
+    events = (snapshot(), old, status("COMPLETED", second=1))
+    assert rules_of(rest_stream("POST", "/message:stream", send(), *events)) == ["VER-007"]
+
+
+@pytest.mark.parametrize(("version", "said_of"), [("1.0", ["VER-012"]), ("1.1", [])])
+def test_a_message_update_is_no_unknown_field(version: str, said_of: list[str]) -> None:
+    update = b"\x2a\x08\x0a\x02t1\x12\x02c1"
+    stream = grpc("SendStreamingMessage", send(), snapshot(), update, status("COMPLETED", second=1), version=version)
+    assert [each for each in rules_of(stream) if each.startswith(("VER", "GRPC"))] == said_of
+
+
+def test_a_client_of_1_0_is_owed_no_numbers() -> None:
+    """The agent numbers the tasks of others."""
+    numbered = rpc("GetTask", GET, task("WORKING", generation="4"), version="1.1")
+    other = rpc_stream("SendStreamingMessage", send(id="m2"), snapshot(id="t2"), id=2)
+    assert "GEN-006" not in rules_of(numbered + other)

@@ -25,8 +25,7 @@ class RestMatch(msgspec.Struct, frozen=True):
 
     def parameter(self, name: str) -> str:
         """The first query parameter of this name, names compared without case; empty where there is none."""
-        wanted = name.lower()
-        return next((value for key, value in self.query if key.lower() == wanted), "")
+        return _first(self.query, name)
 
 
 _WHOLE: dict[tuple[str, str], str] = {
@@ -69,6 +68,16 @@ def parse_query(query: bytes) -> tuple[tuple[str, str], ...]:
     """Split a query string; percent-escapes and `+` are undone, octets that are no UTF-8 are replaced."""
     pairs = (pair.partition(b"=") for pair in query.partition(b"#")[0].split(b"&") if pair)
     return tuple((unescape(key.replace(b"+", b" ")), unescape(value.replace(b"+", b" "))) for key, _, value in pairs)
+
+
+def query_parameter(target: str, name: str) -> str:
+    """The first query parameter of this name in a request target, in any case; empty where there is none."""
+    return _first(parse_query(target.partition("?")[2].encode("latin-1", "replace")), name)
+
+
+def _first(query: tuple[tuple[str, str], ...], name: str) -> str:
+    wanted = name.lower()
+    return next((value for key, value in query if key.lower() == wanted), "")
 
 
 def unescape(octets: bytes | str) -> str:

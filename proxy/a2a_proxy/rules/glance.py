@@ -159,9 +159,19 @@ class PartShape(_Shape):
     mime_type: str | None = None
 
 
+class _Said(_Shape):
+    """A part of a message."""
+
+    text: str | None = None
+    raw: str | None = None
+    url: str | None = None
+    data: msgspec.Raw | UnsetType = UNSET
+    file: msgspec.Raw | UnsetType = UNSET
+
+
 class _Message(_Shape):
-    parts: msgspec.Raw | UnsetType = UNSET
-    content: msgspec.Raw | UnsetType = UNSET
+    parts: list[_Said] | None = None
+    content: list[_Said] | None = None
     task_id: str | None = None
     context_id: str | None = None
 
@@ -226,9 +236,18 @@ def _json_status(holder: _WithStatus) -> StatusLook:
         named = tuple(each for told in holder.history for each in (told.task_id or "", told.context_id or ""))
     if said is None:
         return StatusLook(stamp, None, holder.metadata is UNSET and status.progress is UNSET, named)
-    parts = said.parts if said.parts is not UNSET else said.content
-    octets = b"" if parts is UNSET else bytes(parts).rstrip(b'"}] \r\n\t')
+    octets = b"".join([_octets(part) for part in said.parts or said.content or ()])
     return StatusLook(stamp, octets, False, (said.task_id or "", said.context_id or "", *named))
+
+
+def _octets(part: _Said) -> bytes:
+    """What a part says, however it is spaced and whatever the order of its members."""
+    if part.text is not None:
+        return part.text.encode("utf-8", "surrogatepass")
+    plain = part.data if part.data is not UNSET else part.file
+    if plain is not UNSET:
+        return msgspec.json.encode(msgspec.json.decode(plain), order="deterministic")
+    return (part.raw or part.url or "").encode("utf-8", "surrogatepass")
 
 
 def _json_artifacts(holder: _WithArtifacts) -> list[_Artifact]:
@@ -308,7 +327,7 @@ def _proto_status(layout: _Layout, octets: bytes) -> StatusLook:
         return StatusLook(stamp, None, not held.HasField("metadata"), named)
     said = status.update if layout.old else status.message
     parts = said.content if layout.old else said.parts
-    told = b"".join([part.text.encode() or part.SerializeToString() for part in parts])
+    told = b"".join([part.text.encode() or part.SerializeToString(deterministic=True) for part in parts])
     return StatusLook(stamp, told, False, (said.task_id, said.context_id, *named))
 
 

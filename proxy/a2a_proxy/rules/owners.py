@@ -12,8 +12,9 @@ _KEY = "owner"
 def note_owner(see: See) -> None:
     """Remember whose task this answer has created; a call that only tells of it creates nothing."""
     task = see.task
-    if task is None or task.born != see.track.id or _KEY in (task.notes or {}):
+    if task is None or task.born != see.track.id or _KEY in see.cache:
         return
+    see.cache[_KEY] = True  # several rules ask for this
     owner = principal(see.exchange)
     if owner:
         task.remember()[_KEY] = owner

@@ -94,6 +94,15 @@ def test_dialect_by_path() -> None:
     assert [each.exchange.dialect for each in (old, new, card)] == ["0.3", "1.0", "1.0"]
 
 
+def test_a_card_of_0_3_outweighs_the_version() -> None:
+    """A client that says 1.0 at a path of 0.3, to an agent that has nothing but 0.3, is wrong about itself."""
+    shared = Shared()
+    old = {"name": "a", "url": "http://agent:8000", "protocolVersion": "0.3.0", "preferredTransport": "HTTP+JSON"}
+    shared.learn_card("agent:8000", old)
+    played = play(Http().request("GET /v1/tasks/t1", a2a_version="1.0").answer({"id": "t1"}), shared)
+    assert played.exchange.dialect == "0.3"
+
+
 def test_tenant_in_the_path() -> None:
     """The segment between a card's interface path and the suffix is the tenant (Q-33)."""
     shared = Shared()

@@ -22,6 +22,7 @@ from a2a_proxy.protocol.json_summary import (
     webhook_of,
 )
 from a2a_proxy.protocol.operations import BY_NAME, JSONRPC_METHODS, Answer, Operation
+from a2a_proxy.protocol.rest_path import query_parameter
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NOTHING, Summary, int64
 from a2a_proxy.wire.sse import SseEvent
@@ -125,6 +126,8 @@ def _name(call: HttpCall, shape: _CallShape, operation: Operation | None, proof:
         return
     exchange.operation = operation.name
     exchange.streaming = operation.streams
+    if not exchange.version_header and "?" in exchange.target:
+        exchange.version_header = query_parameter(exchange.target, "a2a-version")
     shared, agent = call.link.shared, call.link.facts.upstream
     evidence = Evidence(
         proof, exchange.version_header, of_request(bytes(shape.params)), shared.dialect(agent), shared.card(agent)

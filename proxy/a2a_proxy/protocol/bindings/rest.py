@@ -45,7 +45,9 @@ def opened(call: HttpCall, path: RestMatch) -> None:
 
 
 def _dialect(call: HttpCall, path: RestMatch) -> tuple[Dialect, bool]:
-    """`/v1` before the suffix is the 0.3 form, unless a 1.0 interface of the card ends so, or the version says else."""
+    """`/v1` before the suffix is the 0.3 form, unless a 1.0 interface of the card ends so, or the version says else and
+    the card does not contradict it.
+    """
     said = of_version(call.exchange.version_header)
     new = said in (Dialect.V1_0, Dialect.V1_1)
     if not path.prefix.endswith("/v1"):
@@ -54,7 +56,8 @@ def _dialect(call: HttpCall, path: RestMatch) -> tuple[Dialect, bool]:
     here = next((each for each in interfaces if each.path == path.prefix and each.version), None)
     if here is not None and of_version(here.version) is not Dialect.UNKNOWN:
         return (said if new else of_version(here.version)), False
-    return (said if new else Dialect.V0_3), not new
+    old = bool(interfaces) and all(each.version.startswith("0.") for each in interfaces)
+    return (said if new and not old else Dialect.V0_3), not new
 
 
 def request(call: HttpCall, body: Span, out: Out) -> None:

@@ -141,6 +141,8 @@ def _rest_request(see: See, family: Family | None) -> list[Fault]:
     path, operation, body = see.path, BY_NAME[see.operation], see.value
     if body is not None and (not isinstance(body, dict) or "jsonrpc" in body):  # the latter is A2A-HTTP-020's
         return []
+    if body is None and see.frame.payload:  # it cannot be read: A2A-RPC-001
+        return []
     if family is not Family.NEW:
         shapes = {Family.OLD: json_0_3(), Family.OLDEST: json_0_1()}.get(family or Family.NEW, grammar("0.3", False))
         name = "SendMessageRequest" if shapes.family is Family.OLD_PROTO else "SendParams"

@@ -26,7 +26,7 @@ def _kind(see: See) -> str:
         return failure.name
     if see.binding is Binding.GRPC:
         return {5: "TASK_NOT_FOUND", 13: "INTERNAL_ERROR", 2: "INTERNAL_ERROR"}.get(failure.code, "")
-    if see.binding is Binding.REST:
+    if see.binding is Binding.REST and isinstance(see.value, dict):  # no page of a server in front of the agent
         return {404: "TASK_NOT_FOUND", 500: "INTERNAL_ERROR"}.get(see.exchange.status, "")
     return ""
 

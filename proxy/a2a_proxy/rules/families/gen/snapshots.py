@@ -77,8 +77,8 @@ def not_implemented(see: See) -> Iterator[Hit]:
 )
 def begins(see: See) -> Iterator[Hit]:
     """The first snapshot of a task that this message made is SUBMITTED and its generation is not 1; 0 counts where the
-    agent numbers its other tasks. Information where a stream begins with another state: the task may have changed
-    before it.
+    client speaks 1.1 and the agent numbers its other tasks. Information where a stream begins with another state: the
+    task may have changed before it.
 
     A client that counts from 1 takes the missing numbers for lost events.
     """
@@ -86,7 +86,7 @@ def begins(see: See) -> Iterator[Hit]:
     if task is None or task.born != see.track.id or not see.is_(When.TASK) or frame.generation == 1:
         return
     number = frame.generation
-    if number <= 0 and not see.agent.numbers:
+    if number <= 0 and not (see.agent.numbers and of_version(see.exchange.version_header) is Dialect.V1_1):
         return
     if frame.state == int(TaskState.SUBMITTED):
         yield Hit(summary=f"the new task begins at {number}, it must begin at 1", path=place(see), value=str(number))

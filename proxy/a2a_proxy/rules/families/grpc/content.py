@@ -15,6 +15,7 @@ from a2a_proxy.rules.see import See
 _GET = {"id": "t1"}
 _BOTH = (Moment.REQUEST, Moment.ANSWER)
 _WIRES = {0: "varint", 1: "64-bit", 2: "length-delimited", 5: "32-bit"}
+_MESSAGE_UPDATE = ("lf.a2a.v1.StreamResponse", 5, 2)
 _TIMELINE_ENTRY = b"\x42\x00"
 """Field 8 of a Task, empty."""
 
@@ -36,12 +37,14 @@ def _short(name: str) -> str:
 )
 def unknown_fields(see: See) -> Iterator[Hit]:
     """A message has fields that its type does not have in the version that is spoken, or of another wire type. Where
-    another version or proposal has such a field, its name is given.
+    another version or proposal has such a field, its name is given. A `message_update` is A2A-VER-012.
 
     Receivers ignore them: what the sender says there has no effect. Often the peers were built from different versions
     of the protocol.
     """
     for each in oddities(see).unknown:
+        if (each.message, each.number, each.wire) == _MESSAGE_UPDATE:
+            continue
         hint = elsewhere(each)
         told = f"{_short(each.message)} has no {_WIRES[each.wire]} field {each.number}"
         yield Hit(

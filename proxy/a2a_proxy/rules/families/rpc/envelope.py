@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.talk import rpc
-from a2a_proxy.rules.families.rpc.reading import envelope, said_by_client, shown
+from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, said_by_client, shown
 from a2a_proxy.rules.rule import JSONRPC, Hit, Moment, When, rule
 from a2a_proxy.rules.see import See
 
@@ -62,13 +63,17 @@ def version(see: See) -> Iterator[Hit]:
 )
 def one_outcome(see: See) -> Iterator[Hit]:
     """A response, or the data of an event, has both `result` and `error`, or neither. A `result` of null counts as
-    there; one of the two beside a null in the other is told as a warning, as 0.1 libraries write it.
+    there; one of the two beside a null in the other is told as a warning, as 0.1 libraries write it. A body that is a
+    JSON text, number or truth value, under a status of success, has neither.
 
     A client looks at one of them first: with both it may take a failure for a success, with neither it waits for an
     answer that it has got already.
     """
     value = envelope(see)
     if said_by_client(see) or not ("jsonrpc" in value or "id" in value):
+        if _scalar(see):
+            told = f"the response is {kind_of(see.value)}, it must be an object with `result` or `error`"
+            yield Hit(summary=told, value=shown(see.value))
         return
     result, error = "result" in value, "error" in value
     if result and error:
@@ -81,6 +86,14 @@ def one_outcome(see: See) -> Iterator[Hit]:
     elif not result and value.get("error") is None:
         told = "`error` is null and there is no `result`" if error else "the response has neither `result` nor `error`"
         yield Hit(summary=f"{told}, exactly one must be there", path="result")
+
+
+def _scalar(see: See) -> bool:
+    """The answer to a call of A2A is JSON, and can hold no member at all."""
+    frame = see.frame
+    if frame.kind is not FrameKind.OTHER or frame.framing or frame.truncated or frame.schema != JSON:
+        return False
+    return see.exchange.status == 200 and bool(see.operation) and isinstance(see.value, (str, int, float))
 
 
 @rule(

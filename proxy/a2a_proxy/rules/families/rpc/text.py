@@ -6,14 +6,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.talk import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.families.rpc.reading import breaks_at, said_by_client, whole_text
-from a2a_proxy.rules.rule import JSON_TEXT, JSONRPC, Hit, Moment, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.rule import HTTP, JSON_TEXT, JSONRPC, Hit, Moment, When, rule
+from a2a_proxy.rules.see import See, media_type
 
 _GET = {"id": "t1"}
 _BOTH = (Moment.REQUEST, Moment.ANSWER)
@@ -31,20 +32,24 @@ _MOST = 1 << 20
     Severity.ERROR,
     section="1.0 9.1; JSON-RPC 2.0; RFC 8259",
     moment=_BOTH,
-    bindings=JSONRPC,
+    bindings=HTTP,
     when=When.UNCLEAN,
     flagged=http("POST", "/", '{"jsonrpc":"2.0",', answer=json_text(_REFUSED)),
     clean=rpc("GetTask", _GET, task()),
 )
 def not_json(see: See) -> Iterator[Hit]:
-    """A request, a response, or the data of an event is not one JSON value: it ends early, has something after its
-    end, or is no UTF-8.
+    """A request, a response, or the data of a JSON-RPC event is not one JSON value: it is empty, ends early, has
+    something after its end, or is no UTF-8. On REST this holds for bodies that are announced as JSON; the data of its
+    events is told by A2A-SSE-002.
 
     The other side cannot read anything of it, neither the call nor the id that an error has to name.
     """
     frame = see.frame
-    if said_by_client(see) and not frame.size and see.exchange.method == "POST":
-        yield Hit(summary="the body of the request is empty, it must be one JSON-RPC request")
+    if see.binding is Binding.REST and (frame.framing or not _json_body(see)):
+        return
+    if see.binding is Binding.JSONRPC and not frame.size and _empty(see):
+        side = "request" if said_by_client(see) else "response"
+        yield Hit(summary=f"the body of the {side} is empty, it must be one JSON-RPC {side}")
     elif frame.payload and _announced(see) and whole_text(frame):
         place = breaks_at(frame.payload)
         if place >= 0:
@@ -53,13 +58,28 @@ def not_json(see: See) -> Iterator[Hit]:
             yield Hit(summary=f"the {what} is no JSON from character {place} on", value=text[:120])
 
 
+def _empty(see: See) -> bool:
+    """Nothing is there where something has to be. A notification has no answer."""
+    if said_by_client(see):
+        return see.exchange.method == "POST"
+    asked = see.track.request
+    if see.frame.kind is not FrameKind.RESPONSE or see.exchange.status != 200 or see.field("content-length") != "0":
+        return False
+    return asked is not None and asked.rpc_id not in ("", "null") and bool(see.operation)
+
+
+def _json_body(see: See) -> bool:
+    kind = media_type(see.asked_field("content-type")) if said_by_client(see) else see.media_type
+    return kind == "application/json" or kind.endswith("+json")
+
+
 def _announced(see: See) -> bool:
     """The payload should be JSON, and was not read as such."""
     frame = see.frame
     if frame.schema == JSON and see.value is not None:
         return False
     if not said_by_client(see) and not frame.framing:
-        return see.exchange.status // 100 == 2 and see.media_type == "application/json"
+        return see.exchange.status // 100 == 2 and _json_body(see)
     return frame.schema == JSON or frame.kind in (FrameKind.OTHER, FrameKind.UNDECODABLE)
 
 

@@ -89,12 +89,13 @@ def _open_still(see: See) -> Iterator[Hit]:
 )
 def ended_early(see: See) -> Iterator[Hit]:
     """The agent ends a stream cleanly, without an error, while the task is SUBMITTED or WORKING as far as this stream
-    has told; in 0.x without `final: true`. Not judged where something came after that which cannot be read.
+    has told; in 0.x without `final: true`. Not judged where something came after that which cannot be read, nor where
+    a terminal state was told before: going on after that is A2A-STREAM-005.
 
     The client takes the end for the end of the work and never learns the result, or has to ask over and over.
     """
     track = see.track
-    if track.unread and track.unread >= track.state_at:
+    if track.terminal or (track.unread and track.unread >= track.state_at):
         return
     if _clean(see) and not track.final_at and track.state in ACTIVE:
         yield Hit(summary=f"the stream ended in {label(track.state)}, without an error and with the client still there")

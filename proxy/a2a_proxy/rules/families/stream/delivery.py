@@ -109,11 +109,19 @@ def _begin(see: See, task: Known) -> Delivered:
     for number in [each for each in every if int(each) not in task.streams]:
         if see.at - every[number]["first"] > 60_000_000_000 or len(every) >= MAX_STREAMS:
             del every[number]
-    number = see.frame.generation
-    base = number if see.frame.event is EventKind.TASK else see.generation_before or max(number - 1, 0)
-    notes: Notes = {"first": see.at, "base": base, "keys": [], "places": {}, "count": 0, "top": {}}
+    for number in task.streams:  # what comes from now on has to come on those as well
+        other = see.world.tracks.get(number)
+        if other is not None and number != see.track.id and str(number) not in every:
+            _enter(every, number, see.at, other.generation)
+    told = see.frame.generation
+    base = told if see.frame.event is EventKind.TASK else see.generation_before or max(told - 1, 0)
+    return _enter(every, see.track.id, see.at, base)
+
+
+def _enter(every: dict[str, Any], exchange: int, at: int, base: int) -> Delivered:
+    notes: Notes = {"first": at, "base": base, "keys": [], "places": {}, "count": 0, "top": {}}
     if len(every) < MAX_STREAMS:
-        every[str(see.track.id)] = notes
+        every[str(exchange)] = notes
     return Delivered(notes)
 
 

@@ -142,7 +142,10 @@ def dragged_along(see: See) -> Iterator[Hit]:
     Streams of a task are independent: one client that goes away must not take the others' events with it.
     """
     track, task, exchange = see.track, see.task, see.exchange
-    if task is None or task.terminal or track.state not in ACTIVE:
+    if task is None:
+        return
+    state = track.state or task.state  # a subscription of 0.x may have told chunks only
+    if task.terminal or state not in ACTIVE:
         return
     notes = task.remember()
     if exchange.how in LEFT:
@@ -152,7 +155,7 @@ def dragged_along(see: See) -> Iterator[Hit]:
     if other and not track.errors and 0 <= exchange.closed - at < _TOGETHER * _SECOND:
         waited = (exchange.closed - at) // 1_000_000
         told = f"the agent ended this stream {waited} ms after the client of exchange {other} had left"
-        yield Hit(summary=f"{told}; the task is {label(track.state)}")
+        yield Hit(summary=f"{told}; the task is {label(state)}")
 
 
 @rule(

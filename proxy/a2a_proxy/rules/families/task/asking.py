@@ -58,14 +58,14 @@ def known_not_found(see: See) -> Iterator[Hit]:
     born = known is not None and known.born != 0
     if known is not None and born and owner_of(known) != principal(see.exchange):
         return
-    by_status = {Binding.GRPC: failure.code == 5, Binding.REST: see.exchange.status == 404 and not _has_task(see)}
+    by_status = {Binding.GRPC: failure.code == 5, Binding.REST: see.exchange.status == 404 and _by_agent(see)}
     if failure.name == "TASK_NOT_FOUND" or (not failure.name and by_status.get(see.binding, False)):
         yield Hit(summary=f"task {asked.task_id} is not found, it was told of before", sure=born)
 
 
-def _has_task(see: See) -> bool:
-    """The body holds it all the same: then the status is wrong (A2A-HTTP-010)."""
-    return isinstance(see.value, dict) and isinstance(see.value.get("status"), dict)
+def _by_agent(see: See) -> bool:
+    """The 404 is no page of a server in front of the agent; and no task under a wrong status (A2A-HTTP-010)."""
+    return isinstance(see.value, dict) and not isinstance(see.value.get("status"), dict)
 
 
 @rule(

@@ -1,0 +1,187 @@
+"""Artifacts the chunks of which get lost, doubled or mixed up, and tasks that hold others than were streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mutations.objects import SDK, alter, ask_again, looked_up, member
+from mutations.pick import GRPC, REST, pick, stream
+from support_mutations import Ex, Talk, Want, mutation
+
+FIRST, SECOND, LAST, NOTES = 2, 3, 5, 7
+"""In the stream of nine events: chunks of the report, and the artifact of one chunk."""
+JS = ("js-three-bindings", "js-to-0.3")
+STREAMS = (*SDK, *JS)
+
+
+# --- chunks -------------------------------------------------------------------------------------------------------
+
+
+@mutation(*STREAMS)
+def the_first_chunk_is_lost(talk: Talk) -> Iterator[Want]:
+    """What follows is appended to nothing; told once."""
+    call = stream(talk)
+    del call.answers[FIRST]
+    yield Want("A2A-ART-001", call, call.answers[FIRST])
+
+
+@mutation("js-three-bindings", "js-to-0.3", "concurrent-grpc", "demo")
+def the_first_chunk_is_lost_on_grpc(talk: Talk) -> Iterator[Want]:
+    """The same on another binding."""
+    call = stream(talk, GRPC)
+    del call.answers[FIRST]
+    yield Want("A2A-ART-001", call, call.answers[FIRST])
+
+
+@mutation(*STREAMS)
+def an_artifact_begins_by_append(talk: Talk) -> Iterator[Want]:
+    """The only chunk that it has."""
+    call = stream(talk)
+    alter(call.answers[NOTES], lambda body: body.update(append=True))
+    yield Want("A2A-ART-001", call, call.answers[NOTES])
+
+
+@mutation(*STREAMS)
+def the_last_chunk_is_said_too_early(talk: Talk) -> Iterator[Want]:
+    """And another one follows."""
+    call = stream(talk)
+    alter(call.answers[LAST - 1], lambda body: body.update(lastChunk=True))
+    yield Want("A2A-ART-002", call, call.answers[LAST])
+
+
+@mutation(*STREAMS)
+def the_last_chunk_is_not_said(talk: Talk) -> Iterator[Want]:
+    """Of an artifact in chunks, until the task is over."""
+    call = stream(talk)
+    alter(call.answers[LAST], lambda body: body.pop("lastChunk"))
+    yield Want("A2A-ART-003", call, call.answers[-1])
+
+
+@mutation(*STREAMS)
+def the_last_chunk_is_lost(talk: Talk) -> Iterator[Want]:
+    """And with it the word that it is the last."""
+    call = stream(talk)
+    del call.answers[LAST]
+    yield Want("A2A-ART-003", call, call.answers[-1])
+
+
+@mutation(*STREAMS)
+def append_is_forgotten(talk: Talk) -> Iterator[Want]:
+    """So that the chunk replaces those before."""
+    call = stream(talk)
+    alter(call.answers[SECOND + 1], lambda body: body.pop("append"))
+    yield Want("A2A-ART-004", call, call.answers[SECOND + 1])
+
+
+@mutation(*STREAMS)
+def an_artifact_changes_its_name(talk: Talk) -> Iterator[Want]:
+    """From one chunk to the next."""
+    call = stream(talk)
+    alter(call.answers[SECOND], lambda body: body["artifact"].update(name="another report"))
+    yield Want("A2A-ART-007", call, call.answers[SECOND])
+
+
+# --- snapshots ----------------------------------------------------------------------------------------------------
+
+
+@mutation(*SDK)
+def a_task_has_an_artifact_twice(talk: Talk) -> Iterator[Want]:
+    """In the answer to GetTask."""
+    call = looked_up(talk)
+    alter(call.answers[0], lambda body: body["artifacts"].append(body["artifacts"][0]))
+    yield Want("A2A-ART-005", call, call.answers[0])
+
+
+@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc")
+def a_task_in_a_list_has_an_artifact_twice(talk: Talk) -> Iterator[Want]:
+    """In the answer to ListTasks."""
+    call = pick(talk, "ListTasks")
+    twice = member(looked_up(talk).answers[0], "artifacts") * 2
+    if call.facts.binding is REST:
+        call.target += "&includeArtifacts=true"
+    else:
+        alter(call.requests[0], lambda params: params.update(includeArtifacts=True))
+    alter(call.answers[0], lambda body: body["tasks"][0].update(artifacts=twice))
+    yield Want("A2A-ART-005", call, call.answers[0])
+
+
+def _asked_after(talk: Talk) -> None:
+    """After the long stream, its task is asked for."""
+    ask_again(talk, stream(talk))
+
+
+def _after(talk: Talk) -> Ex:
+    """The call that was added."""
+    return talk.exchanges[-1]
+
+
+@mutation(*SDK, prepare=_asked_after)
+def a_chunk_was_lost(talk: Talk) -> Iterator[Want]:
+    """In the middle: the stream has less than the task."""
+    del stream(talk).answers[SECOND]
+    yield Want("A2A-ART-006", _after(talk), _after(talk).answers[0])
+
+
+@mutation(*SDK, prepare=_asked_after)
+def two_chunks_came_in_the_wrong_order(talk: Talk) -> Iterator[Want]:
+    """The same octets in another order."""
+    answers = stream(talk).answers
+    first, second = answers[SECOND], answers[SECOND + 1]
+    first.data, second.data = second.data, first.data
+    yield Want("A2A-ART-006", _after(talk), _after(talk).answers[0])
+
+
+@mutation(*SDK, prepare=_asked_after)
+def the_task_lacks_an_artifact(talk: Talk) -> Iterator[Want]:
+    """That was streamed."""
+    call = _after(talk)
+    alter(call.answers[0], lambda body: body["artifacts"].pop())
+    yield Want("A2A-ART-006", call, call.answers[0])
+
+
+@mutation(*SDK, prepare=_asked_after)
+def the_task_has_the_last_chunk_only(talk: Talk) -> Iterator[Want]:
+    """As agents do that replace where they should append."""
+    call = _after(talk)
+
+    def keep_last(body: Any) -> None:
+        body["artifacts"][0]["parts"] = body["artifacts"][0]["parts"][-1:]
+
+    alter(call.answers[0], keep_last)
+    yield Want("A2A-ART-006", call, call.answers[0])
+
+
+@mutation("demo")
+def a_chunk_of_the_demo_was_lost(talk: Talk) -> Iterator[Want]:
+    """On gRPC, where its task is asked for afterwards."""
+    del stream(talk, GRPC).answers[SECOND]
+    call = pick(talk, "GetTask", GRPC)
+    yield Want("A2A-ART-006", call, call.answers[0])
+
+
+@mutation("js-three-bindings")
+def the_last_chunk_is_lost_on_rest(talk: Talk) -> Iterator[Want]:
+    """Of three bindings one."""
+    call = stream(talk, REST)
+    del call.answers[LAST]
+    yield Want("A2A-ART-003", call, call.answers[-1])
+
+
+# --- generations --------------------------------------------------------------------------------------------------
+
+
+def _numbered(talk: Talk) -> None:
+    """The task that is asked for has a generation, and its artifact a range of them."""
+    call = looked_up(talk)
+    answer = call.answers[0]
+    alter(answer, lambda body: body.update(generation="9"))
+    alter(answer, lambda body: body["artifacts"][0].update(startGeneration="4", endGeneration="9"))
+
+
+@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", prepare=_numbered)
+def an_artifact_ends_before_it_begins(talk: Talk) -> Iterator[Want]:
+    """By its generations."""
+    call = looked_up(talk)
+    alter(call.answers[0], lambda body: body["artifacts"][0].update(endGeneration="3"))
+    yield Want("A2A-ART-008", call, call.answers[0])

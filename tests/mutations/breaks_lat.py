@@ -1,0 +1,164 @@
+"""Peers that are slow, silent or impatient, clocks that differ, and what is lost when a stream breaks off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from mutations.breaks_ext import stream
+from support_mutations import MS, Ex, Talk, Want, mutation
+
+SDK = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc")
+V0_3 = ("sdk-0.3-jsonrpc", "sdk-0.3-rest", "sdk-0.3-grpc")
+STREAMS = (*SDK, *V0_3, "js-three-bindings", "js-to-0.3", "demo", "dialect-0.2", "concurrent-grpc")
+SECOND = 1000 * MS
+_STAMP = re.compile(rb"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?")
+
+
+@mutation(*STREAMS)
+def the_first_event_is_slow(talk: Talk) -> Iterator[Want]:
+    """Six seconds."""
+    call = stream(talk)
+    call.answered += 6 * SECOND
+    call.shift(0, 6 * SECOND)
+    yield Want("A2A-LAT-001", call, call.answers[0])
+
+
+@mutation(*STREAMS)
+def a_stream_stalls(talk: Talk) -> Iterator[Want]:
+    """The task is at work, and nothing comes for 40 s."""
+    call = stream(talk)
+    call.shift(3, 40 * SECOND)
+    yield Want("A2A-LAT-002", call, call.answers[2])
+
+
+@mutation(*SDK, *V0_3, "demo", "dialect-0.2")
+def a_look_at_a_task_is_slow(talk: Talk) -> Iterator[Want]:
+    """Twelve seconds."""
+    call = next(each for each in talk.all("GetTask") if each.answers)
+    _delay(call, 12 * SECOND)
+    yield Want("A2A-LAT-003", call, call.answers[0])
+
+
+@mutation(*SDK, "js-three-bindings", "js-to-0.3")
+def the_extended_card_is_slow(talk: Talk) -> Iterator[Want]:
+    """Eleven seconds."""
+    call = talk.first("GetExtendedAgentCard")
+    _delay(call, 11 * SECOND)
+    yield Want("A2A-LAT-003", call, call.answers[0])
+
+
+def _delay(call: Ex, ns: int) -> None:
+    call.answered += ns
+    call.shift(0, ns)
+
+
+def _waits(talk: Talk) -> None:
+    """The session goes on for a while after the last call."""
+    talk.length += 700 * SECOND
+
+
+@mutation(*SDK, *V0_3, "dialect-0.2", "concurrent-grpc", prepare=_waits)
+def a_task_is_never_finished(talk: Talk) -> Iterator[Want]:
+    """Its client leaves, and nobody hears of it for over ten minutes."""
+    call = stream(talk)
+    del call.answers[3:]
+    call.finish = "leave"
+    yield Want("A2A-LAT-004", call)
+    yield Want("A2A-STREAM-023", call)
+
+
+def _follow_up(talk: Talk) -> tuple[Ex, Ex]:
+    """A send that asks for input, and the one that gives it."""
+    sends = talk.all("SendMessage")
+    for first, second in pairwise(sends):
+        if first.facts.task_id and first.facts.task_id == second.facts.task_id:
+            return first, second
+    raise AssertionError("nobody answers")
+
+
+@mutation(*SDK, *V0_3, "demo", "dialect-0.2", prepare=_waits)
+def a_client_does_not_answer(talk: Talk) -> Iterator[Want]:
+    """The task waits for it."""
+    asks, answers = _follow_up(talk)
+    talk.exchanges.remove(answers)
+    yield Want("A2A-LAT-005", asks, asks.answers[0])
+
+
+@mutation(*STREAMS)
+def a_stream_is_closed_late(talk: Talk) -> Iterator[Want]:
+    """800 ms after the end of its task."""
+    call = stream(talk)
+    call.ended = call.answers[-1].at + 800 * MS
+    yield Want("A2A-LAT-006", call, call.answers[-1])
+
+
+def _later(data: bytes, seconds: int) -> bytes:
+    def shifted(found: re.Match[bytes]) -> bytes:
+        stamp = datetime.fromisoformat(found[0].decode()) + timedelta(seconds=seconds)
+        width = len(found[0].partition(b".")[2])
+        return stamp.strftime("%Y-%m-%dT%H:%M:%S.%f")[: 20 + width].encode().rstrip(b".")
+
+    return _STAMP.sub(shifted, data)
+
+
+@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-0.3-jsonrpc", "js-to-0.3")
+def the_clock_of_the_agent_is_ahead(talk: Talk) -> Iterator[Want]:
+    """By fifty seconds."""
+    for call in talk.exchanges:
+        for answer in call.answers:
+            answer.data = _later(answer.data, 50)
+    yield _third(talk)
+
+
+@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-0.3-jsonrpc", "js-to-0.3")
+def the_clock_of_the_agent_is_behind(talk: Talk) -> Iterator[Want]:
+    """By a minute."""
+    for call in talk.exchanges:
+        for answer in call.answers:
+            answer.data = _later(answer.data, -60)
+    yield _third(talk)
+
+
+def _third(talk: Talk) -> Want:
+    """The third status update that changes the state of a task."""
+    seen = []
+    for call in talk.all("SendStreamingMessage"):
+        before = ""
+        for answer in call.answers:
+            value = answer.value
+            event = value.get("result", value)
+            update = event.get("statusUpdate", event)
+            state = update.get("status", {}).get("state", before)
+            if (state != before and update is not event) or (state != before and event.get("kind") == "status-update"):
+                seen.append((call, answer))
+            before = state
+    return Want("A2A-LAT-007", *seen[2])
+
+
+@mutation(*SDK, "sdk-0.3-jsonrpc", "sdk-0.3-grpc", "js-three-bindings")
+def a_client_subscribes_again_and_again(talk: Talk) -> Iterator[Want]:
+    """Six times in a moment, while the task is at work."""
+    call = made = talk.first("SubscribeToTask")
+    for number in range(1, 6):
+        made = talk.add(call, after=call)
+        del made.answers[1:]
+        made.finish = "leave"
+        for each in (*made.requests, *made.answers):
+            each.at += call.started - made.started + number * MS // 10
+        made.started = call.started + number * MS // 10
+        made.answered = made.ended = made.answers[0].at
+    yield Want("A2A-LAT-008", made, made.requests[0] if made.requests else None)
+
+
+@mutation("demo")
+def events_are_lost_with_a_stream(talk: Talk) -> Iterator[Want]:
+    """It breaks off, and the next look at the task shows what was missed."""
+    call = next(each for each in talk.all("SendStreamingMessage") if each.grpc)
+    look = talk.all("GetTask")[-1]
+    del call.answers[4:]
+    call.finish = "cut"
+    yield Want("A2A-LAT-010", look, look.answers[0])
+    yield Want("A2A-GRPC-016", call)

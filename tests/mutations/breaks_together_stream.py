@@ -1,0 +1,130 @@
+"""Two streams of one task, and subscriptions: events that miss one of them, come otherwise, or after the task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mutations.events import SECOND, set_state, swap, wait
+from mutations.pick import failed, frame, refuse
+from support_mutations import Ex, Talk, Want, mutation
+
+SDK1 = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc")
+V1 = (*SDK1, "js-three-bindings")
+OLD = ("sdk-0.3-jsonrpc", "sdk-0.3-rest", "sdk-0.3-grpc")
+ALL = (*SDK1, *OLD)
+"""A second client subscribes after two events; three chunks and the end come on both streams."""
+CHUNK = 3
+"""The index of the second chunk on the first stream."""
+
+
+def streams(talk: Talk) -> tuple[Ex, Ex]:
+    """The stream of a task, and the subscription of another client to it."""
+    subscription = next(each for each in talk.all("SubscribeToTask", streams=True) if len(each.answers) > 3)
+    task_id = subscription.facts.task_id
+    return next(each for each in talk.all("SendStreamingMessage") if each.facts.task_id == task_id), subscription
+
+
+# --- subscriptions ------------------------------------------------------------------------------------------------
+
+
+@mutation(*V1)
+def the_snapshot_is_lost(talk: Talk) -> Iterator[Want]:
+    """A subscription begins with what comes next."""
+    _, subscription = streams(talk)
+    del subscription.answers[0]
+    yield Want("A2A-STREAM-010", subscription, subscription.answers[0])
+
+
+@mutation(*V1)
+def the_snapshot_is_old(talk: Talk) -> Iterator[Want]:
+    """SUBMITTED: WORKING had been told before the request."""
+    _, subscription = streams(talk)
+    set_state(subscription.answers[0], "SUBMITTED")
+    yield Want("A2A-STREAM-019", subscription, subscription.answers[0])
+
+
+@mutation(*V1)
+def a_finished_task_is_subscribed_to(talk: Talk) -> Iterator[Want]:
+    """The snapshot, which shows its end, answers in place of an error."""
+    first, subscription = streams(talk)
+    late = talk.add(subscription, after=max(first, subscription, key=lambda each: each.ended))
+    del late.answers[1:]
+    set_state(late.answers[0], "COMPLETED")
+    yield Want("A2A-STREAM-011", late, late.answers[0])
+
+
+@mutation(*SDK1)
+def an_unknown_task_is_an_invalid_parameter(talk: Talk) -> Iterator[Want]:
+    """The error says in words that there is no such task."""
+    call = next(each for each in talk.all("SubscribeToTask") if failed(each))
+    refuse(call, "INVALID_PARAMS", code=-32602, http=400, status="INVALID_ARGUMENT", number=3)
+    yield Want("A2A-STREAM-012", call, frame(call))
+
+
+# --- one event, two streams ---------------------------------------------------------------------------------------
+
+
+def spread(talk: Talk) -> None:
+    """All chunks but the first come two seconds later, on the subscription after the first stream: both tell them all,
+    and it is clear which one tells them first."""
+    first, subscription = streams(talk)
+    chunk = len(subscription.answers) - 4
+    subscription.shift(chunk, SECOND // 20)
+    first.shift(CHUNK, 2 * SECOND)
+    subscription.shift(chunk + 1, 2 * SECOND)
+    wait(talk, 10)
+
+
+@mutation(*ALL, prepare=spread)
+def a_chunk_is_missing_on_the_subscription(talk: Talk) -> Iterator[Want]:
+    """The second of three."""
+    _, subscription = streams(talk)
+    del subscription.answers[-3]
+    yield Want("A2A-STREAM-014", subscription)
+
+
+@mutation(*ALL, prepare=spread)
+def a_chunk_is_missing_on_the_first_stream(talk: Talk) -> Iterator[Want]:
+    """The second of three."""
+    first, _ = streams(talk)
+    del first.answers[CHUNK]
+    yield Want("A2A-STREAM-014", first)
+
+
+@mutation(*ALL, prepare=spread)
+def chunks_change_places_on_the_subscription(talk: Talk) -> Iterator[Want]:
+    """The second and the third of three."""
+    _, subscription = streams(talk)
+    swap(subscription, -3, -2)
+    yield Want("A2A-STREAM-013", subscription, subscription.answers[-2])
+
+
+@mutation(*ALL, prepare=spread)
+def chunks_change_places_on_the_first_stream(talk: Talk) -> Iterator[Want]:
+    """The second and the third of three: nobody can know which stream is right, and the later one is named."""
+    first, subscription = streams(talk)
+    swap(first, -3, -2)
+    yield Want("A2A-STREAM-013", subscription, subscription.answers[-2])
+    yield Want("A2A-ART-002", first, first.answers[-2])
+
+
+@mutation(*ALL)
+def leaving_one_stream_ends_the_other(talk: Talk) -> Iterator[Want]:
+    """One client goes away, and the agent takes the other stream with it."""
+    first, subscription = streams(talk)
+    del first.answers[CHUNK:], subscription.answers[-3:]
+    first.finish = "leave"
+    subscription.ended = max(first.ended, subscription.ended) + SECOND // 10
+    yield Want("A2A-STREAM-015", subscription)
+    if not subscription.facts.dialect.value.startswith("0"):  # there the snapshot has told that it is at work
+        yield Want("A2A-STREAM-007", subscription)
+
+
+@mutation(*ALL)
+def one_stream_is_not_told_of_the_end(talk: Talk) -> Iterator[Want]:
+    """The subscription stays open without the terminal status, until its client leaves."""
+    _, subscription = streams(talk)
+    del subscription.answers[-1]
+    subscription.ended += 20 * SECOND
+    subscription.finish = "leave"
+    yield Want("A2A-STREAM-021", subscription)
