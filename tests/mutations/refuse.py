@@ -14,8 +14,12 @@ from a2a_proxy.rules.families.err.table import TABLE
 from support_mutations import Ex, Msg
 
 CODES = {reason: code for code, reason in REASONS.items()}
-_OWN = {"METHOD_NOT_FOUND": ("UNIMPLEMENTED", 404), "INTERNAL_ERROR": ("INTERNAL", 500)}
-"""Not errors of A2A: their gRPC and HTTP statuses."""
+_OWN = {
+    "METHOD_NOT_FOUND": ("UNIMPLEMENTED", 404),
+    "INTERNAL_ERROR": ("INTERNAL", 500),
+    "TASK_GENERATION_MISMATCH": ("ABORTED", 409),
+}
+"""Not errors of A2A 1.0, the last one is of the 1.1 draft: their gRPC and HTTP statuses."""
 
 
 def refuse(call: Ex, reason: str, text: str) -> Msg | None:

@@ -299,3 +299,9 @@ class TestTogether:
         script = both(stream, known, after=500 * MS).then(fetch_card(), 20_000 * MS)
         assert not verdicts(script, "021")
         assert verdicts(script, "007") == ["ERROR"]
+
+
+def test_one_answer_in_place_of_a_stream_did_not_end_too_early() -> None:
+    """It never was a stream: A2A-HTTP-004 says so."""
+    assert verdicts(rpc(SEND, send(), snapshot("WORKING")), "007") == []
+    assert verdicts(rpc(SEND, send(), snapshot("WORKING"), status=400), "007") == []

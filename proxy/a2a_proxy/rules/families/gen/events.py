@@ -61,7 +61,7 @@ def gap(see: See) -> Iterator[Hit]:
             severity = Severity.WARNING if brought else None
             yield Hit(summary=told, path=place(see), value=str(see.frame.generation), severity=severity)
         elif each.fault is Fault.FIRST_GAP:
-            told = f"the stream begins with {see.frame.generation}, and no snapshot; {missing} never came"
+            told = f"the stream begins with {see.frame.generation}, and no snapshot; {missing} did not come"
             yield Hit(summary=told, path=place(see), severity=Severity.WARNING, sure=False)
         elif each.fault is Fault.AWAY:
             count = each.final - each.first + 1
@@ -78,7 +78,7 @@ def _where(see: See, each: Verdict) -> str:
         shown = ", ".join(map(str, each.elsewhere))
         return f"did not come on this stream; elsewhere {shown} came"
     others = see.task is not None and len(see.task.streams) > 1
-    return "did not come here, nor so far elsewhere" if others else "never came"
+    return "did not come here, nor so far elsewhere" if others else "did not come"
 
 
 @rule(

@@ -37,13 +37,15 @@ _WHOLE = rpc_stream(_SEND, send(), *_START, _END, version="1.1")
     clean=rpc("GetTask", _ID | {"currentGeneration": "3"}, task("WORKING", generation="4"), version="1.1"),
 )
 def not_implemented(see: See) -> Iterator[Hit]:
-    """A task has no generation, or 0, in an answer to a client that speaks 1.1 or uses the feature in its request. Told
-    once for each agent.
+    """A task has no generation, or 0, in an answer to a client that speaks 1.1 or uses the feature in its request, and
+    no other task of this agent has had one. Told once for each agent.
 
     The client cannot find gaps, wait for changes, or protect a message against a change in between.
     """
     frame, task = see.frame, see.task
-    if frame.generation or task is None or task.generation or not frame.task_id or see.agent.notes.get("gen.none"):
+    if frame.generation or task is None or not frame.task_id:
+        return
+    if task.generation or see.agent.numbers or see.agent.notes.get("gen.none"):
         return
     asks = of_version(see.exchange.version_header) is Dialect.V1_1
     if not asks and current_generation(see) is None and if_match(see) is None:

@@ -118,11 +118,15 @@ def _lane(see: See) -> str:
 
 
 def _unnumbered(see: See, log: Notes, line: Notes) -> list[Verdict]:
-    if line.get("off") or _lane(see) not in log["lanes"] or _says_something(see):
+    if line.get("off") or _lane(see) not in log["lanes"]:
         return []
-    if not see.is_(When.SAME):
+    if see.is_(When.SAME) or _says_something(see):
+        line["blank"] = line.get("blank", 0) + 1
+    else:
         line["off"] = True
-    return [Verdict(Fault.ZERO, line["last"] or (see.task.generation if see.task else 0))]
+    return (
+        [] if _says_something(see) else [Verdict(Fault.ZERO, line["last"] or (see.task.generation if see.task else 0))]
+    )
 
 
 def _says_something(see: See) -> bool:
@@ -141,10 +145,11 @@ def _numbered(see: See, task: Known, log: Notes, line: Notes) -> list[Verdict]:
     if line.get("off"):
         return []
     found: list[Verdict] = []
-    if see.frame.event is EventKind.TASK:
-        found += _snapshot_seen(see, log)
+    seen = _snapshot_seen(see, log) if see.frame.event is EventKind.TASK else []
     if see.track.streams:
         found += _on_stream(see, task, log, line)
+    if not any(each.fault is Fault.BEHIND for each in found):  # a number that is wrong says nothing of what it is at
+        found += seen
     if see.frame.event is not EventKind.TASK and not any(each.fault is Fault.PROGRESS for each in found):
         found += _event_seen(see, log, line)
     _note_gaps(see, log, found)
@@ -186,9 +191,13 @@ _RETURNS = frozenset({"SubscribeToTask", "ReconnectToTask"})
 def _later_snapshot(number: int, last: int, log: Notes, line: Notes) -> list[Verdict]:
     if number < last:
         return [Verdict(Fault.BEHIND, last, snapshot=True)]
-    if number == last:
-        return []
-    return [_gap(last, last + 1, number, log, line, snapshot=True)]
+    first = _next(line)
+    return [_gap(last, first, number, log, line, snapshot=True)] if number >= first else []
+
+
+def _next(line: Notes) -> int:
+    """The number that has to come: events without one that can be read may have had those before it."""
+    return int(line["last"] + 1 + line.pop("blank", 0))
 
 
 def _later_event(see: See, number: int, log: Notes, line: Notes) -> list[Verdict]:
@@ -198,8 +207,8 @@ def _later_event(see: See, number: int, log: Notes, line: Notes) -> list[Verdict
         line["last"] = max(last, number)
         return []
     if number > last:
-        line["last"] = number
-        return [_gap(last, last + 1, number - 1, log, line)] if number > last + 1 else []
+        first, line["last"] = _next(line), number
+        return [_gap(last, first, number - 1, log, line)] if number > first else []
     if number in line["missing"]:
         line["missing"].remove(number)
         return [Verdict(Fault.LATE, last)]
@@ -238,8 +247,8 @@ def _told_before(see: See, number: int, line: Notes) -> bool:
 
 def _gap(last: int, first: int, final: int, log: Notes, line: Notes, snapshot: bool = False) -> Verdict:
     room = range(first, min(final, first + MAX_MISSING) + 1)
-    if not snapshot:
-        line["missing"] = [*line["missing"], *room][-MAX_MISSING:]
+    late = room[:-1] if snapshot else room  # the event with the number of a snapshot may come after it
+    line["missing"] = [*line["missing"], *late][-MAX_MISSING:]
     elsewhere = tuple(number for number in room if str(number) in log["seen"])
     return Verdict(Fault.GAP, last, first, final, elsewhere, snapshot=snapshot)
 

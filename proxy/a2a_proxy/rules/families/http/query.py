@@ -72,9 +72,9 @@ _TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     "status": (lambda value: value in _STATES, "the name of a state (`TASK_STATE_WORKING`)"),
     "pageSize": (_NUMBER.fullmatch, "a decimal number"),
     "historyLength": (_NUMBER.fullmatch, "a decimal number"),
-    "currentGeneration": (_NUMBER.fullmatch, "a decimal number"),
     "statusTimestampAfter": (_TIME.fullmatch, "an ISO 8601 time in UTC (`2026-01-01T00:00:00Z`)"),
 }
+"""`currentGeneration` is judged by A2A-GEN-020."""
 
 
 @rule(

@@ -249,7 +249,7 @@ def _never_back(see: See) -> Iterator[Hit]:
 
 
 def _clean(see: See) -> bool:
-    """The agent ended the stream of a task by itself, without an error."""
+    """The agent ended the stream of a task by itself, without an error; one answer in place of a stream is none."""
     track: Track = see.track
-    told = track.events and not track.errors and track.first is not EventKind.MESSAGE
+    told = see.exchange.streaming and track.events and not track.errors and track.first is not EventKind.MESSAGE
     return bool(told) and see.exchange.how == "complete"
