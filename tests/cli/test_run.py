@@ -343,7 +343,7 @@ def test_work_that_fails_leaves_a_whole_recording(
         assert stored.counts().exchanges == 1
 
 
-DONE = Done(1, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, clean=True)
+DONE = Done(1, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, clean=True)
 
 
 class SlowToEnd:

@@ -56,7 +56,9 @@ async def test_the_recorder_is_killed_in_mid_stream(tmp_path: Path, kills: int) 
     assert set(clients.ends.values()) == {"ok"}
     assert dict(recorded(between.recording)) == dict(clients.got)
     assert all([number for number, _ in got] == list(range(len(got))) for got in clients.got.values())
-    assert (summary["complete"], summary["findings"]) == (True, 0)
+    assert summary["complete"]
+    with Recording(between.recording) as recording:
+        assert not [row for row in recording.findings() if not row.finding.rule.startswith("A2A-")]
     assert len([said for said in between.said("trouble") if "the recorder died" in said["message"]]) == kills
 
 

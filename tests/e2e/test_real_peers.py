@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import a2a_proxy
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Severity
@@ -24,11 +23,11 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.recheck import recheck
 from support_account import Line, Told, lines, match, told
+from support_faults import explained
 from support_peers import Agent, Transcript, agent, missing, normalise, run_client
 from support_proxy import proxy
 
 ALL = ("jsonrpc", "rest", "grpc")
-FAULTS = Path(a2a_proxy.__file__).parent / "manual" / "faults.md"
 CLOCKS_NS = 5_000_000
 """What the clocks of two processes may differ: the proxy's runs on from its start, theirs may be set meanwhile."""
 SOON_NS = 5_000_000_000
@@ -270,12 +269,6 @@ def test_every_error_found_is_a_fault_that_the_manual_explains(talk: Talk) -> No
     """No false alarm: the rules find in this pair's traffic the errors that the manual's table has for it, no other."""
     found = {row.finding.rule for row in talk.recording.findings() if row.finding.severity is Severity.ERROR}
     assert {rule for rule in found if rule.startswith("A2A-")} == explained(talk.pair.name)
-
-
-def explained(pair: str) -> set[str]:
-    """The rules in the manual's table of faults whose row names this pair."""
-    rows = [line.split("|") for line in FAULTS.read_text("utf-8").splitlines() if line.startswith("| A2A-")]
-    return {row[1].strip() for row in rows if f"`{pair}`" in row[2]}
 
 
 @pytest.mark.peers

@@ -157,7 +157,7 @@ def test_the_rest_of_the_traffic_stays(leak: Leak) -> None:
         assert part in stored
     with Recording(leak.between.recording) as recording:
         assert recording.counts().exchanges == CALLS
-        assert recording.counts().findings == 0
+        assert not [row for row in recording.findings() if not row.finding.rule.startswith("A2A-")]
 
 
 def test_keep_secrets_keeps_them(kept: Leak) -> None:

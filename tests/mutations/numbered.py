@@ -160,8 +160,8 @@ def _rename(call: Ex) -> None:
 
 def waiting(talk: Talk) -> Ex:
     """A SendMessage the task of which waits for input to the end."""
-    found = [each for each in talk.all("SendMessage") if each.answers and state_of(each.answers[0]) == "INPUT_REQUIRED"]
-    return found[-1]
+    found = [each for each in talk.all("SendMessage") if each.answers and not failed(each)]
+    return [each for each in found if state_of(each.answers[0]) == "INPUT_REQUIRED"][-1]
 
 
 def answered(talk: Talk) -> tuple[Ex, Ex]:
@@ -196,8 +196,27 @@ def stale(talk: Talk) -> Ex:
     task = read(before.answers[0])
     call = talk.add(answered(talk)[1], after=max(talk.exchanges, key=lambda each: each.ended))
     _rename(call)
-    message = {"messageId": f"said-{call.uid}", "taskId": task["id"], "contextId": task["contextId"]}
-    change(call.requests[0], lambda body: body.get("params", body)["message"].update(message))
+    _address(call, task)
     condition(call, int(task["generation"]) - 1)
     refuse(call, "TASK_GENERATION_MISMATCH", "the task has changed")
     return call
+
+
+def snapshot_call(talk: Talk, during: Ex, task: dict[str, Any]) -> Ex:
+    """One more message to the task of a stream, while that is open: a snapshot answers it."""
+    call = talk.add(answered(talk)[1], after=during)
+    shift = during.answers[2].at + SECOND - call.started
+    for each in (*call.requests, *call.answers):
+        each.at += shift
+    call.started, call.answered, call.ended = call.started + shift, call.answered + shift, call.ended + shift
+    _rename(call)
+    _address(call, task)
+    change(call.requests[0], lambda body: body.get("params", body)["configuration"].update(returnImmediately=True))
+    change(call.answers[0], lambda body: body.get("result", body).update(task=task))
+    return call
+
+
+def _address(call: Ex, task: dict[str, Any]) -> None:
+    """A message of its own, to this task."""
+    message = {"messageId": f"said-{call.uid}", "taskId": task["id"], "contextId": task["contextId"]}
+    change(call.requests[0], lambda body: body.get("params", body)["message"].update(message))
