@@ -60,6 +60,19 @@ class TestGaps:
         late = rpc_stream(SEND, send(taskId="t1"), status("WORKING", generation="8"), done(9), version="1.1")
         assert not verdicts(late, "001")
 
+    def test_what_has_no_number_may_have_had_it(self) -> None:
+        """A progress update without one, and an event with one that nobody can read."""
+        bare = status("WORKING", second=2)
+        assert not verdicts(stream(FIRST, SECOND, bare, chunk("a", generation="4"), done(5)), "001")
+        assert verdicts(stream(FIRST, SECOND, bare, chunk("a", generation="5"), done(6)), "001") == ["ERROR"]
+        unread = stream(FIRST, SECOND, chunk("a", generation="3.5"), chunk("b", id="a2", generation="4"), done(5))
+        assert not verdicts(unread, "001")
+
+    def test_what_a_snapshot_was_ahead_of_comes_late(self) -> None:
+        ahead = snapshot("WORKING", generation="4")
+        script = stream(FIRST, SECOND, ahead, chunk("a", generation="3"), chunk("b", id="a2", generation="4"), done(5))
+        assert words(script, "003") == "3 after 4: late, it fills a gap"
+
     def test_what_passed_while_nobody_listened(self) -> None:
         left = stream(FIRST, SECOND, finish="leave")
         back = over("jsonrpc", snapshot("WORKING", generation="5"), done(6), subscribes=True)
@@ -158,6 +171,21 @@ class TestSnapshots:
         zero = rpc_stream(SEND, send(id="m2"), {"task": task("SUBMITTED", id="t2")}, finish="open", version="1.1")
         assert verdicts(stream(FIRST, SECOND, done(3)) + zero, "006") == ["WARNING"]
         assert not verdicts(zero, "006")
+
+    def test_an_agent_that_numbers_its_other_tasks_implements_it(self) -> None:
+        """What it leaves out is A2A-GEN-006 alone."""
+        other = stream(FIRST, SECOND, done(3))
+        script = other + rpc_stream(
+            SEND, send(id="m2"), snapshot(id="t2"), status("WORKING", taskId="t2"), version="1.1"
+        )
+        assert not verdicts(script, "005")
+        assert verdicts(script, "006") == ["WARNING"]
+
+    def test_a_snapshot_that_is_behind_says_nothing_of_its_number(self) -> None:
+        """The state is that of 3, the number that of the beginning: it is A2A-GEN-007 alone."""
+        script = stream(FIRST, SECOND, chunk("a", generation="3"), snapshot("WORKING", generation="1"), done(4))
+        assert verdicts(script, "007") == ["WARNING"]
+        assert not verdicts(script, "008")
 
     def test_a_state_without_its_number(self) -> None:
         assert verdicts(get(3) + get(3, state="COMPLETED"), "008") == ["WARNING?"]

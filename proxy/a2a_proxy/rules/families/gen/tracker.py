@@ -120,13 +120,12 @@ def _lane(see: See) -> str:
 def _unnumbered(see: See, log: Notes, line: Notes) -> list[Verdict]:
     if line.get("off") or _lane(see) not in log["lanes"]:
         return []
-    if see.is_(When.SAME) or _says_something(see):
+    malformed = _says_something(see)
+    if malformed or see.is_(When.SAME):
         line["blank"] = line.get("blank", 0) + 1
     else:
         line["off"] = True
-    return (
-        [] if _says_something(see) else [Verdict(Fault.ZERO, line["last"] or (see.task.generation if see.task else 0))]
-    )
+    return [] if malformed else [Verdict(Fault.ZERO, line["last"] or (see.task.generation if see.task else 0))]
 
 
 def _says_something(see: See) -> bool:
