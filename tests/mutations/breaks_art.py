@@ -82,6 +82,23 @@ def an_artifact_changes_its_name(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-ART-007", call, call.answers[SECOND])
 
 
+@mutation(*STREAMS)
+def a_chunk_has_another_id(talk: Talk) -> Iterator[Want]:
+    """It is appended to an artifact that there is not."""
+    call = stream(talk)
+    alter(call.answers[SECOND], lambda body: body["artifact"].update(artifactId="reporx"))
+    yield Want("A2A-ART-001", call, call.answers[SECOND])
+
+
+@mutation(*STREAMS)
+def the_last_chunk_comes_twice(talk: Talk) -> Iterator[Want]:
+    """And is appended twice."""
+    call = stream(talk)
+    more = call.answers[LAST].again(0)
+    call.answers.insert(LAST + 1, more)
+    yield Want("A2A-ART-002", call, more)
+
+
 # --- snapshots ----------------------------------------------------------------------------------------------------
 
 
@@ -120,6 +137,14 @@ def _after(talk: Talk) -> Ex:
 def a_chunk_was_lost(talk: Talk) -> Iterator[Want]:
     """In the middle: the stream has less than the task."""
     del stream(talk).answers[SECOND]
+    yield Want("A2A-ART-006", _after(talk), _after(talk).answers[0])
+
+
+@mutation(*SDK, prepare=_asked_after)
+def a_chunk_came_twice(talk: Talk) -> Iterator[Want]:
+    """The stream has more than the task."""
+    answers = stream(talk).answers
+    answers.insert(SECOND + 1, answers[SECOND].again(0))
     yield Want("A2A-ART-006", _after(talk), _after(talk).answers[0])
 
 

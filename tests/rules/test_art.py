@@ -208,3 +208,18 @@ def test_artifacts_before_0_2_are_not_judged() -> None:
     ]
     asked = {"id": "t1", "message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
     assert not numbers(rpc_stream("tasks/sendSubscribe", asked, *events, version=""))
+
+
+@EVERY
+def test_a_chunk_without_a_name_is_blamed_alone(binding: str) -> None:
+    """What follows is appended to what it may have been."""
+    nameless = chunk("a")
+    del nameless["artifactUpdate"]["artifact"]["artifactId"]
+    script = stream(binding, nameless, chunk("b", **LAST))
+    assert [each.rule for each in findings(script)] == ["A2A-SCH-001"]
+
+
+def test_an_orphaned_chunk_has_no_end_to_wait_for() -> None:
+    """It was appended to nothing: that is said, and that it was not finished is not."""
+    assert numbers(stream("jsonrpc", chunk("a", append=True))) == {"001"}
+    assert numbers(stream("jsonrpc", chunk("a", append=True), chunk("b", append=True))) == {"001", "003"}

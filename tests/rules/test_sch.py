@@ -349,3 +349,11 @@ def test_a_part_of_an_unknown_kind_is_told_once(part: dict[str, Any]) -> None:
     """Whether its members show what it is or not."""
     script = old(OLD_TASK, "message/send", {"message": OLD_MESSAGE | {"parts": [part]}})
     assert found(script) == [("SCH-014", "params.message.parts[0].kind")]
+
+
+@pytest.mark.parametrize("result", [[{"id": "t1"}], "t1", 7, True])
+def test_a_result_that_is_no_object_is_told_once(result: Any) -> None:
+    """By the rule about results; on REST there is none, so by this one."""
+    assert [each.rule for each in findings(answered(result))] == ["A2A-RPC-014"]
+    assert [each.rule for each in findings(old(result))] == ["A2A-RPC-014"]
+    assert ("SCH-008", "") in [(rule, path) for rule, path in found(rest("GET", "/tasks/t1", None, [{"id": "t1"}]))]

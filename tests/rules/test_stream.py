@@ -305,3 +305,20 @@ def test_one_answer_in_place_of_a_stream_did_not_end_too_early() -> None:
     """It never was a stream: A2A-HTTP-004 says so."""
     assert verdicts(rpc(SEND, send(), snapshot("WORKING")), "007") == []
     assert verdicts(rpc(SEND, send(), snapshot("WORKING"), status=400), "007") == []
+
+
+@EVERY
+def test_an_end_that_names_no_task_or_another_is_told_once(binding: str) -> None:
+    """The stream is not blamed for ending without it."""
+    nameless = status("COMPLETED", second=1)
+    del nameless["statusUpdate"]["taskId"]
+    foreign = {"statusUpdate": DONE["statusUpdate"] | {"taskId": "t2"}}
+    assert [each.rule for each in findings(over(binding, *WORKING, nameless))] == ["A2A-SCH-001"]
+    assert [each.rule for each in findings(over(binding, *WORKING, foreign))] == ["A2A-ID-007"]
+
+
+def test_final_of_another_task_was_said() -> None:
+    """By the last status update, whatever task it names."""
+    ended = old_status("completed", final=True) | {"taskId": "t2"}
+    script = rpc_stream("message/stream", OLD_SEND, OLD_TASK, old_status("working", final=False), ended, version="")
+    assert [each.rule for each in findings(script)] == ["A2A-ID-007"]

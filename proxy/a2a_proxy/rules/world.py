@@ -312,6 +312,8 @@ class World:
                 flags |= more
             elif event is EventKind.TASKS:
                 self._listed(track, frame)
+            elif event in _OF_TASKS:
+                self._not_read(track, frame)
             track.last = event
         if track.streams and frame.payload:
             flags |= _repeated(track, frame)
@@ -319,7 +321,8 @@ class World:
         return flags, known
 
     def _not_read(self, track: Track, frame: Frame) -> None:
-        """It may have been any event: of the task's end, or a piece of an artifact."""
+        """Nobody could read it, or it does not say of which task or artifact it is, or it says another task's: it may
+        have been any event, of the task's end, or a piece of an artifact."""
         track.unread = frame.at
         known = self.tasks.get((track.agent, track.task_id))
         for each in known.artifacts.values() if known is not None else ():
@@ -339,8 +342,10 @@ class World:
         flags = 0
         key = (track.agent, frame.task_id)
         known = self.tasks.pop(key, None)
-        if known is None and track.task_id not in ("", frame.task_id):
-            return None, _NEW_TASK | _FOREIGN  # a stray event: nothing that a task can be known by
+        if track.task_id not in ("", frame.task_id):
+            self._not_read(track, frame)
+            if known is None:
+                return None, _NEW_TASK | _FOREIGN  # a stray event: nothing that a task can be known by
         if known is not None and track.events == 1 and track.operation in SENDS:
             known = self._answered(track, frame, known)
         if known is None:
@@ -369,6 +374,8 @@ class World:
             flags |= _AFTER_TERMINAL
         if frame.state:
             flags |= course.state_told(self.tracks, track, frame, known)
+        elif event is EventKind.STATUS or (event is EventKind.ARTIFACT and _nameless(frame)):
+            self._not_read(track, frame)
         if frame.generation or known.generation or known.numbered == "yes":
             flags |= _NUMBERED
         if event is EventKind.ARTIFACT:
@@ -509,6 +516,7 @@ _REPEAT = int(When.REPEAT)
 _FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)
 _PLAIN_FRAMINGS = frozenset({"", "data: \0\n\n", "data: \0\r\n\r\n"})
 """What most senders write around the data of an event; no framing at all: the frame is no event of a stream."""
+_OF_TASKS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _EVENTS = {
     EventKind.TASK: int(When.TASK),
     EventKind.STATUS: int(When.STATUS),
@@ -523,6 +531,13 @@ _EVENTS = {
 
 def _ident(message_id: str) -> int:
     return crc32(message_id.encode("utf-8", "surrogatepass")) if message_id else 0
+
+
+def _nameless(frame: Frame) -> bool:
+    """An artifact update that does not say of which artifact. 0.1 has no ids: there it is the first, "0" (1.4)."""
+    if frame.artifact_id != "0" or frame.schema != "json":
+        return not frame.artifact_id
+    return b'"artifactId"' not in frame.payload and b'"taskId"' in frame.payload
 
 
 def _repeated(track: Track, frame: Frame) -> int:

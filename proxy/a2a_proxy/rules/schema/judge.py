@@ -173,6 +173,9 @@ def _answer(see: See) -> list[Fault]:
     if see.binding is Binding.REST and isinstance(value, dict) and "error" in value:
         return []  # an error under a status of success is A2A-HTTP-010's
     family = asker(see)
+    wanted = list if family is Family.OLD and operation.answer is Answer.PUSH_CONFIGS else dict
+    if see.binding is Binding.JSONRPC and not isinstance(value, wanted):
+        return []  # a rule about the result says so
     answered = foreign(see.exchange, family, value)
     if answered is not None and family is not None:
         told = f"the request is {family.value} (`{see.exchange.method}`), its answer has the form of {answered.value}"

@@ -60,8 +60,9 @@ class Walk:
         if shape is None or len(self.faults) >= MAX_FAULTS:
             return
         if not isinstance(value, dict):
-            where = path.rstrip(".") or "the payload"
-            self._add(Wrong.RANGE, where, f"`{where}` is {shown(value)}, it must be an object", value)
+            where = path.rstrip(".")
+            told = f"`{where}`" if where else "the payload"
+            self._add(Wrong.RANGE, where, f"{told} is {shown(value)}, it must be an object", value)
             return
         if shape.one_of and self._alternatives(shape, value, path):
             return

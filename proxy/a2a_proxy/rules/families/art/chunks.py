@@ -43,12 +43,13 @@ def _known(see: See) -> KnownArtifact | None:
 )
 def unknown(see: See) -> Iterator[Hit]:
     """An artifact update has `append: true`, and no update or snapshot of its task had this artifact before.
-    Information where the stream is not the one that created the task: then the beginning may not have been seen.
+    Information where the stream is not the one that created the task: then the beginning may not have been seen. Not
+    judged where something came before on the stream that cannot be read, or does not say of which artifact it is.
 
     There is nothing to append to: clients drop the chunk, or show an artifact that lacks its beginning.
     """
     frame, task = see.frame, see.task
-    if not frame.append or see.is_(When.KNOWN_ARTIFACT) or task is None:
+    if not frame.append or see.is_(When.KNOWN_ARTIFACT) or task is None or see.track.unread:
         return
     seen = task.born == see.track.id
     told = f"`append` is true, and artifact {frame.artifact_id} of task {frame.task_id} was not seen before"
@@ -102,7 +103,7 @@ def unfinished(see: See) -> Iterator[Hit]:
     open_ones = [
         (name, each)
         for name, each in task.artifacts.items()
-        if each.stream == see.track.id and each.appends and not each.done
+        if each.stream == see.track.id and each.appends and each.chunks > 1 and not each.done
     ]
     for name, each in open_ones[:10]:
         told = f"task {task.task_id} is over, and artifact {name} had no `lastChunk` in {each.chunks} updates"

@@ -183,7 +183,7 @@ def final_wrong(see: See) -> Iterator[Hit]:
             yield Hit(summary=f"the last status update ({label(state)}) has no `final: true`", severity=severity)
         return
     frame = see.frame
-    track.remember()["stream.last"] = frame.state
+    track.remember()["stream.last"] = 0 if frame.final else frame.state
     if frame.final and frame.state in ACTIVE:
         yield Hit(summary=f"`final: true` in {label(frame.state)}", path=f"{see.root}final", value="true")
     elif see.binding is Binding.JSONRPC and b'"final"' not in frame.payload and not frame.truncated:
