@@ -114,7 +114,7 @@ def _new_task(task: dict[str, Any]) -> dict[str, Any]:
 @mutation(*TEXT)
 def an_answer_is_of_0_3(talk: Talk) -> Iterator[Want]:
     """The client asked in 1.0."""
-    call = talk.first("SendMessage")
+    call = next(each for each in talk.all("SendMessage") if b"TASK_STATE_COMPLETED" in each.answers[0].data)
     yield Want("A2A-VER-007", call, _answer(call, lambda result: _old_task(result["task"])))
 
 

@@ -114,7 +114,8 @@ class TextConsole:
 
     def draining(self, behind: int) -> None:
         """Say how much is left."""
-        self._tell(f"stopping: {text.size(behind)} left to record (Ctrl-C again leaves it to `a2a-inspect recover`)")
+        left = f"{text.size(behind)} left to record" if behind else "the recorder is finishing"
+        self._tell(f"stopping: {left} (Ctrl-C again leaves it to `a2a-inspect recover`)")
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Print a warning, or just a line, with its hint."""
