@@ -267,7 +267,7 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, 
     os.kill(recorder, signal.SIGSTOP)
     call(address)
     one.interrupt()
-    until(lambda: "left to record" in one.err)
+    until(lambda: "Ctrl-C again leaves it to" in one.err)
     one.interrupt()
     assert one.wait() == 0
     assert one.err.splitlines()[-1] == "a2a-proxy: hint: finish with: a2a-inspect recover"
