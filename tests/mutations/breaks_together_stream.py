@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mutations.events import SECOND, set_state, swap, wait
-from mutations.pick import failed, frame, refuse
+from mutations.events import SECOND, message_of, read, set_state, swap, wait
+from mutations.objects import alter
+from mutations.pick import change, failed, frame, refuse
 from support_mutations import Ex, Talk, Want, mutation
 
 SDK1 = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc")
@@ -59,6 +60,25 @@ def an_unknown_task_is_an_invalid_parameter(talk: Talk) -> Iterator[Want]:
     call = next(each for each in talk.all("SubscribeToTask") if failed(each))
     refuse(call, "INVALID_PARAMS", code=-32602, http=400, status="INVALID_ARGUMENT", number=3)
     yield Want("A2A-STREAM-012", call, frame(call))
+
+
+@mutation(*SDK1)
+def a_message_answers_a_subscription(talk: Talk) -> Iterator[Want]:
+    """Nobody knows the task that was asked for."""
+    _, subscription = streams(talk)
+    stranger = talk.add(subscription, after=max(talk.exchanges, key=lambda each: each.ended))
+    said = message_of(subscription.answers[0])
+    for name in ("taskId", "contextId"):
+        alter(said, lambda event, name=name: event.pop(name))
+    said.at = stranger.answers[0].at
+    stranger.answers = [said]
+    other = "11111111-2222-4333-8444-555555555555"
+    known = read(subscription.answers[0])["id"]
+    stranger.target = stranger.target.replace(known, other)
+    for each in stranger.requests:
+        change(each, lambda body: body.get("params", body).update(id=other))
+    yield Want("A2A-STREAM-012", stranger, said)
+    yield Want("A2A-STREAM-010", stranger, said)
 
 
 # --- one event, two streams ---------------------------------------------------------------------------------------
