@@ -247,10 +247,11 @@ class Engine:
         before = known.state if known is not None else 0
         context = known.context_id if known is not None else ""
         shown = track.state
-        flags, known = world.told(track, frame)
+        seen = clean(frame, exchange)
+        flags, known = world.told(track, frame, seen)
         if flags & _CARD or frame.event is EventKind.CARD:
             self._card(track, frame, exchange)
-        if not clean(frame, exchange):
+        if not seen:
             flags |= _UNCLEAN
         table = self._answering.get(track.id)
         if table is None:

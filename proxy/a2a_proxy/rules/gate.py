@@ -12,6 +12,7 @@ from a2a_proxy.protocol.operations import BY_NAME, Answer
 from a2a_proxy.rules.faultless import new, old, old_proto
 from a2a_proxy.rules.faultless.common import Check
 from a2a_proxy.rules.faultless.protobuf import CHECKS
+from a2a_proxy.rules.glance import Seen
 
 MAX = 16 * 1024
 """Octets of a payload that is looked at here."""
@@ -23,8 +24,9 @@ _SENDS = frozenset(("SendMessage", "SendStreamingMessage"))
 _BY_ID = frozenset(("GetTask", "CancelTask", "SubscribeToTask"))
 
 
-def clean(frame: Frame, exchange: Exchange) -> bool:
-    """Every rule that looks at payloads only would find nothing in this one."""
+def clean(frame: Frame, exchange: Exchange) -> Seen:
+    """Every rule that looks at payloads only would find nothing in this one. Of an update what it shows, where that is
+    read on the way."""
     kind = frame.kind
     if not frame.payload or frame.redacted or frame.truncated or frame.size > MAX:
         return _empty(frame, exchange)
@@ -32,7 +34,7 @@ def clean(frame: Frame, exchange: Exchange) -> bool:
         return not frame.error_code
     if frame.schema != "json":
         look = CHECKS.get(frame.schema) if kind in _LOOKED_AT else None
-        return look is not None and look(frame)
+        return look(frame) if look is not None else False
     key = (kind, exchange.binding, exchange.dialect, exchange.operation, exchange.method)
     try:
         check = _CHECKS[key]

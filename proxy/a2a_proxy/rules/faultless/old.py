@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from zlib import crc32
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from a2a_proxy.rules.faultless.common import (
     Check,
     Flag,
+    Found,
     Free,
     Id,
     Length,
@@ -21,6 +23,7 @@ from a2a_proxy.rules.faultless.common import (
     checker,
     zoned,
 )
+from a2a_proxy.rules.glance import ArtifactLook, Seen, StatusLook
 
 State = Literal[
     "submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required"
@@ -160,23 +163,46 @@ def _fine_task(task: _Task) -> bool:
     return task.history is UNSET or all(belongs(each, task.id, task.context_id) for each in task.history)
 
 
-def _fine_event(made: _RpcEvent) -> bool:
+def _event(made: _RpcEvent) -> Found:
     event = made.result
     if type(event) is _StatusUpdate:
-        return _fine_status(event.status, event.task_id, event.context_id)
-    return _fine_task(event) if type(event) is _Task else True
+        return _told(event), 0
+    if type(event) is _ArtifactUpdate:
+        return _chunk(event), 0
+    return type(event) is not _Task or _fine_task(event), 0
 
 
-def _fine_sent(made: _RpcSent) -> bool:
-    return _fine_task(made.result) if type(made.result) is _Task else True
+def _told(update: _StatusUpdate) -> Seen:
+    status = update.status
+    if not _fine_status(status, update.task_id, update.context_id):
+        return False
+    said, stamp = status.message, status.timestamp or ""
+    if said is UNSET:
+        return StatusLook(stamp, None, update.metadata is UNSET)
+    texts = _texts(said.parts)
+    named = (said.task_id or "", said.context_id or "")
+    return StatusLook(stamp, b"".join(texts), False, named) if texts else True
 
 
-def _named(_made: _RpcById) -> bool:
-    return True
+def _chunk(update: _ArtifactUpdate) -> Seen:
+    artifact = update.artifact
+    texts, described = _texts(artifact.parts), artifact.description
+    description = crc32(described.encode()) if described else 0
+    return ArtifactLook(artifact.artifact_id, artifact.name or "", description, "", texts) if texts else True
 
 
-RPC_EVENT: Check = checker(_RpcEvent, _fine_event)
-RPC_SENT: Check = checker(_RpcSent, _fine_sent)
-RPC_TASK: Check = checker(_RpcTask, lambda made: _fine_task(made.result))
-RPC_BY_ID: Check = checker(_RpcById, _named)
-RPC_SEND: Check = checker(_RpcSend, lambda made: made.params.message.role == "user")
+def _texts(parts: list[_Text | _Data]) -> list[bytes]:
+    """The texts of parts; none where one is no text."""
+    texts: list[bytes] = [part.text.encode() for part in parts if type(part) is _Text]
+    return texts if len(texts) == len(parts) else []
+
+
+def _sent(made: _RpcSent) -> Found:
+    return type(made.result) is not _Task or _fine_task(made.result), 0
+
+
+RPC_EVENT: Check = checker(_RpcEvent, _event)
+RPC_SENT: Check = checker(_RpcSent, _sent)
+RPC_TASK: Check = checker(_RpcTask, lambda made: (_fine_task(made.result), 0))
+RPC_BY_ID: Check = checker(_RpcById, lambda _made: (True, 0))
+RPC_SEND: Check = checker(_RpcSend, lambda made: (made.params.message.role == "user", 0))
