@@ -20,7 +20,7 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import Task
 from a2a_proxy.rules.catalogue import rules
-from a2a_proxy.rules.gate import clean
+from a2a_proxy.rules.gate import Checks, checks_of, clean
 from a2a_proxy.rules.ledger import Ledger
 from a2a_proxy.rules.rule import Hit, Judge, Moment, Rule, Scope, When
 from a2a_proxy.rules.see import See
@@ -115,8 +115,8 @@ class Engine:
         self._asked = 0
         """Deadlines so far."""
         self._tables: _Tables = _shared_tables() if wanted is None else {}
-        self._answering: dict[int, _Table] = {}
-        """For the answers of an open exchange: what `_table` would give."""
+        self._answering: dict[int, tuple[_Table, Checks]] = {}
+        """For the answers of an open exchange: what `_table` and `checks_of` would give."""
         self._asking: Rule | None = None
         self._failed: set[str] = set()
         """Rules that broke down: told once each."""
@@ -224,7 +224,7 @@ class Engine:
     def _judge_request(self, see: See, frame: Frame, out: list[Observation]) -> None:
         asked = see.track.asked
         known = self.world.task(see.track.agent, frame.task_id) if frame.task_id else None
-        flags = _ASKS if clean(frame, see.exchange) else _ASKS | _UNCLEAN
+        flags = _ASKS if clean(frame, see.exchange, checks_of(see.exchange)) else _ASKS | _UNCLEAN
         if frame.kind is not FrameKind.REQUEST:
             flags |= _UNCLEAN | _OTHER
         if frame.size > LARGE:
@@ -247,15 +247,16 @@ class Engine:
         before = known.state if known is not None else 0
         context = known.context_id if known is not None else ""
         shown = track.state
-        seen = clean(frame, exchange)
+        asks = self._answering.get(track.id)
+        if asks is None:
+            asks = self._answering[track.id] = self._table(Moment.ANSWER, exchange), checks_of(exchange)
+        table, checks = asks
+        seen = clean(frame, exchange, checks)
         flags, known = world.told(track, frame, seen)
         if flags & _CARD or frame.event is EventKind.CARD:
             self._card(track, frame, exchange)
         if not seen:
             flags |= _UNCLEAN
-        table = self._answering.get(track.id)
-        if table is None:
-            table = self._answering[track.id] = self._table(Moment.ANSWER, exchange)
         found = table.get(flags)
         if found is None:
             found = table[flags] = _select(table[-1], flags)

@@ -39,7 +39,7 @@ Generation = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,17}\Z")] | UnsetType
 Version = Literal["2.0"]
 
 
-class Part(Struct, rename="camel", forbid_unknown_fields=True):
+class Part(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     """A part of 1.0 with text or data; of octets and URLs there is more to say."""
 
     text: Text = UNSET
@@ -109,12 +109,12 @@ def checker(kind: type[_Made], look: Callable[[_Made], Found]) -> Check:
         # Of a name that stands there twice one is lost in decoding; quotes tell. Without a backslash there are none
         # inside texts; else they are alike in both, unless spelled by their number.
         if quotes and _BACKSLASH not in payload:
-            return payload.count(b'"') == quotes and seen
+            return payload.count(_QUOTE) == quotes and seen
         if not seen or b"\\u0022" in payload:
             return False
-        return payload.count(b'"') == encode(made).count(b'"') and seen
+        return payload.count(_QUOTE) == encode(made).count(_QUOTE) and seen
 
     return check
 
 
-_BACKSLASH = ord("\\")
+_QUOTE, _BACKSLASH = ord('"'), ord("\\")

@@ -42,7 +42,7 @@ State = Literal[
 ]
 
 
-class _Message(Struct, rename="camel", forbid_unknown_fields=True):
+class _Message(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     message_id: Id
     parts: Parts
     role: Literal["ROLE_USER", "ROLE_AGENT"]
@@ -51,13 +51,13 @@ class _Message(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Status(Struct, rename="camel", forbid_unknown_fields=True):
+class _Status(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     state: State
     timestamp: Text = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Artifact(Struct, rename="camel", forbid_unknown_fields=True):
+class _Artifact(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     artifact_id: Id
     parts: Parts
     name: Text = UNSET
@@ -65,7 +65,7 @@ class _Artifact(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Task(Struct, rename="camel", forbid_unknown_fields=True):
+class _Task(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     id: Id
     context_id: Id
     status: _Status
@@ -75,7 +75,7 @@ class _Task(Struct, rename="camel", forbid_unknown_fields=True):
     generation: Generation = UNSET
 
 
-class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True):
+class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     task_id: Id
     context_id: Id
     status: _Status
@@ -83,7 +83,7 @@ class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True):
     generation: Generation = UNSET
 
 
-class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True):
+class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     task_id: Id
     context_id: Id
     artifact: _Artifact
@@ -93,31 +93,31 @@ class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True):
     generation: Generation = UNSET
 
 
-class _Event(Struct, rename="camel", forbid_unknown_fields=True):
+class _Event(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     status_update: _StatusUpdate | UnsetType = UNSET
     artifact_update: _ArtifactUpdate | UnsetType = UNSET
     task: _Task | UnsetType = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Sent(Struct, rename="camel", forbid_unknown_fields=True):
+class _Sent(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     task: _Task | UnsetType = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _RpcEvent(Struct, forbid_unknown_fields=True):
+class _RpcEvent(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     result: _Event
 
 
-class _RpcSent(Struct, forbid_unknown_fields=True):
+class _RpcSent(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     result: _Sent
 
 
-class _RpcTask(Struct, forbid_unknown_fields=True):
+class _RpcTask(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     result: _Task
@@ -222,34 +222,34 @@ def _sent(sent: _Sent) -> Found:
 # --- requests -----------------------------------------------------------------------------------------------------
 
 
-class _Configuration(Struct, rename="camel", forbid_unknown_fields=True):
+class _Configuration(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     accepted_output_modes: list[MediaType] | UnsetType = UNSET
     history_length: Length = UNSET
     return_immediately: Flag = UNSET
 
 
-class _Send(Struct, rename="camel", forbid_unknown_fields=True):
+class _Send(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     message: _Message
     configuration: _Configuration | UnsetType = UNSET
     metadata: Free = UNSET
 
 
-class _ById(Struct, rename="camel", forbid_unknown_fields=True):
+class _ById(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     id: Id
 
 
-class _Empty(Struct, forbid_unknown_fields=True):
+class _Empty(Struct, forbid_unknown_fields=True, gc=False):
     pass
 
 
-class _RpcSend(Struct, forbid_unknown_fields=True):
+class _RpcSend(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     method: str
     params: _Send
 
 
-class _RpcById(Struct, forbid_unknown_fields=True):
+class _RpcById(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     method: str

@@ -30,12 +30,12 @@ State = Literal[
 ]
 
 
-class _Text(Struct, forbid_unknown_fields=True, tag_field="kind", tag="text"):
+class _Text(Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="text"):
     text: str
     metadata: Free = UNSET
 
 
-class _Data(Struct, forbid_unknown_fields=True, tag_field="kind", tag="data"):
+class _Data(Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="data"):
     data: dict[str, Any]
     metadata: Free = UNSET
 
@@ -43,7 +43,7 @@ class _Data(Struct, forbid_unknown_fields=True, tag_field="kind", tag="data"):
 _Parts = Annotated[list[_Text | _Data], Meta(min_length=1)]
 
 
-class _Message(Struct, rename="camel", forbid_unknown_fields=True):
+class _Message(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     kind: Literal["message"]
     message_id: Id
     parts: _Parts
@@ -53,13 +53,13 @@ class _Message(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Status(Struct, rename="camel", forbid_unknown_fields=True):
+class _Status(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     state: State
     timestamp: Text = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Artifact(Struct, rename="camel", forbid_unknown_fields=True):
+class _Artifact(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     artifact_id: Id
     parts: _Parts
     name: Text = UNSET
@@ -67,7 +67,7 @@ class _Artifact(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Task(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind", tag="task"):
+class _Task(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="task"):
     id: Id
     context_id: Id
     status: _Status
@@ -76,7 +76,7 @@ class _Task(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind"
     metadata: Free = UNSET
 
 
-class _Said(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind", tag="message"):
+class _Said(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="message"):
     message_id: Id
     parts: _Parts
     role: Literal["agent"]
@@ -85,7 +85,9 @@ class _Said(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind"
     metadata: Free = UNSET
 
 
-class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind", tag="status-update"):
+class _StatusUpdate(
+    Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="status-update"
+):
     task_id: Id
     context_id: Id
     status: _Status
@@ -93,7 +95,9 @@ class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True, tag_fiel
     metadata: Free = UNSET
 
 
-class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind", tag="artifact-update"):
+class _ArtifactUpdate(
+    Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="artifact-update"
+):
     task_id: Id
     context_id: Id
     artifact: _Artifact
@@ -102,48 +106,48 @@ class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True, tag_fi
     metadata: Free = UNSET
 
 
-class _RpcEvent(Struct, forbid_unknown_fields=True):
+class _RpcEvent(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     result: _StatusUpdate | _ArtifactUpdate | _Task | _Said
 
 
-class _RpcSent(Struct, forbid_unknown_fields=True):
+class _RpcSent(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     result: _Task | _Said
 
 
-class _RpcTask(Struct, forbid_unknown_fields=True):
+class _RpcTask(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     result: _Task
 
 
-class _Configuration(Struct, rename="camel", forbid_unknown_fields=True):
+class _Configuration(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     accepted_output_modes: list[MediaType] | UnsetType = UNSET
     history_length: Length = UNSET
     blocking: Flag = UNSET
 
 
-class _Send(Struct, forbid_unknown_fields=True):
+class _Send(Struct, forbid_unknown_fields=True, gc=False):
     message: _Message
     configuration: _Configuration | UnsetType = UNSET
     metadata: Free = UNSET
 
 
-class _RpcSend(Struct, forbid_unknown_fields=True):
+class _RpcSend(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     method: str
     params: _Send
 
 
-class _ById(Struct, forbid_unknown_fields=True):
+class _ById(Struct, forbid_unknown_fields=True, gc=False):
     id: Id
 
 
-class _RpcById(Struct, forbid_unknown_fields=True):
+class _RpcById(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     method: str

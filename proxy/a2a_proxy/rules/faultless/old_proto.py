@@ -36,7 +36,7 @@ _State = Literal[
 ]
 
 
-class _Part(Struct, forbid_unknown_fields=True):
+class _Part(Struct, forbid_unknown_fields=True, gc=False):
     text: str
     metadata: Free = UNSET
 
@@ -44,7 +44,7 @@ class _Part(Struct, forbid_unknown_fields=True):
 _Parts = Annotated[list[_Part], Meta(min_length=1)]
 
 
-class _Message(Struct, rename="camel", forbid_unknown_fields=True):
+class _Message(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     message_id: Id
     content: _Parts
     role: Literal["ROLE_USER", "ROLE_AGENT"]
@@ -53,13 +53,13 @@ class _Message(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Status(Struct, rename="camel", forbid_unknown_fields=True):
+class _Status(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     state: _State
     timestamp: Text = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Artifact(Struct, rename="camel", forbid_unknown_fields=True):
+class _Artifact(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     artifact_id: Id
     parts: _Parts
     name: Text = UNSET
@@ -67,7 +67,7 @@ class _Artifact(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Task(Struct, rename="camel", forbid_unknown_fields=True):
+class _Task(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     id: Id
     context_id: Id
     status: _Status
@@ -76,7 +76,7 @@ class _Task(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True):
+class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     task_id: Id
     context_id: Id
     status: _Status
@@ -84,7 +84,7 @@ class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True):
+class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     task_id: Id
     context_id: Id
     artifact: _Artifact
@@ -93,25 +93,25 @@ class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Event(Struct, rename="camel", forbid_unknown_fields=True):
+class _Event(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     status_update: _StatusUpdate | UnsetType = UNSET
     artifact_update: _ArtifactUpdate | UnsetType = UNSET
     task: _Task | UnsetType = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Sent(Struct, rename="camel", forbid_unknown_fields=True):
+class _Sent(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     task: _Task | UnsetType = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Configuration(Struct, rename="camel", forbid_unknown_fields=True):
+class _Configuration(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     accepted_output_modes: list[MediaType] | UnsetType = UNSET
     history_length: Length = UNSET
     blocking: Flag = UNSET
 
 
-class _Send(Struct, forbid_unknown_fields=True):
+class _Send(Struct, forbid_unknown_fields=True, gc=False):
     message: _Message
     configuration: _Configuration | UnsetType = UNSET
     metadata: Free = UNSET

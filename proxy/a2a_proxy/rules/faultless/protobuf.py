@@ -85,13 +85,13 @@ def _told(update: Any, frame: Frame, *, old: bool) -> Seen:
     if (task_id and task_id != frame.task_id) or (context_id and context_id != frame.context_id):
         return False
     part = said.content if old else said.parts
-    return StatusLook(stamp, part.text.encode(), False, (task_id, context_id))
+    return StatusLook(stamp, part.text, False, (task_id, context_id))
 
 
 def _chunk(artifact: Any) -> Seen:
     described = artifact.description
     description = crc32(described.encode()) if described else 0
-    return ArtifactLook(artifact.artifact_id, artifact.name, description, "", [artifact.parts.text.encode()])
+    return ArtifactLook(artifact.artifact_id, artifact.name, description, "", [artifact.parts.text])
 
 
 def _inside(task: Any, frame: Frame, *, old: bool) -> bool:
