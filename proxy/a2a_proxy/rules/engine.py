@@ -168,6 +168,11 @@ class Engine:
     def end(self, at: int, out: list[Observation]) -> None:
         """The session ends at `at` (ns)."""
         self._advance(at + 1, out)
+        for (ident, severity, agent, _, operation), count, told in self._ledger.untold():
+            where = f" in {operation}" if operation else ""
+            summary = f"{count} times in all{where}, of which {told} are told one by one"
+            evidence = {"count": str(count), "agent": agent}
+            out.append(Finding(ident, Severity(severity), at, summary, evidence=evidence))
 
     def load(self, tasks: list[Task]) -> None:
         """Take up what a recording knows of tasks, after a restart."""
@@ -392,7 +397,9 @@ class Engine:
         if hit.path and frame is not None and frame.redacted and hit.seq is None and _hidden(hit.path, frame.redacted):
             return
         track = see.track
-        count = self._ledger.worth(rule.id, track.agent, track.told)
+        severity = hit.severity or rule.severity
+        side = int(frame.direction) if frame is not None else -1
+        count = self._ledger.worth((rule.id, int(severity), track.agent, side, track.operation), track.told)
         if not count:
             return
         evidence = {name: value for name, value in (("path", hit.path), ("value", hit.value[:_VALUE])) if value}
@@ -403,7 +410,7 @@ class Engine:
         out.append(
             Finding(
                 rule=rule.id,
-                severity=hit.severity or rule.severity,
+                severity=severity,
                 at=see.at,
                 summary=hit.summary,
                 connection=track.connection,
