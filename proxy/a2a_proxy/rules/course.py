@@ -16,8 +16,10 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.glance import (
+    NO_STATUS,
     ArtifactLook,
     Content,
+    Seen,
     StatusLook,
     artifacts_of,
     earlier,
@@ -100,10 +102,10 @@ class Saying(msgspec.Struct, frozen=True, gc=False):
 # --- states -------------------------------------------------------------------------------------------------------
 
 
-def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known) -> int:
+def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known, seen: Seen) -> int:
     """Learn a state, and say what is notable about it."""
     state, before = frame.state, track.state
-    look = status_of(frame) if frame.event in _WITH_STATUS else StatusLook()
+    look = seen if type(seen) is StatusLook else status_of(frame) if frame.event in _WITH_STATUS else NO_STATUS
     flags = _said(track, frame, known, look.said) if look.said is not None and frame.message_id else 0
     for each in look.named:
         if each and each != frame.task_id and each != known.context_id:

@@ -20,7 +20,7 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import Task
 from a2a_proxy.rules.catalogue import rules
-from a2a_proxy.rules.gate import clean
+from a2a_proxy.rules.gate import Checks, checks_of, clean
 from a2a_proxy.rules.ledger import Ledger
 from a2a_proxy.rules.rule import Hit, Judge, Moment, Rule, Scope, When
 from a2a_proxy.rules.see import See
@@ -115,8 +115,8 @@ class Engine:
         self._asked = 0
         """Deadlines so far."""
         self._tables: _Tables = _shared_tables() if wanted is None else {}
-        self._answering: dict[int, _Table] = {}
-        """For the answers of an open exchange: what `_table` would give."""
+        self._answering: dict[int, tuple[_Table, Checks]] = {}
+        """For the answers of an open exchange: what `_table` and `checks_of` would give."""
         self._asking: Rule | None = None
         self._failed: set[str] = set()
         """Rules that broke down: told once each."""
@@ -168,6 +168,11 @@ class Engine:
     def end(self, at: int, out: list[Observation]) -> None:
         """The session ends at `at` (ns)."""
         self._advance(at + 1, out)
+        for (ident, severity, agent, _, operation), count, told in self._ledger.untold():
+            where = f" in {operation}" if operation else ""
+            summary = f"{count} times in all{where}, of which {told} are told one by one"
+            evidence = {"count": str(count), "agent": agent}
+            out.append(Finding(ident, Severity(severity), at, summary, evidence=evidence))
 
     def load(self, tasks: list[Task]) -> None:
         """Take up what a recording knows of tasks, after a restart."""
@@ -227,7 +232,7 @@ class Engine:
     def _judge_request(self, see: See, frame: Frame, out: list[Observation]) -> None:
         asked = see.track.asked
         known = self.world.task(see.track.agent, frame.task_id) if frame.task_id else None
-        flags = _ASKS if clean(frame, see.exchange) else _ASKS | _UNCLEAN
+        flags = _ASKS if clean(frame, see.exchange, checks_of(see.exchange)) else _ASKS | _UNCLEAN
         if frame.kind is not FrameKind.REQUEST:
             flags |= _UNCLEAN | _OTHER
         if frame.size > LARGE:
@@ -250,14 +255,16 @@ class Engine:
         before = known.state if known is not None else 0
         context = known.context_id if known is not None else ""
         shown = track.state
-        flags, known = world.told(track, frame)
+        asks = self._answering.get(track.id)
+        if asks is None:
+            asks = self._answering[track.id] = self._table(Moment.ANSWER, exchange), checks_of(exchange)
+        table, checks = asks
+        seen = clean(frame, exchange, checks)
+        flags, known = world.told(track, frame, seen)
         if flags & _CARD or frame.event is EventKind.CARD:
             self._card(track, frame, exchange)
-        if not clean(frame, exchange):
+        if not seen:
             flags |= _UNCLEAN
-        table = self._answering.get(track.id)
-        if table is None:
-            table = self._answering[track.id] = self._table(Moment.ANSWER, exchange)
         found = table.get(flags)
         if found is None:
             found = table[flags] = _select(table[-1], flags)
@@ -393,7 +400,9 @@ class Engine:
         if hit.path and frame is not None and frame.redacted and hit.seq is None and _hidden(hit.path, frame.redacted):
             return
         track = see.track
-        count = self._ledger.worth(rule.id, track.agent, track.told)
+        severity = hit.severity or rule.severity
+        side = int(frame.direction) if frame is not None else -1
+        count = self._ledger.worth((rule.id, int(severity), track.agent, side, track.operation), track.told)
         if not count:
             return
         evidence = {name: value for name, value in (("path", hit.path), ("value", hit.value[:_VALUE])) if value}
@@ -404,7 +413,7 @@ class Engine:
         out.append(
             Finding(
                 rule=rule.id,
-                severity=hit.severity or rule.severity,
+                severity=severity,
                 at=see.at,
                 summary=hit.summary,
                 connection=track.connection,

@@ -24,7 +24,7 @@ from a2a_proxy.rules.course import TERMINAL as TERMINAL
 from a2a_proxy.rules.course import KnownArtifact as KnownArtifact
 from a2a_proxy.rules.course import Saying
 from a2a_proxy.rules.declared import Declared, declare
-from a2a_proxy.rules.glance import ArtifactLook, artifacts_of
+from a2a_proxy.rules.glance import ArtifactLook, Seen, artifacts_of
 from a2a_proxy.rules.rule import When
 
 MAX_TASKS = 100_000
@@ -280,8 +280,9 @@ class World:
         asked.known_context = known.context_id
         asked.awaited = known.awaits
 
-    def told(self, track: Track, frame: Frame) -> tuple[int, Known | None]:
-        """An answer: learn from it, and say what is notable about it (`When`, as a number: that is faster)."""
+    def told(self, track: Track, frame: Frame, seen: Seen = False) -> tuple[int, Known | None]:
+        """An answer: learn from it, and say what is notable about it (`When`, as a number: that is faster). `seen` is
+        what its update shows, where that has been read."""
         kind, event = frame.kind, frame.event
         if kind is FrameKind.COMMENT:
             return _OTHER, None
@@ -311,7 +312,7 @@ class World:
             if not track.first:
                 track.first = event
             if frame.task_id and event is not EventKind.PUSH_CONFIG:
-                known, more = self._task_told(track, frame, event)
+                known, more = self._task_told(track, frame, event, seen)
                 flags |= more
             elif event is EventKind.TASKS:
                 self._listed(track, frame)
@@ -341,7 +342,7 @@ class World:
         track.errors += 1
         return first | _END | _ERROR, self.tasks.get((track.agent, track.task_id))
 
-    def _task_told(self, track: Track, frame: Frame, event: EventKind) -> tuple[Known | None, int]:
+    def _task_told(self, track: Track, frame: Frame, event: EventKind, seen: Seen) -> tuple[Known | None, int]:
         flags = 0
         key = (track.agent, frame.task_id)
         known = self.tasks.pop(key, None)
@@ -376,14 +377,13 @@ class World:
         if track.terminal or 0 < known.terminal < track.started:
             flags |= _AFTER_TERMINAL
         if frame.state:
-            flags |= course.state_told(self.tracks, track, frame, known)
+            flags |= course.state_told(self.tracks, track, frame, known, seen)
         elif event is EventKind.STATUS or (event is EventKind.ARTIFACT and _nameless(frame)):
             self._not_read(track, frame)
         if frame.generation or known.generation or known.numbered == "yes":
             flags |= _NUMBERED
         if event is EventKind.ARTIFACT:
-            found = artifacts_of(frame)
-            self._look = found[0] if found else None
+            self._look = seen if type(seen) is ArtifactLook else next(iter(artifacts_of(frame)), None)
             flags |= course.artifact_flags(track, frame, known, self._look)
         return known, flags
 
