@@ -13,7 +13,7 @@ from a2a_proxy.rules import page
 from a2a_proxy.rules.catalogue import left_out, rules, subjects
 from a2a_proxy.rules.rule import Rule
 
-_NOT_YET = {"STDIO": "the stdio transport", "LIVE": "live bidirectional streams"}
+_NOT_YET = {"STDIO": "the stdio transport"}
 """Families of the catalogue without a single rule here -> what they are about."""
 
 
