@@ -34,6 +34,8 @@ MAX_SAVED = 1000
 """Tasks that are saved: those touched last."""
 LARGE = 4 << 20
 """What receivers commonly take as one message, octets (protocol sheet 2.9, 1.5)."""
+_NEAR = 100
+"""A task that is told of stays in its place while fewer others were put behind it."""
 _RECENT = 32
 """Digests of payloads that a stream remembers."""
 
@@ -78,6 +80,8 @@ class Known(msgspec.Struct, gc=False):
     artifacts: dict[str, KnownArtifact] = {}
     streams: list[int] = []
     """Open exchanges that stream it."""
+    moved: int = 0
+    """The count of moves when it was put last in the order of idleness; 0 where it has to be."""
     alone: int = 0
     """Since when only one of several streams is left, ns; 0 where there were never several."""
     notes: Notes | None = None
@@ -222,7 +226,8 @@ class World:
         self.shared = Shared()
         self.agents: dict[str, Agent] = {}
         self.tasks: dict[tuple[str, str], Known] = {}
-        """The one idle for longest first."""
+        """The one idle for longest first, but for `_NEAR` places."""
+        self._moves = 0
         self.owners: dict[str, str] = {}
         """Task id -> its agent, for webhooks."""
         self.tracks: dict[int, Track] = {}
@@ -277,13 +282,15 @@ class World:
         asked.known_context = known.context_id
         asked.awaited = known.awaits
 
-    def told(self, track: Track, frame: Frame) -> tuple[int, Known | None]:
-        """An answer: learn from it, and say what is notable about it (`When`, as a number: that is faster)."""
+    def told(self, track: Track, frame: Frame, known: Known | None) -> tuple[int, Known | None]:
+        """An answer: learn from it, and say what is notable about it (`When`, as a number: that is faster), and which
+        task it is about now. `known`: the task that it names, as `task` has it."""
         kind, event = frame.kind, frame.event
-        if kind is FrameKind.COMMENT:
-            return _OTHER, None
-        if kind is FrameKind.END:
-            return self._ended(track, frame)
+        if kind is not _EVENT and kind is not _RESPONSE:
+            if kind is _COMMENT:
+                return _OTHER, None
+            if kind is _END_KIND:
+                return self._ended(track, frame)
         flags = 0 if track.answers else _FIRST
         track.answers += 1
         if frame.framing not in _PLAIN_FRAMINGS:
@@ -292,30 +299,33 @@ class World:
             flags |= _LARGE
         if track.errors:
             flags |= _AFTER_ERROR
-        if kind is FrameKind.ERROR:
+        if kind is _ERROR_KIND:
             track.errors += 1
             return flags | _ERROR, self.tasks.get((track.agent, frame.task_id or track.task_id))
         if track.events:
             flags |= _LATER
-        known: Known | None = None
-        if event not in _EVENTS or (kind is not FrameKind.RESPONSE and kind is not FrameKind.EVENT):
+        of_event = _EVENTS[event]
+        if not of_event or (kind is not _EVENT and kind is not _RESPONSE):
             flags |= _OTHER
-            if kind is FrameKind.UNDECODABLE:
+            known = None
+            if kind is _UNDECODABLE:
                 self._not_read(track, frame)
         else:
-            flags |= _EVENTS[event]
+            flags |= of_event
             track.events += 1
-            if not track.first:
+            if track.events == 1:
                 track.first = event
-            if frame.task_id and event is not EventKind.PUSH_CONFIG:
-                known, more = self._task_told(track, frame, event)
+            if frame.task_id and event is not _PUSH_CONFIG:
+                known, more = self._task_told(track, frame, event, known)
                 flags |= more
-            elif event is EventKind.TASKS:
-                self._listed(track, frame)
-            elif event in _OF_TASKS:
-                self._not_read(track, frame)
+            else:
+                known = None
+                if event is _TASKS:
+                    self._listed(track, frame)
+                elif event in _OF_TASKS:
+                    self._not_read(track, frame)
             track.last = event
-        if track.streams and frame.payload:
+        if track.operation in STREAMS and frame.payload:
             flags |= _repeated(track, frame)
         track.last_at, track.last_seq = frame.at, frame.seq
         return flags, known
@@ -338,11 +348,10 @@ class World:
         track.errors += 1
         return first | _END | _ERROR, self.tasks.get((track.agent, track.task_id))
 
-    def _task_told(self, track: Track, frame: Frame, event: EventKind) -> tuple[Known | None, int]:
-        flags = 0
-        key = (track.agent, frame.task_id)
-        known = self.tasks.pop(key, None)
-        if track.task_id not in ("", frame.task_id):
+    def _task_told(self, track: Track, frame: Frame, event: EventKind, known: Known | None) -> tuple[Known | None, int]:
+        flags, task_id, at, context = 0, frame.task_id, frame.at, frame.context_id
+        strange = track.task_id != task_id and track.task_id != ""
+        if strange:
             self._not_read(track, frame)
             if known is None:
                 return None, _NEW_TASK | _FOREIGN  # a stray event: nothing that a task can be known by
@@ -351,38 +360,48 @@ class World:
         if known is None:
             flags = _NEW_TASK
             known = self._new(track, frame)
-        self.tasks[known.agent, known.task_id] = known  # its own strings: each frame brings new ones
-        known.last = frame.at
+        if not known.moved or self._moves - known.moved > _NEAR:
+            self._move(known)
+        known.last = at
         if not track.task_id:
-            track.task_id = frame.task_id
+            track.task_id = task_id
             if track.streams and track.id not in known.streams:
                 known.streams.append(track.id)
-            if track.asked is not None and track.asked.task_id not in ("", frame.task_id):
+            if track.asked is not None and track.asked.task_id not in ("", task_id):
                 flags |= _FOREIGN
-        if track.task_id != frame.task_id or (
-            known.context_id and frame.context_id and frame.context_id != known.context_id
-        ):
-            flags |= _FOREIGN
-        known.context_id = known.context_id or frame.context_id
-        track.context_id = track.context_id or frame.context_id
-        if len(known.streams) > 1 or (known.alone and frame.at - known.alone < LAGGING):
+        if context:
+            if not known.context_id:
+                known.context_id = context
+            elif context != known.context_id:
+                flags |= _FOREIGN
+            if not track.context_id:
+                track.context_id = context
+        if len(known.streams) > 1 or (known.alone and at - known.alone < LAGGING):
             flags |= _SHARED
-        if track.task_id != frame.task_id:
-            return known, flags
+        if strange:
+            return known, flags | _FOREIGN
         # A stream lags behind others: another exchange's terminal state counts where it came before the request.
         if track.terminal or 0 < known.terminal < track.started:
             flags |= _AFTER_TERMINAL
         if frame.state:
             flags |= course.state_told(self.tracks, track, frame, known)
-        elif event is EventKind.STATUS or (event is EventKind.ARTIFACT and _nameless(frame)):
+        elif event is _STATUS or (event is _ARTIFACT and _nameless(frame)):
             self._not_read(track, frame)
         if frame.generation or known.generation or known.numbered == "yes":
             flags |= _NUMBERED
-        if event is EventKind.ARTIFACT:
+        if event is _ARTIFACT:
             found = artifacts_of(frame)
             self._look = found[0] if found else None
             flags |= course.artifact_flags(track, frame, known, self._look)
         return known, flags
+
+    def _move(self, known: Known) -> None:
+        """Put it last in the order of idleness. Where it was put there a short while ago it may stay where it is."""
+        key = (known.agent, known.task_id)  # its own strings: each frame brings new ones
+        self.tasks.pop(key, None)
+        self.tasks[key] = known
+        self._moves += 1
+        known.moved = self._moves
 
     def _answered(self, track: Track, frame: Frame, known: Known) -> Known | None:
         """A send's first answer is about a task that is known: does it go on, or is its id issued again?"""
@@ -500,6 +519,7 @@ class World:
         world.agents = {each["name"]: msgspec.convert(each, Agent) for each in state["agents"]}
         tasks = [msgspec.convert(each, Known) for each in state["tasks"]]
         world.tasks = {(each.agent, each.task_id): each for each in tasks}
+        world._moves = max((each.moved for each in tasks), default=0)
         world.owners = {each.task_id: each.agent for each in tasks}
         tracks = [msgspec.convert(each, Track, builtin_types=(bytes,)) for each in state["tracks"]]
         world.tracks = {each.id: each for each in tracks}
@@ -517,16 +537,22 @@ _FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTE
 _PLAIN_FRAMINGS = frozenset({"", "data: \0\n\n", "data: \0\r\n\r\n"})
 """What most senders write around the data of an event; no framing at all: the frame is no event of a stream."""
 _OF_TASKS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
-_EVENTS = {
-    EventKind.TASK: int(When.TASK),
-    EventKind.STATUS: int(When.STATUS),
-    EventKind.ARTIFACT: int(When.ARTIFACT),
-    EventKind.MESSAGE: int(When.MESSAGE),
-    EventKind.CARD: int(When.CARD),
-    EventKind.TASKS: int(When.LIST),
-    EventKind.PUSH_CONFIG: int(When.PUSH),
-    EventKind.PUSH_CONFIGS: int(When.PUSH),
+_FLAGS = {
+    EventKind.TASK: When.TASK,
+    EventKind.STATUS: When.STATUS,
+    EventKind.ARTIFACT: When.ARTIFACT,
+    EventKind.MESSAGE: When.MESSAGE,
+    EventKind.CARD: When.CARD,
+    EventKind.TASKS: When.LIST,
+    EventKind.PUSH_CONFIG: When.PUSH,
+    EventKind.PUSH_CONFIGS: When.PUSH,
 }
+_EVENTS = tuple(int(_FLAGS.get(each, 0)) for each in sorted(EventKind))
+"""By the number of the kind of event: its flag; 0 for what is none of A2A's objects."""
+_EVENT, _RESPONSE, _COMMENT = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.COMMENT
+_END_KIND, _ERROR_KIND, _UNDECODABLE = FrameKind.END, FrameKind.ERROR, FrameKind.UNDECODABLE
+_STATUS, _ARTIFACT, _TASKS, _PUSH_CONFIG = EventKind.STATUS, EventKind.ARTIFACT, EventKind.TASKS, EventKind.PUSH_CONFIG
+"""Bound here: where it is asked for each frame, `EventKind.STATUS` costs 0.1 us (CPython 3.11)."""
 
 
 def _ident(message_id: str) -> int:
