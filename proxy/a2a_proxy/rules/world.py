@@ -34,6 +34,8 @@ MAX_SAVED = 1000
 """Tasks that are saved: those touched last."""
 LARGE = 4 << 20
 """What receivers commonly take as one message, octets (protocol sheet 2.9, 1.5)."""
+SILENCE, BURST = 2_000_000_000, 300_000_000
+"""A call begins with so much of silence where something on the way collects events, and they come within this, ns."""
 _NEAR = 100
 """A task that is told of stays in its place while fewer others were put behind it."""
 _RECENT = 32
@@ -75,8 +77,8 @@ class Known(msgspec.Struct, gc=False):
     """When a client's message for it came last, ns; that which created it does not count."""
     stamp: str = ""
     """The latest timestamp of a status, as it stands there."""
-    said: list[Saying] | None = None
-    """The agent's messages in statuses, the latest."""
+    said: dict[int, Saying] | None = None
+    """The agent's messages in statuses, the latest, by the CRC-32 of their ids."""
     artifacts: dict[str, KnownArtifact] = {}
     streams: list[int] = []
     """Open exchanges that stream it."""
@@ -184,6 +186,8 @@ class Track(msgspec.Struct, gc=False):
     state: int = 0
     """The state this exchange has shown last."""
     state_at: int = 0
+    broken_silence: int = 0
+    """When the first status update came that was not sent at the beginning (`SILENCE`), ns."""
     stamp: str = ""
     """The latest timestamp of a status that this exchange has shown."""
     bare: bool = False
@@ -312,6 +316,11 @@ class World:
                 self._not_read(track, frame)
         else:
             flags |= of_event
+            if event is _STATUS and frame.at - track.started >= SILENCE:
+                if not track.broken_silence:
+                    track.broken_silence = frame.at
+                if frame.at - track.broken_silence <= BURST:
+                    flags |= _TOGETHER
             track.events += 1
             if track.events == 1:
                 track.first = event
@@ -326,7 +335,7 @@ class World:
                     self._not_read(track, frame)
             track.last = event
         if track.operation in STREAMS and frame.payload:
-            flags |= _repeated(track, frame)
+            flags |= _repeated(track.digests, frame.payload)
         track.last_at, track.last_seq = frame.at, frame.seq
         return flags, known
 
@@ -532,7 +541,7 @@ class World:
 _FIRST, _OTHER, _ERROR, _END, _LATER = map(int, (When.FIRST, When.OTHER, When.ERROR, When.END, When.LATER))
 _NEW_TASK, _FOREIGN, _SHARED = int(When.NEW_TASK), int(When.FOREIGN), int(When.SHARED)
 _AFTER_TERMINAL, _NUMBERED = int(When.AFTER_TERMINAL), int(When.NUMBERED)
-_REPEAT = int(When.REPEAT)
+_REPEAT, _TOGETHER = int(When.REPEAT), int(When.TOGETHER)
 _FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)
 _PLAIN_FRAMINGS = frozenset({"", "data: \0\n\n", "data: \0\r\n\r\n"})
 """What most senders write around the data of an event; no framing at all: the frame is no event of a stream."""
@@ -566,8 +575,8 @@ def _nameless(frame: Frame) -> bool:
     return b'"artifactId"' not in frame.payload and b'"taskId"' in frame.payload
 
 
-def _repeated(track: Track, frame: Frame) -> int:
-    digest, digests = crc32(frame.payload), track.digests
+def _repeated(digests: list[int], payload: bytes) -> int:
+    digest = crc32(payload)
     seen = digest in digests
     digests.append(digest)
     if len(digests) > _RECENT:
