@@ -28,6 +28,8 @@ from a2a_proxy.rules.glance import ArtifactLook, artifacts_of
 from a2a_proxy.rules.rule import When
 
 MAX_TASKS = 100_000
+MAX_DONE = 5000
+"""Tasks that are over and still known: of older ones only that they were there. What comes of one makes it anew."""
 LAGGING = 10_000_000_000
 """For so long (ns) a stream that is left alone may still tell what another one has told."""
 MAX_SAVED = 1000
@@ -36,8 +38,6 @@ LARGE = 4 << 20
 """What receivers commonly take as one message, octets (protocol sheet 2.9, 1.5)."""
 SILENCE, BURST = 2_000_000_000, 300_000_000
 """A call begins with so much of silence where something on the way collects events, and they come within this, ns."""
-_NEAR = 100
-"""A task that is told of stays in its place while fewer others were put behind it."""
 _RECENT = 32
 """Digests of payloads that a stream remembers."""
 
@@ -134,6 +134,8 @@ class Asked(msgspec.Struct):
     """`currentGeneration` or `ifGenerationMatch`."""
     known: bool = False
     """The task was known."""
+    forgotten: bool = False
+    """It was not, but it had been."""
     state: int = 0
     """Its state then."""
     terminal: int = 0
@@ -225,13 +227,19 @@ class Track(msgspec.Struct, gc=False):
 class World:
     """One per session."""
 
-    def __init__(self, limit: int = MAX_TASKS) -> None:
+    def __init__(self, limit: int = MAX_TASKS, done: int = MAX_DONE) -> None:
         self._limit = limit
         self.shared = Shared()
         self.agents: dict[str, Agent] = {}
         self.tasks: dict[tuple[str, str], Known] = {}
-        """The one idle for longest first, but for `_NEAR` places."""
-        self._moves = 0
+        """The one idle for longest first, but for a few places."""
+        self._moves, self._near = 0, limit // 1000
+        """A task that is told of stays in its place while so few others were put behind it."""
+        self._most_done = done
+        self._done: dict[tuple[str, str], None] = {}
+        """Tasks that are over, and of which no stream is open; the one spoken of last is the last."""
+        self._gone: dict[int, None] = {}
+        """Of those that were forgotten: CRC-32 of agent and id."""
         self.owners: dict[str, str] = {}
         """Task id -> its agent, for webhooks."""
         self.tracks: dict[int, Track] = {}
@@ -259,6 +267,10 @@ class World:
         """A task that was seen before."""
         return self.tasks.get((agent, task_id))
 
+    def ever(self, agent: str, task_id: str) -> bool:
+        """It was seen, although it may be forgotten."""
+        return (agent, task_id) in self.tasks or _mark(agent, task_id) in self._gone
+
     # --- learning -----------------------------------------------------------------------------------------------
 
     def asked(self, track: Track, frame: Frame) -> None:
@@ -271,6 +283,8 @@ class World:
             track.asked = Asked(frame.at, frame.task_id, frame.context_id, frame.message_id, frame.generation)
             if known is not None:
                 self._note_known(track.asked, known)
+            elif task_id:
+                track.asked.forgotten = self.ever(track.agent, task_id)
         if known is not None:
             known.last = frame.at
             if track.operation in SENDS:
@@ -369,7 +383,7 @@ class World:
         if known is None:
             flags = _NEW_TASK
             known = self._new(track, frame)
-        if not known.moved or self._moves - known.moved > _NEAR:
+        if not known.moved or self._moves - known.moved > self._near:
             self._move(known)
         known.last = at
         if not track.task_id:
@@ -435,6 +449,7 @@ class World:
                 if each.state:
                     known.states.append((each.at, each.state))
                     known.terminal = each.at if each.state in TERMINAL else 0
+                self._settle(known)
 
     def _new(self, track: Track, frame: Frame) -> Known:
         known = Known(track.agent, frame.task_id, first=frame.at)
@@ -443,12 +458,34 @@ class World:
             known.born, known.made_by = track.id, _ident(track.asked.message_id)
         self.owners[known.task_id] = known.agent
         if len(self.tasks) >= self._limit:
-            agent, task_id = next(iter(self.tasks))
-            del self.tasks[agent, task_id]
-            if self.owners.get(task_id) == agent:
-                del self.owners[task_id]
+            self._forget(*next(iter(self.tasks)))
             self.whole = False
         return known
+
+    def _settle(self, known: Known) -> None:
+        """Where it is over, it is known as the last of those only."""
+        if not known.terminal or known.streams:
+            return
+        key = (known.agent, known.task_id)
+        self._done.pop(key, None)
+        self._done[key] = None
+        if len(self._done) <= self._most_done:
+            return
+        oldest = next(iter(self._done))
+        del self._done[oldest]
+        found = self.tasks.get(oldest)
+        if found is not None and found.terminal and not found.streams:  # it may have gone on since
+            self._forget(*oldest)
+            self._gone[_mark(*oldest)] = None
+            if len(self._gone) > self._limit:
+                del self._gone[next(iter(self._gone))]
+                self.whole = False
+
+    def _forget(self, agent: str, task_id: str) -> None:
+        del self.tasks[agent, task_id]
+        self._done.pop((agent, task_id), None)
+        if self.owners.get(task_id) == agent:
+            del self.owners[task_id]
 
     def numbered(self, track: Track, frame: Frame, known: Known) -> None:
         """Learn a generation, after the rules have looked at the one before."""
@@ -473,12 +510,15 @@ class World:
         """An exchange is over."""
         self.tracks.pop(track.id, None)
         known = self.tasks.get((track.agent, track.task_id)) if track.task_id else None
-        if known is not None and track.id in known.streams:
+        if known is None:
+            return
+        if track.id in known.streams:
             known.streams.remove(track.id)
             if len(known.streams) == 1 and track.final is not None:
                 known.alone = track.final.closed
             if track.state in ACTIVE and track.final is not None and track.final.how != "complete":
                 known.remember()["broken"] = True
+        self._settle(known)
 
     def learn_card(self, upstream: str, card: dict[str, Any], at: int, *, extended: bool) -> Agent:
         """A card passed."""
@@ -506,6 +546,7 @@ class World:
             known.artifacts = {each.artifact_id: KnownArtifact(each.chunks, name=each.name) for each in task.artifacts}
             self.tasks[key] = known
             self.owners[task.task_id] = task.agent
+            self._settle(known)
 
     def save(self) -> dict[str, Any]:
         """Plain values from which `restore` goes on; of the tasks those touched last."""
@@ -517,7 +558,7 @@ class World:
             "tracks": [msgspec.to_builtins(each, builtin_types=(bytes,)) for each in self.tracks.values()],
             "clients": self.clients,
             "notes": self.notes,
-            "whole": self.whole and len(tasks) == len(self.tasks),
+            "whole": self.whole and not self._gone and len(tasks) == len(self.tasks),
         }
 
     @classmethod
@@ -532,6 +573,8 @@ class World:
         world.owners = {each.task_id: each.agent for each in tasks}
         tracks = [msgspec.convert(each, Track, builtin_types=(bytes,)) for each in state["tracks"]]
         world.tracks = {each.id: each for each in tracks}
+        for each in tasks:
+            world._settle(each)
         world.clients = state["clients"]
         world.notes = state["notes"]
         world.whole = state["whole"]
@@ -562,6 +605,10 @@ _EVENT, _RESPONSE, _COMMENT = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.COM
 _END_KIND, _ERROR_KIND, _UNDECODABLE = FrameKind.END, FrameKind.ERROR, FrameKind.UNDECODABLE
 _STATUS, _ARTIFACT, _TASKS, _PUSH_CONFIG = EventKind.STATUS, EventKind.ARTIFACT, EventKind.TASKS, EventKind.PUSH_CONFIG
 """Bound here: where it is asked for each frame, `EventKind.STATUS` costs 0.1 us (CPython 3.11)."""
+
+
+def _mark(agent: str, task_id: str) -> int:
+    return crc32(f"{agent} {task_id}".encode("utf-8", "surrogatepass"))
 
 
 def _ident(message_id: str) -> int:
