@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 import pytest
 
@@ -38,3 +39,13 @@ def test_its_clean_example_is_clean(rule: Rule) -> None:
     assert not told(rule.clean)
     assert rule.clean.lines()
     assert rule.flagged.lines()
+
+
+@RULES
+def test_its_examples_can_be_read(rule: Rule) -> None:
+    """What makes the difference is shown, and nothing in it is a control character or an object of our own."""
+    flagged, clean = rule.flagged.lines(), rule.clean.lines()
+    assert flagged != clean
+    for line in flagged + clean:
+        assert not any(unicodedata.category(each) == "Cc" for each in line), repr(line)
+        assert not re.search(r"\b(Raw|Joined|Filled)\(|\bb'", line), line

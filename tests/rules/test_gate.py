@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import RenderError, from_dict
@@ -24,6 +24,8 @@ from a2a_proxy.rules.catalogue import rules
 from a2a_proxy.rules.examples.objects import artifact, chunk, message, reply, said, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.examples.talk import Raw, grpc, json_text, rest, rest_stream, rpc, rpc_stream
+from a2a_proxy.rules.faultless import new
+from a2a_proxy.rules.glance import ArtifactLook, Seen, StatusLook, artifacts_of, status_of
 from a2a_proxy.rules.rule import Rule
 from support_rules import findings
 
@@ -34,7 +36,7 @@ EVENTS = {EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAG
 def ungated(script: Script) -> list[Finding]:
     """The same with nothing ever clean."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "clean", lambda _frame, _exchange: False)
+        patch.setattr(engine, "clean", lambda *_: False)
         return findings(script)
 
 
@@ -54,7 +56,7 @@ def test_samples_are_judged_alike_without_it(sample: Path, monkeypatch: pytest.M
             return [each for session in recording.sessions() for each in recheck(recording, session)]
 
     gated = judged()
-    monkeypatch.setattr(engine, "clean", lambda _frame, _exchange: False)
+    monkeypatch.setattr(engine, "clean", lambda *_: False)
     assert gated == judged()
 
 
@@ -74,7 +76,7 @@ def test_nearly_all_events_of_real_peers_pass(name: str) -> None:
     """What does not has a file, or a secret."""
     (sample,) = (path for path in SAMPLES if path.name.startswith(f"{name}."))
     seen = [
-        gate.clean(frame, exchange)
+        bool(gate.clean(frame, exchange, gate.checks_of(exchange)))
         for frame, exchange in frames(sample)
         if frame.event in EVENTS and frame.kind in (FrameKind.EVENT, FrameKind.RESPONSE)
     ]
@@ -192,6 +194,82 @@ def test_odd_envelopes(text: str) -> None:
     agreed(rpc_stream("SendStreamingMessage", send(), snapshot(), Raw(b"data: " + data + b"\n\n")))
 
 
+def written(value: Any, twice: tuple[Any, ...] | None) -> str:
+    """JSON without spaces; the member at the path `twice` stands there twice."""
+    if isinstance(value, dict):
+        members = [(name, item, twice[1:] if twice and twice[0] == name else None) for name, item in value.items()]
+        found = [f"{json_text(name)}:{written(item, below)}" for name, item, below in members]
+        found += [f"{json_text(name)}:{written(item, None)}" for name, item, below in members if below == ()]
+        return "{" + ",".join(found) + "}"
+    if isinstance(value, list):
+        below = [twice[1:] if twice and twice[0] == index else None for index in range(len(value))]
+        return "[" + ",".join(map(written, value, below)) + "]"
+    return json_text(value)
+
+
+@EXAMPLES
+@given(st.one_of(st.sampled_from(WHOLE), mutated()), st.booleans(), st.data())
+def test_quotes_are_counted_as_an_encoder_would(value: Any, rpc: bool, data: st.DataObject) -> None:
+    """An escape makes an encoder count, and the verdict is the same; one more name is seen either way."""
+    check = new.RPC_EVENT if rpc else new.EVENT
+    made = {"jsonrpc": "2.0", "id": data.draw(st.sampled_from([1, "1"])), "result": value} if rpc else value
+    text = written(made, None)
+    names = [path for path in places(made) if isinstance(path[-1], str)]
+    assume(names)
+    spelled = text.replace('"taskId"', '"\\u0074askId"')
+    assert check(text.encode()) == check(spelled.encode())
+    twice = written(made, data.draw(st.sampled_from(names)))
+    assert twice != text
+    assert check(twice.encode()) is False
+
+
+TOLD = [
+    {"role": "ROLE_AGENT", "messageId": "m1", "parts": [{"text": "a", "mediaType": "text/plain", "filename": "b"}] * 2},
+    {"role": "ROLE_AGENT", "messageId": "m1", "parts": [{"text": ""}], "taskId": "t1"},
+    {"role": "ROLE_AGENT", "messageId": "m1", "parts": [{"text": "\u00e9\n"}], "contextId": "c1", "taskId": "t1"},
+]
+UPDATES = [
+    *WHOLE[:3],
+    status("WORKING"),
+    status("WORKING", metadata={}),
+    *(status("WORKING", said=each) for each in TOLD),
+    {"artifactUpdate": {"taskId": "t1", "contextId": "c1", "artifact": artifact(name="n", description="d")}},
+    chunk("text", metadata={"a": 1}, generation="3", append=False),
+    {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}},
+]
+
+
+@pytest.mark.parametrize("value", UPDATES)
+@pytest.mark.parametrize("how", ["json", "rest", "grpc"])
+def test_what_it_shows_is_what_a_look_at_it_shows(value: Any, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of updates with texts the gate reads what rules compare."""
+    seen: list[tuple[Frame, Seen]] = []
+
+    def watched(frame: Frame, *given: Any) -> Seen:
+        found = gate.clean(frame, *given)
+        seen.append((frame, found))
+        return found
+
+    monkeypatch.setattr(engine, "clean", watched)
+    if how == "grpc":
+        findings(grpc("SendStreamingMessage", send(), from_dict("1.0", "StreamResponse", value).SerializeToString()))
+    elif how == "rest":
+        findings(rest_stream("POST", "/message:stream", send(), value))
+    else:
+        findings(rpc_stream("SendStreamingMessage", send(), value))
+    ((frame, found),) = [each for each in seen if each[0].event in (EventKind.STATUS, EventKind.ARTIFACT)]
+    assert found
+    if isinstance(found, StatusLook):
+        expected = status_of(frame)
+        names = [each for each in expected.named if each]
+        assert [each for each in found.named if each] == names
+        assert msgspec.structs.replace(found, named=expected.named) == expected
+    elif isinstance(found, ArtifactLook):
+        assert [found] == artifacts_of(frame)
+    else:
+        assert "metadata" in json_text(value) or how == "grpc"
+
+
 def test_a_name_twice_among_escaped_quotes() -> None:
     """A second name cannot hide behind quotes that are spelled by their number."""
     result = (
@@ -272,6 +350,7 @@ def test_large_redacted_and_cut_payloads_are_not_clean() -> None:
     made = Exchange(1, 1, 0, gate.Binding.REST, 1, gate.Dialect.V1_0, "GetTask", "GET")
     payload = msgspec.json.encode(task())
     frame = Frame(1, 1, 0, 1, FrameKind.RESPONSE, 1, 1, 0, 1, payload, len(payload), schema="json")  # type: ignore[arg-type]
-    assert gate.clean(frame, made)
+    checks = gate.checks_of(made)
+    assert gate.clean(frame, made, checks)
     for change in ({"redacted": ("id",)}, {"truncated": True}, {"size": gate.MAX + 1}, {"payload": payload + b" x"}):
-        assert not gate.clean(msgspec.structs.replace(frame, **change), made)
+        assert not gate.clean(msgspec.structs.replace(frame, **change), made, checks)

@@ -19,6 +19,7 @@ from a2a_proxy.rules.glance import (
     NO_STATUS,
     ArtifactLook,
     Content,
+    Seen,
     StatusLook,
     artifacts_of,
     earlier,
@@ -99,10 +100,10 @@ class Saying(msgspec.Struct, frozen=True, gc=False):
 # --- states -------------------------------------------------------------------------------------------------------
 
 
-def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known) -> int:
+def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known, seen: Seen) -> int:
     """Learn a state, and say what is notable about it."""
     state, before, event = frame.state, track.state, frame.event
-    look = status_of(frame) if event is _STATUS or event is _TASK else NO_STATUS
+    look = seen if type(seen) is StatusLook else status_of(frame) if event is _STATUS or event is _TASK else NO_STATUS
     stamp, bare = look.stamp, look.bare
     flags = _said(track, frame, known, look.said) if look.said is not None and frame.message_id else 0
     if look.named:

@@ -20,7 +20,7 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import Task
 from a2a_proxy.rules.catalogue import rules
-from a2a_proxy.rules.gate import clean
+from a2a_proxy.rules.gate import Checks, checks_of, clean
 from a2a_proxy.rules.ledger import Ledger
 from a2a_proxy.rules.rule import Hit, Judge, Moment, Rule, Scope, When
 from a2a_proxy.rules.see import See
@@ -118,8 +118,8 @@ class Engine:
         self._asked = 0
         """Deadlines so far."""
         self._tables: _Tables = _shared_tables() if wanted is None else {}
-        self._answering: dict[int, _Table] = {}
-        """For the answers of an open exchange: what `_table` would give."""
+        self._answering: dict[int, tuple[_Table, Checks]] = {}
+        """For the answers of an open exchange: what `_table` and `checks_of` would give."""
         self._asking: Rule | None = None
         self._failed: set[str] = set()
         """Rules that broke down: told once each."""
@@ -174,6 +174,11 @@ class Engine:
     def end(self, at: int, out: list[Observation]) -> None:
         """The session ends at `at` (ns)."""
         self._advance(at + 1, out)
+        for (ident, severity, agent, _, operation), count, told in self._ledger.untold():
+            where = f" in {operation}" if operation else ""
+            summary = f"{count} times in all{where}, of which {told} are told one by one"
+            evidence = {"count": str(count), "agent": agent}
+            out.append(Finding(ident, Severity(severity), at, summary, evidence=evidence))
 
     def load(self, tasks: list[Task]) -> None:
         """Take up what a recording knows of tasks, after a restart."""
@@ -230,7 +235,7 @@ class Engine:
     def _judge_request(self, see: See, frame: Frame, out: list[Observation]) -> None:
         asked = see.track.asked
         known = self.world.task(see.track.agent, frame.task_id) if frame.task_id else None
-        flags = _ASKS if clean(frame, see.exchange) else _ASKS | _UNCLEAN
+        flags = _ASKS if clean(frame, see.exchange, checks_of(see.exchange)) else _ASKS | _UNCLEAN
         if frame.kind is not FrameKind.REQUEST:
             flags |= _UNCLEAN | _OTHER
         if frame.size > LARGE:
@@ -240,8 +245,8 @@ class Engine:
         self._ask(self._table(Moment.REQUEST, see.exchange), see.flags, see, out)
 
     def _answers(self, track: Track, frame: Frame, source: Source, out: list[Observation]) -> None:
-        table = self._answering.get(track.id)
-        if table is None:
+        asks = self._answering.get(track.id)
+        if asks is None:
             if not track.settled:
                 if frame.kind is FrameKind.COMMENT:
                     return
@@ -249,9 +254,11 @@ class Engine:
             assert track.facts is not None
             if track.facts.binding in _UNJUDGED:
                 return
-            table = self._answering[track.id] = self._table(Moment.ANSWER, track.facts)
+            asks = self._table(Moment.ANSWER, track.facts), checks_of(track.facts)
+            self._answering[track.id] = asks
         if track.ours:
             return
+        table, checks = asks
         exchange, world = track.facts, self.world
         assert exchange is not None
         before, context, shown = 0, "", track.state
@@ -260,11 +267,12 @@ class Engine:
             context = known.context_id
             if known.states:
                 before = known.states[-1][1]
-        flags, known = world.told(track, frame, known)
+        seen = clean(frame, exchange, checks)
+        flags, known = world.told(track, frame, known, seen)
         event = frame.event
         if event is _CARD_EVENT:
             self._card(track, frame, exchange)
-        if not clean(frame, exchange):
+        if not seen:
             flags |= _UNCLEAN
         found = table.get(flags)
         if found is None:
@@ -401,7 +409,9 @@ class Engine:
         if hit.path and frame is not None and frame.redacted and hit.seq is None and _hidden(hit.path, frame.redacted):
             return
         track = see.track
-        count = self._ledger.worth(rule.id, track.agent, track.told)
+        severity = hit.severity or rule.severity
+        side = int(frame.direction) if frame is not None else -1
+        count = self._ledger.worth((rule.id, int(severity), track.agent, side, track.operation), track.told)
         if not count:
             return
         evidence = {name: value for name, value in (("path", hit.path), ("value", hit.value[:_VALUE])) if value}
@@ -412,7 +422,7 @@ class Engine:
         out.append(
             Finding(
                 rule=rule.id,
-                severity=hit.severity or rule.severity,
+                severity=severity,
                 at=see.at,
                 summary=hit.summary,
                 connection=track.connection,

@@ -12,19 +12,22 @@ from a2a_proxy.protocol.operations import BY_NAME, Answer
 from a2a_proxy.rules.faultless import new, old, old_proto
 from a2a_proxy.rules.faultless.common import Check
 from a2a_proxy.rules.faultless.protobuf import CHECKS
+from a2a_proxy.rules.glance import Seen
 
 MAX = 16 * 1024
 """Octets of a payload that is looked at here."""
 
-_Key = tuple[FrameKind, Binding, Dialect, str, str]
+Checks = dict[FrameKind, Check | None]
+"""For the JSON of some exchanges, by the kind of frame; None where there is none."""
 _V1 = (Dialect.V1_0, Dialect.V1_1)
 _OLD = (Dialect.V0_2, Dialect.V0_3)
 _SENDS = frozenset(("SendMessage", "SendStreamingMessage"))
 _BY_ID = frozenset(("GetTask", "CancelTask", "SubscribeToTask"))
 
 
-def clean(frame: Frame, exchange: Exchange) -> bool:
-    """Every rule that looks at payloads only would find nothing in this one."""
+def clean(frame: Frame, exchange: Exchange, checks: Checks) -> Seen:
+    """Every rule that looks at payloads only would find nothing in this one. Of an update what it shows, where that is
+    read on the way. `checks` are those of the exchange."""
     kind = frame.kind
     if not frame.payload or frame.redacted or frame.truncated or frame.size > MAX:
         return _empty(frame, exchange)
@@ -32,23 +35,28 @@ def clean(frame: Frame, exchange: Exchange) -> bool:
         return not frame.error_code
     if frame.schema != "json":
         look = CHECKS.get(frame.schema) if kind in _LOOKED_AT else None
-        return look is not None and look(frame)
-    key = (kind, exchange.binding, exchange.dialect, exchange.operation, exchange.method)
-    try:
-        check = _CHECKS[key]
-    except KeyError:
-        check = _choose(*key)
-        if exchange.operation or check is not None:  # methods of no operation have no end
-            _CHECKS[key] = check
+        return look(frame) if look is not None else False
+    check = checks.get(kind)
     if check is None or frame.note == "batch" or (kind is FrameKind.REQUEST and "?" in exchange.target):
         return False
     # An answer with another id than the request's is a fault too.
     return (frame.rpc_id == exchange.rpc_id or not frame.rpc_id) and check(frame.payload)
 
 
+def checks_of(exchange: Exchange) -> Checks:
+    """The checks for what passes on an exchange."""
+    key = (exchange.binding, exchange.dialect, exchange.operation, exchange.method)
+    found = _CHECKS.get(key)
+    if found is None:
+        found = {kind: _choose(kind, *key) for kind in _LOOKED_AT}
+        if exchange.operation:  # methods of no operation have no end
+            _CHECKS[key] = found
+    return found
+
+
 _LOOKED_AT = frozenset((FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT))
-_CHECKS: dict[_Key, Check | None] = {}
-"""Kind, binding, dialect, operation, method -> check; None where there is none."""
+_CHECKS: dict[tuple[Binding, Dialect, str, str], Checks] = {}
+"""By binding, dialect, operation and method."""
 
 
 def _empty(frame: Frame, exchange: Exchange) -> bool:

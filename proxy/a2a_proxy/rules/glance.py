@@ -5,7 +5,7 @@ For every event, so only what is compared is decoded. What cannot be read gives 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -66,13 +66,16 @@ class ArtifactLook(msgspec.Struct, frozen=True, gc=False):
     """CRC-32; 0 where there is none."""
     media_type: str
     """Of the first part."""
-    pieces: list[Piece]
+    pieces: Sequence[Piece]
 
 
 NO_STATUS = StatusLook()
 
+Seen = StatusLook | ArtifactLook | bool
+"""False: a payload is not faultless. True: it is; or what its update shows, where that was read on the way."""
 
-def add(content: Content, pieces: list[Piece]) -> Content:
+
+def add(content: Content, pieces: Sequence[Piece]) -> Content:
     """The content with more parts after it."""
     length, digest, octets, others = content.length, content.digest, content.octets, content.others
     for piece in pieces:
@@ -316,10 +319,7 @@ def _layout(schema: str, event: EventKind) -> _Layout:
 def _proto_status(layout: _Layout, octets: bytes) -> StatusLook:
     held = layout.held(octets)
     status = held.status
-    stamp = ""
-    if status.HasField("timestamp"):
-        moment = status.timestamp
-        stamp = f"{moment.seconds}{_MARK}{moment.nanos:09d}"
+    stamp = moment_of(status.timestamp) if status.HasField("timestamp") else ""
     named: tuple[str, ...] = ()
     if layout.history:
         named = tuple(each for told in held.history for each in (told.task_id, told.context_id))
@@ -329,6 +329,11 @@ def _proto_status(layout: _Layout, octets: bytes) -> StatusLook:
     parts = said.content if layout.old else said.parts
     told = b"".join([part.text.encode() or part.SerializeToString(deterministic=True) for part in parts])
     return StatusLook(stamp, told, False, (said.task_id, said.context_id, *named))
+
+
+def moment_of(timestamp: Any) -> str:
+    """A protobuf Timestamp as a status look has it."""
+    return f"{timestamp.seconds}{_MARK}{timestamp.nanos:09d}"
 
 
 def _proto_artifact(layout: _Layout, artifact: Any) -> ArtifactLook:

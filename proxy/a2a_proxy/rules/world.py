@@ -24,7 +24,7 @@ from a2a_proxy.rules.course import TERMINAL as TERMINAL
 from a2a_proxy.rules.course import KnownArtifact as KnownArtifact
 from a2a_proxy.rules.course import Saying
 from a2a_proxy.rules.declared import Declared, declare
-from a2a_proxy.rules.glance import ArtifactLook, artifacts_of
+from a2a_proxy.rules.glance import ArtifactLook, Seen, artifacts_of
 from a2a_proxy.rules.rule import When
 
 MAX_TASKS = 100_000
@@ -300,9 +300,10 @@ class World:
         asked.known_context = known.context_id
         asked.awaited = known.awaits
 
-    def told(self, track: Track, frame: Frame, known: Known | None) -> tuple[int, Known | None]:
+    def told(self, track: Track, frame: Frame, known: Known | None, seen: Seen = False) -> tuple[int, Known | None]:
         """An answer: learn from it, and say what is notable about it (`When`, as a number: that is faster), and which
-        task it is about now. `known`: the task that it names, as `task` has it."""
+        task it is about now. `known` is the task that it names, as `task` has it; `seen` is what its update shows,
+        where that has been read."""
         kind, event = frame.kind, frame.event
         if kind is not _EVENT and kind is not _RESPONSE:
             if kind is _COMMENT:
@@ -339,7 +340,7 @@ class World:
             if track.events == 1:
                 track.first = event
             if frame.task_id and event is not _PUSH_CONFIG:
-                known, more = self._task_told(track, frame, event, known)
+                known, more = self._task_told(track, frame, event, known, seen)
                 flags |= more
             else:
                 known = None
@@ -371,7 +372,9 @@ class World:
         track.errors += 1
         return first | _END | _ERROR, self.tasks.get((track.agent, track.task_id))
 
-    def _task_told(self, track: Track, frame: Frame, event: EventKind, known: Known | None) -> tuple[Known | None, int]:
+    def _task_told(
+        self, track: Track, frame: Frame, event: EventKind, known: Known | None, seen: Seen
+    ) -> tuple[Known | None, int]:
         flags, task_id, at, context = 0, frame.task_id, frame.at, frame.context_id
         strange = track.task_id != task_id and track.task_id != ""
         if strange:
@@ -407,14 +410,13 @@ class World:
         if track.terminal or 0 < known.terminal < track.started:
             flags |= _AFTER_TERMINAL
         if frame.state:
-            flags |= course.state_told(self.tracks, track, frame, known)
+            flags |= course.state_told(self.tracks, track, frame, known, seen)
         elif event is _STATUS or (event is _ARTIFACT and _nameless(frame)):
             self._not_read(track, frame)
         if frame.generation or known.generation or known.numbered == "yes":
             flags |= _NUMBERED
         if event is _ARTIFACT:
-            found = artifacts_of(frame)
-            self._look = found[0] if found else None
+            self._look = seen if type(seen) is ArtifactLook else next(iter(artifacts_of(frame)), None)
             flags |= course.artifact_flags(track, frame, known, self._look)
         return known, flags
 

@@ -19,6 +19,8 @@ START = 1_767_225_600_000_000_000
 STEP = 10 * MS
 """Between one step of a conversation and the next."""
 UPSTREAM = "http://localhost:8000"
+_PAUSE = 300 * MS
+"""From here on a pause is shown."""
 _LINE = 2000
 """Characters of a line of an example that are shown."""
 
@@ -105,13 +107,19 @@ class Script:
         found: list[str] = []
         before = 0
         for at, step in steps:
-            if at - before >= 1000 * MS:
-                found.append(f"       ... {(at - before) // (1000 * MS)} s later")
+            if at - before >= _PAUSE:
+                found.append(f"       ... {_seconds(at - before)} s later")
             before = at
             head = "client ->" if step.direction is Direction.TO_AGENT else "agent  <-"
             first, *rest = map(_shortened, step.text.split("\n"))
             found += [f"{head} {first}", *(f"          {line}" for line in rest)]
         return found
+
+
+def _seconds(pause: int) -> str:
+    """Below ten with one decimal, where it has one."""
+    seconds = pause / (1000 * MS)
+    return f"{seconds:.1f}".removesuffix(".0") if seconds < 10 else f"{seconds:.0f}"
 
 
 def _shortened(line: str) -> str:

@@ -13,6 +13,7 @@ from a2a_proto import from_dict, message_class
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.rules.examples.objects import Json, card, chunk, error_info
 from a2a_proxy.rules.examples.script import MS, STEP, UPSTREAM, Script, Step, Talk
+from a2a_proxy.rules.examples.telling import HOST, shown, unusual, unusual_media, unusual_version
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 
@@ -105,12 +106,6 @@ def _head(first: str, fields: dict[str, str], changes: Fields | None) -> tuple[b
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"), made
 
 
-def _shown(changes: Fields | None) -> str:
-    """Header fields that an example changes are part of what it shows."""
-    words = [f"{name}: {value}" if value is not None else f"(no {name})" for name, value in (changes or {}).items()]
-    return f" [{'; '.join(words)}]" if words else ""
-
-
 def _reason(status: int) -> str:
     return {200: "OK", 204: "No Content", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}.get(
         status, "Status"
@@ -126,7 +121,7 @@ def http(
     status: int = 200,
     answer: str | bytes | None = "",
     reply_headers: Fields | None = None,
-    host: str = "localhost:8000",
+    host: str = HOST,
     version: str = "1.0",
     seconds: float = 0,
     upstream: str = UPSTREAM,
@@ -144,7 +139,9 @@ def http(
         if data:
             fields |= {"Content-Type": media, "Content-Length": str(len(data))}
         head, _ = _head(f"{method} {target} HTTP/1.1", fields, headers)
-        talk.say(UP, head + data, f"{method} {target}{_shown(headers)}  {data.decode('latin-1')}".rstrip())
+        text = data.decode("latin-1")
+        odd = unusual(target, text, headers, version=version, media=media, host=host, upstream=upstream)
+        talk.say(UP, head + data, f"{method} {target}{shown(headers, *odd)}  {text}".rstrip())
         talk.wait(seconds)
         if answer is None:
             talk.closes = False
@@ -152,7 +149,8 @@ def http(
         said = answer.encode() if isinstance(answer, str) else answer
         fields = {"Content-Type": media, "Content-Length": str(len(said))} if said else {"Content-Length": "0"}
         head, _ = _head(f"HTTP/1.1 {status} {_reason(status)}", fields, reply_headers)
-        talk.say(DOWN, head + said, f"{status}{_shown(reply_headers)}  {said.decode('latin-1')}".rstrip())
+        odd = unusual_media(media, reply_headers) if said else []
+        talk.say(DOWN, head + said, f"{status}{shown(reply_headers, *odd)}  {said.decode('latin-1')}".rstrip())
         return talk.talk()
 
     return Script.of(make)
@@ -240,7 +238,7 @@ def _stream(
     finish: Finish = "end",
     seconds: float = 0,
     version: str = "1.0",
-    host: str = "localhost:8000",
+    host: str = HOST,
     media: str = "application/json",
     upstream: str = UPSTREAM,
     client: str = "127.0.0.1",
@@ -254,11 +252,12 @@ def _stream(
         if data:
             fields |= {"Content-Type": media, "Content-Length": str(len(data))}
         head, _ = _head(f"{method} {target} HTTP/1.1", fields, headers)
-        talk.say(UP, head + data, f"{method} {target}{_shown(headers)}  {body}".rstrip())
+        odd = unusual(target, body, headers, version=version, media=media, host=host, upstream=upstream)
+        talk.say(UP, head + data, f"{method} {target}{shown(headers, *odd)}  {body}".rstrip())
         talk.wait(seconds)
         fields = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "Transfer-Encoding": "chunked"}
         head, _ = _head("HTTP/1.1 200 OK", fields, reply_headers)
-        talk.say(DOWN, head, f"200 text/event-stream{_shown(reply_headers)}")
+        talk.say(DOWN, head, f"200 text/event-stream{shown(reply_headers)}")
         for event in events:
             if isinstance(event, Wait):
                 talk.wait(event.seconds)
@@ -346,6 +345,16 @@ def _message(name: str, value: Json | str | bytes | Raw | Joined) -> bytes:
     return _prefixed(b"".join(_octets(name, each) for each in (value.parts if isinstance(value, Joined) else (value,))))
 
 
+def _message_text(value: Json | bytes | Raw | Joined) -> str:
+    """A gRPC message for people: JSON, or octets in hexadecimal; `Raw` with its prefix."""
+    if isinstance(value, Joined):
+        return " followed by ".join(map(_message_text, value.parts))
+    octets = value.data if isinstance(value, Raw) else value
+    if isinstance(octets, bytes):
+        return f"octets {octets.hex(' ')}" if octets else "no octets"
+    return json_text(octets)
+
+
 def _octets(name: str, value: Json | str | bytes) -> bytes:
     if isinstance(value, bytes):
         return value
@@ -385,7 +394,7 @@ def grpc(
             ":method": "POST",
             ":scheme": "http",
             ":path": path or f"/lf.a2a.v1.A2AService/{method}",
-            ":authority": "localhost:8000",
+            ":authority": HOST,
             "content-type": "application/grpc",
             "te": "trailers",
         }
@@ -395,8 +404,9 @@ def grpc(
         first = _message(_REQUESTS.get(method, f"{method}Request"), request)
         flags = _END_STREAM if half_close else 0
         opening = _PREFACE + _frame(_SETTINGS, 0, 0, b"") + _frame(_HEADERS, _END_HEADERS, 1, block)
-        shown = json_text(request) if isinstance(request, dict) else repr(request)
-        talk.say(UP, opening + _frame(_DATA, flags, 1, first), f"{fields[':path']}{_shown(headers)}  {shown}")
+        odd = unusual_version(version, "" if fields[":path"].startswith("/a2a.v1.") else "1.0", headers)
+        called = f"{fields[':path']}{shown(headers, *odd)}"
+        talk.say(UP, opening + _frame(_DATA, flags, 1, first), f"{called}  {_message_text(request)}")
         talk.wait(seconds)
         back = hpack.Encoder()
         settings = _frame(_SETTINGS, 0, 0, b"")
@@ -405,11 +415,11 @@ def grpc(
         heads = {":status": str(http_status), "content-type": "application/grpc"}
         if only and finish == "end":
             block = _block_of(back, heads | ending, (reply_headers or {}) | (trailers or {}))
-            told = f"trailers only  {_told(ending)}{_shown(trailers)}"
+            told = f"trailers only  {_told(ending)}{shown(trailers)}"
             talk.say(DOWN, settings + _frame(_HEADERS, _END_HEADERS | _END_STREAM, 1, block), told)
             return talk.talk()
         block = _block_of(back, heads, reply_headers)
-        talk.say(DOWN, settings + _frame(_HEADERS, _END_HEADERS, 1, block), _shown(reply_headers).strip())
+        talk.say(DOWN, settings + _frame(_HEADERS, _END_HEADERS, 1, block), shown(reply_headers).strip())
         for answer in answers:
             if isinstance(answer, Wait):
                 talk.wait(answer.seconds)
@@ -419,8 +429,7 @@ def grpc(
             else:
                 answer = answer.event if isinstance(answer, Filled) else answer
                 data = _message(_ANSWERS.get(method, "StreamResponse"), answer)
-                shown = json_text(answer) if isinstance(answer, dict) else repr(answer)
-                talk.say(DOWN, _frame(_DATA, 0, 1, data), shown)
+                talk.say(DOWN, _frame(_DATA, 0, 1, data), _message_text(answer))
         if finish == "cut":
             name = _RESETS.get(reset, str(reset))
             talk.say(DOWN, _frame(_RST, 0, 1, struct.pack(">I", reset)), f"RST_STREAM {name}")
@@ -433,7 +442,7 @@ def grpc(
         else:
             block = _block_of(back, ending, trailers)
             flags = _END_HEADERS | _END_STREAM
-            talk.say(DOWN, _frame(_HEADERS, flags, 1, block), f"trailers  {_told(ending)}{_shown(trailers)}")
+            talk.say(DOWN, _frame(_HEADERS, flags, 1, block), f"trailers  {_told(ending)}{shown(trailers)}")
         return talk.talk()
 
     return Script.of(make)

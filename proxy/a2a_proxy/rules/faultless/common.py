@@ -9,8 +9,13 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-Check = Callable[[bytes], bool]
+from a2a_proxy.rules.glance import Seen
+
+Check = Callable[[bytes], Seen]
 """Whether a payload is faultless."""
+Found = tuple[Seen, int]
+"""With the quotes that its text must have where none is escaped; 0: an encoder has to tell."""
+WRONG: Found = (False, 0)
 
 _Made = TypeVar("_Made")
 
@@ -34,7 +39,7 @@ Generation = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,17}\Z")] | UnsetType
 Version = Literal["2.0"]
 
 
-class Part(Struct, rename="camel", forbid_unknown_fields=True):
+class Part(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     """A part of 1.0 with text or data; of octets and URLs there is more to say."""
 
     text: Text = UNSET
@@ -74,19 +79,42 @@ def belongs(message: Any, task_id: str, context_id: str) -> bool:
     return inner is UNSET or inner == context_id
 
 
-def checker(kind: type[_Made], whole_of: Callable[[_Made], bool]) -> Check:
-    """A check by decoding as `kind`, strictly, and `whole_of` what types cannot say."""
+def texts_of(parts: list[Part]) -> tuple[list[bytes], int]:
+    """The texts of parts, and the quotes of all members of them; none where one is more than a text."""
+    texts: list[bytes] = []
+    quotes = 0
+    for part in parts:
+        text = part.text
+        if text is UNSET or part.data is not UNSET or part.metadata is not UNSET:
+            return [], 0
+        texts.append(text.encode())
+        quotes += 4
+        if part.media_type is not UNSET:
+            quotes += 4
+        if part.filename is not UNSET:
+            quotes += 4
+    return texts, quotes
+
+
+def checker(kind: type[_Made], look: Callable[[_Made], Found]) -> Check:
+    """A check by decoding as `kind`, strictly, and `look` at what types cannot say."""
     decode, encode = msgspec.json.Decoder(kind).decode, msgspec.json.Encoder().encode
 
-    def check(payload: bytes) -> bool:
+    def check(payload: bytes) -> Seen:
         try:
             made = decode(payload)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return False
-        # Of a name that stands there twice one is lost in decoding; quotes tell. Inside texts they are alike in both,
-        # unless spelled by their number.
-        if not whole_of(made) or (b"\\" in payload and b"\\u0022" in payload):
+        seen, quotes = look(made)
+        # Of a name that stands there twice one is lost in decoding; quotes tell. Without a backslash there are none
+        # inside texts; else they are alike in both, unless spelled by their number.
+        if quotes and _BACKSLASH not in payload:
+            return payload.count(_QUOTE) == quotes and seen
+        if not seen or b"\\u0022" in payload:
             return False
-        return payload.count(b'"') == encode(made).count(b'"')
+        return payload.count(_QUOTE) == encode(made).count(_QUOTE) and seen
 
     return check
+
+
+_QUOTE, _BACKSLASH = ord('"'), ord("\\")

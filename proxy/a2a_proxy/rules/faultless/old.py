@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from zlib import crc32
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from a2a_proxy.rules.faultless.common import (
     Check,
     Flag,
+    Found,
     Free,
     Id,
     Length,
@@ -21,18 +23,19 @@ from a2a_proxy.rules.faultless.common import (
     checker,
     zoned,
 )
+from a2a_proxy.rules.glance import ArtifactLook, Seen, StatusLook
 
 State = Literal[
     "submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required"
 ]
 
 
-class _Text(Struct, forbid_unknown_fields=True, tag_field="kind", tag="text"):
+class _Text(Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="text"):
     text: str
     metadata: Free = UNSET
 
 
-class _Data(Struct, forbid_unknown_fields=True, tag_field="kind", tag="data"):
+class _Data(Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="data"):
     data: dict[str, Any]
     metadata: Free = UNSET
 
@@ -40,7 +43,7 @@ class _Data(Struct, forbid_unknown_fields=True, tag_field="kind", tag="data"):
 _Parts = Annotated[list[_Text | _Data], Meta(min_length=1)]
 
 
-class _Message(Struct, rename="camel", forbid_unknown_fields=True):
+class _Message(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     kind: Literal["message"]
     message_id: Id
     parts: _Parts
@@ -50,13 +53,13 @@ class _Message(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Status(Struct, rename="camel", forbid_unknown_fields=True):
+class _Status(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     state: State
     timestamp: Text = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Artifact(Struct, rename="camel", forbid_unknown_fields=True):
+class _Artifact(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     artifact_id: Id
     parts: _Parts
     name: Text = UNSET
@@ -64,7 +67,7 @@ class _Artifact(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Task(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind", tag="task"):
+class _Task(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="task"):
     id: Id
     context_id: Id
     status: _Status
@@ -73,7 +76,7 @@ class _Task(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind"
     metadata: Free = UNSET
 
 
-class _Said(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind", tag="message"):
+class _Said(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="message"):
     message_id: Id
     parts: _Parts
     role: Literal["agent"]
@@ -82,7 +85,9 @@ class _Said(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind"
     metadata: Free = UNSET
 
 
-class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind", tag="status-update"):
+class _StatusUpdate(
+    Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="status-update"
+):
     task_id: Id
     context_id: Id
     status: _Status
@@ -90,7 +95,9 @@ class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True, tag_fiel
     metadata: Free = UNSET
 
 
-class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True, tag_field="kind", tag="artifact-update"):
+class _ArtifactUpdate(
+    Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="artifact-update"
+):
     task_id: Id
     context_id: Id
     artifact: _Artifact
@@ -99,48 +106,48 @@ class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True, tag_fi
     metadata: Free = UNSET
 
 
-class _RpcEvent(Struct, forbid_unknown_fields=True):
+class _RpcEvent(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     result: _StatusUpdate | _ArtifactUpdate | _Task | _Said
 
 
-class _RpcSent(Struct, forbid_unknown_fields=True):
+class _RpcSent(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     result: _Task | _Said
 
 
-class _RpcTask(Struct, forbid_unknown_fields=True):
+class _RpcTask(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     result: _Task
 
 
-class _Configuration(Struct, rename="camel", forbid_unknown_fields=True):
+class _Configuration(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     accepted_output_modes: list[MediaType] | UnsetType = UNSET
     history_length: Length = UNSET
     blocking: Flag = UNSET
 
 
-class _Send(Struct, forbid_unknown_fields=True):
+class _Send(Struct, forbid_unknown_fields=True, gc=False):
     message: _Message
     configuration: _Configuration | UnsetType = UNSET
     metadata: Free = UNSET
 
 
-class _RpcSend(Struct, forbid_unknown_fields=True):
+class _RpcSend(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     method: str
     params: _Send
 
 
-class _ById(Struct, forbid_unknown_fields=True):
+class _ById(Struct, forbid_unknown_fields=True, gc=False):
     id: Id
 
 
-class _RpcById(Struct, forbid_unknown_fields=True):
+class _RpcById(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Version
     id: RpcId
     method: str
@@ -160,23 +167,46 @@ def _fine_task(task: _Task) -> bool:
     return task.history is UNSET or all(belongs(each, task.id, task.context_id) for each in task.history)
 
 
-def _fine_event(made: _RpcEvent) -> bool:
+def _event(made: _RpcEvent) -> Found:
     event = made.result
     if type(event) is _StatusUpdate:
-        return _fine_status(event.status, event.task_id, event.context_id)
-    return _fine_task(event) if type(event) is _Task else True
+        return _told(event), 0
+    if type(event) is _ArtifactUpdate:
+        return _chunk(event), 0
+    return type(event) is not _Task or _fine_task(event), 0
 
 
-def _fine_sent(made: _RpcSent) -> bool:
-    return _fine_task(made.result) if type(made.result) is _Task else True
+def _told(update: _StatusUpdate) -> Seen:
+    status = update.status
+    if not _fine_status(status, update.task_id, update.context_id):
+        return False
+    said, stamp = status.message, status.timestamp or ""
+    if said is UNSET:
+        return StatusLook(stamp, None, update.metadata is UNSET)
+    texts = _texts(said.parts)
+    named = (said.task_id or "", said.context_id or "")
+    return StatusLook(stamp, b"".join(texts), False, named) if texts else True
 
 
-def _named(_made: _RpcById) -> bool:
-    return True
+def _chunk(update: _ArtifactUpdate) -> Seen:
+    artifact = update.artifact
+    texts, described = _texts(artifact.parts), artifact.description
+    description = crc32(described.encode()) if described else 0
+    return ArtifactLook(artifact.artifact_id, artifact.name or "", description, "", texts) if texts else True
 
 
-RPC_EVENT: Check = checker(_RpcEvent, _fine_event)
-RPC_SENT: Check = checker(_RpcSent, _fine_sent)
-RPC_TASK: Check = checker(_RpcTask, lambda made: _fine_task(made.result))
-RPC_BY_ID: Check = checker(_RpcById, _named)
-RPC_SEND: Check = checker(_RpcSend, lambda made: made.params.message.role == "user")
+def _texts(parts: list[_Text | _Data]) -> list[bytes]:
+    """The texts of parts; none where one is no text."""
+    texts: list[bytes] = [part.text.encode() for part in parts if type(part) is _Text]
+    return texts if len(texts) == len(parts) else []
+
+
+def _sent(made: _RpcSent) -> Found:
+    return type(made.result) is not _Task or _fine_task(made.result), 0
+
+
+RPC_EVENT: Check = checker(_RpcEvent, _event)
+RPC_SENT: Check = checker(_RpcSent, _sent)
+RPC_TASK: Check = checker(_RpcTask, lambda made: (_fine_task(made.result), 0))
+RPC_BY_ID: Check = checker(_RpcById, lambda _made: (True, 0))
+RPC_SEND: Check = checker(_RpcSend, lambda made: (made.params.message.role == "user", 0))

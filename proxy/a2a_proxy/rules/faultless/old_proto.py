@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from zlib import crc32
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from a2a_proxy.rules.faultless.common import (
+    WRONG,
     Check,
     Flag,
+    Found,
     Free,
     Id,
     Length,
@@ -19,6 +22,7 @@ from a2a_proxy.rules.faultless.common import (
     checker,
     in_utc,
 )
+from a2a_proxy.rules.glance import ArtifactLook, Seen, StatusLook
 
 _State = Literal[
     "TASK_STATE_SUBMITTED",
@@ -32,7 +36,7 @@ _State = Literal[
 ]
 
 
-class _Part(Struct, forbid_unknown_fields=True):
+class _Part(Struct, forbid_unknown_fields=True, gc=False):
     text: str
     metadata: Free = UNSET
 
@@ -40,7 +44,7 @@ class _Part(Struct, forbid_unknown_fields=True):
 _Parts = Annotated[list[_Part], Meta(min_length=1)]
 
 
-class _Message(Struct, rename="camel", forbid_unknown_fields=True):
+class _Message(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     message_id: Id
     content: _Parts
     role: Literal["ROLE_USER", "ROLE_AGENT"]
@@ -49,13 +53,13 @@ class _Message(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Status(Struct, rename="camel", forbid_unknown_fields=True):
+class _Status(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     state: _State
     timestamp: Text = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Artifact(Struct, rename="camel", forbid_unknown_fields=True):
+class _Artifact(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     artifact_id: Id
     parts: _Parts
     name: Text = UNSET
@@ -63,7 +67,7 @@ class _Artifact(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Task(Struct, rename="camel", forbid_unknown_fields=True):
+class _Task(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     id: Id
     context_id: Id
     status: _Status
@@ -72,7 +76,7 @@ class _Task(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True):
+class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     task_id: Id
     context_id: Id
     status: _Status
@@ -80,7 +84,7 @@ class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True):
+class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     task_id: Id
     context_id: Id
     artifact: _Artifact
@@ -89,25 +93,25 @@ class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True):
     metadata: Free = UNSET
 
 
-class _Event(Struct, rename="camel", forbid_unknown_fields=True):
+class _Event(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     status_update: _StatusUpdate | UnsetType = UNSET
     artifact_update: _ArtifactUpdate | UnsetType = UNSET
     task: _Task | UnsetType = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Sent(Struct, rename="camel", forbid_unknown_fields=True):
+class _Sent(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     task: _Task | UnsetType = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Configuration(Struct, rename="camel", forbid_unknown_fields=True):
+class _Configuration(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     accepted_output_modes: list[MediaType] | UnsetType = UNSET
     history_length: Length = UNSET
     blocking: Flag = UNSET
 
 
-class _Send(Struct, forbid_unknown_fields=True):
+class _Send(Struct, forbid_unknown_fields=True, gc=False):
     message: _Message
     configuration: _Configuration | UnsetType = UNSET
     metadata: Free = UNSET
@@ -126,23 +130,44 @@ def _fine_task(task: _Task) -> bool:
     return task.history is UNSET or all(belongs(each, task.id, task.context_id) for each in task.history)
 
 
-def _fine_sent(sent: _Sent | _Event) -> bool:
-    if sent.task is not UNSET:
-        return sent.message is UNSET and _fine_task(sent.task)
+def _sent(sent: _Sent | _Event) -> Found:
     said = sent.message
-    return said is not UNSET and said.role == "ROLE_AGENT" and said.context_id is not UNSET
+    if sent.task is not UNSET:
+        return said is UNSET and _fine_task(sent.task), 0
+    return said is not UNSET and said.role == "ROLE_AGENT" and said.context_id is not UNSET, 0
 
 
-def _fine_event(event: _Event) -> bool:
+def _event(event: _Event) -> Found:
     update, chunk = event.status_update, event.artifact_update
     if update is UNSET and chunk is UNSET:
-        return _fine_sent(event)
-    if event.task is not UNSET or event.message is not UNSET or (update is not UNSET and chunk is not UNSET):
+        return _sent(event)
+    if event.task is not UNSET or event.message is not UNSET:
+        return WRONG
+    if update is UNSET:
+        return chunk is not UNSET and _chunk(chunk), 0
+    return chunk is UNSET and _told(update), 0
+
+
+def _told(update: _StatusUpdate) -> Seen:
+    status = update.status
+    if not _fine_status(status, update.task_id, update.context_id):
         return False
-    return update is UNSET or _fine_status(update.status, update.task_id, update.context_id)
+    said, stamp = status.message, status.timestamp or ""
+    if said is UNSET:
+        return StatusLook(stamp, None, update.metadata is UNSET)
+    octets = b"".join([part.text.encode() for part in said.content])
+    return StatusLook(stamp, octets, False, (said.task_id or "", said.context_id or ""))
 
 
-EVENT: Check = checker(_Event, _fine_event)
-SENT: Check = checker(_Sent, _fine_sent)
-TASK: Check = checker(_Task, _fine_task)
-SEND: Check = checker(_Send, lambda made: made.message.role == "ROLE_USER")
+def _chunk(update: _ArtifactUpdate) -> Seen:
+    artifact = update.artifact
+    described = artifact.description
+    description = crc32(described.encode()) if described else 0
+    texts: list[bytes] = [part.text.encode() for part in artifact.parts]
+    return ArtifactLook(artifact.artifact_id, artifact.name or "", description, "", texts)
+
+
+EVENT: Check = checker(_Event, _event)
+SENT: Check = checker(_Sent, _sent)
+TASK: Check = checker(_Task, lambda made: (_fine_task(made), 0))
+SEND: Check = checker(_Send, lambda made: (made.message.role == "ROLE_USER", 0))

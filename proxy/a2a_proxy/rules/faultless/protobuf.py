@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from zlib import crc32
 
 from google.protobuf.message import DecodeError, EncodeError
 
 from a2a_proto import Line, message_class
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.faultless.strict import twin
+from a2a_proxy.rules.glance import ArtifactLook, Seen, StatusLook, moment_of
 
-FrameCheck = Callable[[Frame], bool]
+FrameCheck = Callable[[Frame], Seen]
 """Whether the payload of a protobuf frame is faultless."""
 
 _STATES = frozenset(range(1, 9))
@@ -43,13 +45,14 @@ def checker(line: Line, name: str, fine: Callable[[Any], bool]) -> FrameCheck:
     return check
 
 
-def quick(line: Line, name: str, said: str, otherwise: FrameCheck) -> FrameCheck:
+def quick(line: Line, name: str, otherwise: FrameCheck) -> FrameCheck:
     """The same by a strict twin, which takes the common ones only: what it does not take, `otherwise` looks at."""
     parse: Any = twin(line, name).FromString
+    old = line == "0.3"
 
-    def check(frame: Frame) -> bool:
+    def check(frame: Frame) -> Seen:
         payload = frame.payload
-        if b"\0" in payload:  # an empty text, perhaps: a twin takes it for one that is there
+        if 0 in payload:  # an empty text, perhaps: a twin takes it for one that is there
             return otherwise(frame)
         try:
             made = parse(payload)
@@ -57,22 +60,45 @@ def quick(line: Line, name: str, said: str, otherwise: FrameCheck) -> FrameCheck
             size = made.ByteSize()
         except (DecodeError, EncodeError):  # the latter tells what is missing
             return otherwise(frame)
-        return _inside(made, frame, said) if size == len(payload) else otherwise(frame)
+        if size != len(payload):
+            return otherwise(frame)
+        event = frame.event
+        if event is EventKind.STATUS:
+            return _told(made.status_update, frame, old=old)
+        if event is EventKind.ARTIFACT:
+            return _chunk(made.artifact_update.artifact)
+        if event is EventKind.TASK:
+            return _inside(made if name == "Task" else made.task, frame, old=old)
+        return event is EventKind.MESSAGE
 
     return check
 
 
-def _inside(made: Any, frame: Frame, said: str) -> bool:
-    """Ids inside are those around. A frame has a message id where its status has a message."""
-    event = frame.event
-    if event is EventKind.STATUS:
-        return not frame.message_id or _same_ids(getattr(made.status_update.status, said), frame)
-    if event is EventKind.TASK:
-        task = made if made.DESCRIPTOR.name == "Task" else made.task
-        if frame.message_id and not _same_ids(getattr(task.status, said), frame):
-            return False
-        return all(_same_ids(each, frame) for each in task.history)
-    return event is EventKind.ARTIFACT or event is EventKind.MESSAGE
+def _told(update: Any, frame: Frame, *, old: bool) -> Seen:
+    """A status update of a twin. A frame has a message id where its status has a message."""
+    status = update.status
+    stamp = moment_of(status.timestamp) if status.HasField("timestamp") else ""
+    if not frame.message_id:
+        return StatusLook(stamp, None, not update.HasField("metadata"))
+    said = status.update if old else status.message
+    task_id, context_id = said.task_id, said.context_id
+    if (task_id and task_id != frame.task_id) or (context_id and context_id != frame.context_id):
+        return False
+    part = said.content if old else said.parts
+    return StatusLook(stamp, part.text, False, (task_id, context_id))
+
+
+def _chunk(artifact: Any) -> Seen:
+    described = artifact.description
+    description = crc32(described.encode()) if described else 0
+    return ArtifactLook(artifact.artifact_id, artifact.name, description, "", [artifact.parts.text])
+
+
+def _inside(task: Any, frame: Frame, *, old: bool) -> bool:
+    """Ids inside are those around."""
+    if frame.message_id and not _same_ids(task.status.update if old else task.status.message, frame):
+        return False
+    return all(_same_ids(each, frame) for each in task.history)
 
 
 def _same_ids(message: Any, frame: Frame) -> bool:
@@ -192,22 +218,20 @@ def by_id(request: Any) -> bool:
 _NEW, _OLD = Fine(new=True), Fine(new=False)
 
 CHECKS: dict[str, FrameCheck] = {
-    "lf.a2a.v1.StreamResponse": quick(
-        "1.0", "StreamResponse", "message", checker("1.0", "StreamResponse", _NEW.answer)
-    ),
+    "lf.a2a.v1.StreamResponse": quick("1.0", "StreamResponse", checker("1.0", "StreamResponse", _NEW.answer)),
     "lf.a2a.v1.SendMessageResponse": quick(
-        "1.0", "SendMessageResponse", "message", checker("1.0", "SendMessageResponse", _NEW.answer)
+        "1.0", "SendMessageResponse", checker("1.0", "SendMessageResponse", _NEW.answer)
     ),
-    "lf.a2a.v1.Task": quick("1.0", "Task", "message", checker("1.0", "Task", _NEW.task)),
+    "lf.a2a.v1.Task": quick("1.0", "Task", checker("1.0", "Task", _NEW.task)),
     "lf.a2a.v1.SendMessageRequest": checker("1.0", "SendMessageRequest", _NEW.send),
     "lf.a2a.v1.GetTaskRequest": checker("1.0", "GetTaskRequest", by_id),
     "lf.a2a.v1.CancelTaskRequest": checker("1.0", "CancelTaskRequest", by_id),
     "lf.a2a.v1.SubscribeToTaskRequest": checker("1.0", "SubscribeToTaskRequest", by_id),
-    "a2a.v1.StreamResponse": quick("0.3", "StreamResponse", "update", checker("0.3", "StreamResponse", _OLD.answer)),
+    "a2a.v1.StreamResponse": quick("0.3", "StreamResponse", checker("0.3", "StreamResponse", _OLD.answer)),
     "a2a.v1.SendMessageResponse": quick(
-        "0.3", "SendMessageResponse", "update", checker("0.3", "SendMessageResponse", _OLD.answer)
+        "0.3", "SendMessageResponse", checker("0.3", "SendMessageResponse", _OLD.answer)
     ),
-    "a2a.v1.Task": quick("0.3", "Task", "update", checker("0.3", "Task", _OLD.task)),
+    "a2a.v1.Task": quick("0.3", "Task", checker("0.3", "Task", _OLD.task)),
     "a2a.v1.SendMessageRequest": checker("0.3", "SendMessageRequest", _OLD.send),
     "a2a.v1.GetTaskRequest": checker("0.3", "GetTaskRequest", by_id),
     "a2a.v1.CancelTaskRequest": checker("0.3", "CancelTaskRequest", by_id),

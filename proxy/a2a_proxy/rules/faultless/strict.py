@@ -96,6 +96,8 @@ def _message(made: DescriptorProto, descriptor: Any, name: str) -> None:
             one.type_name = "strict." + (_ROLES[name][0] if field.name == "role" else field.enum_type.name)
         elif field.message_type is not None:
             one.type_name = _type_of(field.message_type, name)
+        elif name == "Part":
+            one.type = _TYPE.TYPE_BYTES  # as a look has it; that it is UTF-8 was seen when the frame was made
         elif field.name == "generation":
             one.type = _TYPE.TYPE_UINT32  # of a larger or negative one the rest is lost, and is missed
 
