@@ -208,6 +208,9 @@ class Engine:
         kind = frame.kind
         if kind is FrameKind.REQUEST:
             self.world.asked(track, frame)
+        elif kind is FrameKind.END:
+            track.half_closed = frame.at
+            return
         elif kind is not FrameKind.UNDECODABLE and kind is not FrameKind.OTHER:
             return
         if track.settled:

@@ -207,6 +207,8 @@ class Track(msgspec.Struct, gc=False):
     unread: int = 0
     """When something came last that nobody could read, ns: what it said is not known."""
     notes: Notes | None = None
+    half_closed: int = 0
+    """When the client's side ended, ns; 0 before. Of gRPC calls, the others have one request."""
     cut: str = ""
     """How the agent broke off, in the words of the wire: `rst_stream internal_error`, `goaway`, `reset`, `eof`."""
     told: dict[str, int] = {}
@@ -287,7 +289,8 @@ class World:
                 track.asked.forgotten = self.ever(track.agent, task_id)
         if known is not None:
             known.last = frame.at
-            if track.operation in SENDS:
+            # To reconnect says nothing; what follows on that stream does.
+            if track.operation in SENDS or (track.operation == "ReconnectToTask" and frame is not track.request):
                 known.awaits, known.spoken = False, frame.at
 
     @staticmethod
