@@ -71,8 +71,25 @@ def test_what_is_no_json_is_told(script: Script) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ('{"jsonrpc":"2.0","id":NaN,"method":"GetTask"}', 22),
+        ('{"jsonrpc":"2.0","method":"a \\"NaN","id":-Infinity}', 41),
+        ('{"a":"é","id":Infinity', 14),
+        ('{"a":}', 5),
+    ],
+)
+def test_the_place_is_the_first_that_is_wrong(body: str, place: int) -> None:
+    (found,) = of(post(body), "RPC-001")
+    assert found.summary.endswith(f"from character {place} on")
+
+
+@pytest.mark.parametrize(
     "script",
     [
+        post(
+            '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t1","metadata":{"big":' + "9" * 5000 + "}}}", OK
+        ),
         post('{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"\\ud800"}}', OK),
         post('{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t1","metadata":{"big":1e999}}}', OK),
         get("<html>bad gateway</html>", status=502, reply_headers={"Content-Type": "text/html"}),
@@ -80,7 +97,7 @@ def test_what_is_no_json_is_told(script: Script) -> None:
         get("upstream down", status=503),
         stream(snapshot(), Raw(b'data: {"jsonrpc":"2.0","id":1,"res'), finish="cut"),
     ],
-    ids=["surrogate", "huge number", "gateway", "html", "gateway as json", "cut event"],
+    ids=["endless number", "surrogate", "huge number", "gateway", "html", "gateway as json", "cut event"],
 )
 def test_what_is_json_or_cannot_be_known_is_not(script: Script) -> None:
     assert not told(script, "RPC-001")

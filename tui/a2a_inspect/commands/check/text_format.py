@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_inspect.commands.check.report import Checked, Found, Report
+from a2a_inspect.commands.session import evidence_words
 from a2a_proxy.cli import text
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.text import visible
@@ -42,10 +43,7 @@ def _finding(found: Found) -> Iterator[str]:
     yield f"  {finding.severity.name.lower():8}{finding.rule:16}{place:9}{visible(finding.summary)}{sure}"
     rule = rules().get(finding.rule)
     facts = [rule.section] if rule is not None else []
-    if "path" in finding.evidence:
-        facts.append(f"at {finding.evidence['path']}")
-    if "value" in finding.evidence:
-        facts.append(f"there is: {finding.evidence['value']}")
+    facts += evidence_words(finding)
     if "count" in finding.evidence:
         facts.append(f"number {finding.evidence['count']} of its kind")
     if facts:
