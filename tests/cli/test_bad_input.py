@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from a2a_proxy.recording.schema import SCHEMA_VERSION
 from a2a_proxy.recording.writer import Writer
-from support_cli import Ran, run
+from support_cli import SECONDS, Ran, environment, program, run
 from support_recording import facts
 
 PAIR = ("--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:1")
@@ -176,3 +177,34 @@ def test_a_damaged_redaction_key(tmp_path: Path, place: Path) -> None:
     done = run(tmp_path / "state", "a2a-proxy", *PAIR, "--record", place / "r.db")
     two_lines(done, "a2a-proxy", "no key to label secrets with")
     nothing_made(tmp_path / "state", place, {})
+
+
+@pytest.mark.parametrize("words", [("a2a-inspect", "rules"), ("a2a-inspect", "rules", "RPC-002"), ("a2a-proxy", "-h")])
+def test_an_output_that_takes_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Long or short: an error line and a hint, no traceback."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [program(words[0]), *words[1:]],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(tmp_path),
+            timeout=SECONDS,
+            check=False,
+        )
+    error, hint = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert error == f"{words[0]}: error: cannot write the output: no space left on device"
+    assert hint.startswith(f"{words[0]}: hint: ")
+
+
+@pytest.mark.parametrize("words", [("rules",), ("rules", "RPC-002")])
+def test_a_reader_that_has_seen_enough(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Long or short: that is success."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    line = [program("a2a-inspect"), *words]
+    env = environment(tmp_path)
+    done = subprocess.run(line, stdout=writer, stderr=subprocess.PIPE, env=env, timeout=SECONDS, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")

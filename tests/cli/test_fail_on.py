@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import re
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from a2a_proxy.cli.console import finding_object
+from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.reader import Recording
-from support_cli import SECONDS, Agent, Proxy, call, until
+from a2a_proxy.rules.catalogue import rules
+from support_cli import SECONDS, Agent, Proxy, call, run, until
 
 Start = Callable[..., Proxy]
 
@@ -31,7 +37,12 @@ def test_an_error_that_passed(proxy: Start, agent: Agent, tmp_path: Path, fail_o
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db", *words)
     wrong_call(one.addresses()[0])
     until(lambda: "error   A2A-RPC-002" in one.out)
+    (line,) = [line for line in one.out.splitlines() if "A2A-RPC-002" in line]
+    assert "  #1.0 SendMessage  there is no member" in line
     assert one.stop() == code
+    *_, summary, hint = one.err.splitlines()
+    assert re.search(r"; [0-9]+ findings? \(1 error(, [0-9]+ (warning|info)s?)*\); capture complete", summary)
+    assert hint == f"what was found: a2a-inspect check {tmp_path / 'r.db'}"
     with Recording(tmp_path / "r.db") as recording:
         assert "A2A-RPC-002" in {row.finding.rule for row in recording.findings()}
 
@@ -50,3 +61,34 @@ def test_what_is_less_grave_does_not_fail_it(proxy: Start, agent: Agent) -> None
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--fail-on", "error")
     call(one.addresses()[0], "GetTask", **{"Last-Event-ID": "7", "Accept": "text/event-stream"})
     assert one.stop() == 0
+
+
+def test_a_finding_for_programs(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    """On the console, in `show` and in `check`: the same names and the same values."""
+    path = tmp_path / "r.db"
+    words = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", path, "--log-format", "json")
+    one = proxy(*words)
+    wrong_call(one.addresses()[0])
+    until(lambda: "A2A-RPC-002" in one.out)
+    one.stop()
+
+    def the_one(objects: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        return next(each for each in objects if each.get("rule") == "A2A-RPC-002")
+
+    console = the_one(map(json.loads, one.out.splitlines()))
+    shown = the_one(json.loads(run(one.state, "a2a-inspect", "show", "--json", path).lines[0])["findings"])
+    checked = the_one(map(json.loads, run(one.state, "a2a-inspect", "check", "--format", "json", path).lines))
+    names = {"rule", "severity", "at", "summary", "connection", "exchange", "seq", "task_id", "confidence", "evidence"}
+    for each in (console, shown, checked):
+        assert {name: each[name] for name in names} == {name: console[name] for name in names}
+    assert console["severity"] == "error"
+    assert datetime.datetime.fromisoformat(console["at"]).tzinfo is datetime.UTC
+    assert console["operation"] == checked["operation"] == "SendMessage"
+    for each in (shown, checked):
+        assert (each["section"], each["title"]) == (rules()["A2A-RPC-002"].section, rules()["A2A-RPC-002"].title)
+
+
+def test_a_number_in_the_evidence_is_a_number() -> None:
+    """How many there were."""
+    finding = Finding("A2A-GEN-001", Severity.INFO, 1, "x", evidence={"count": "1000", "value": "7"})
+    assert finding_object(finding)["evidence"] == {"count": 1000, "value": "7"}

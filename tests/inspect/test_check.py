@@ -151,3 +151,19 @@ def test_a_report_in_a_file(flagged: Path, tmp_path: Path) -> None:
     assert "A2A-RPC-002" in done.out
     assert json.loads((tmp_path / "r.sarif").read_text())["version"] == "2.1.0"
     assert check(tmp_path, flagged, "-o", tmp_path / "missing" / "r").code == 2
+
+
+def test_a_report_never_replaces_what_it_is_about(flagged: Path, tmp_path: Path) -> None:
+    """The recording, by another name too, what SQLite keeps beside it, the suppressions: all as they were."""
+    path, other = tmp_path / "r.db", tmp_path / "other.db"
+    path.write_bytes(flagged.read_bytes())
+    other.hardlink_to(path)
+    beside = tmp_path / "r.db-wal"
+    beside.touch()
+    file = suppressing(tmp_path, 'rule = "A2A-RPC"\nreason = "r"')
+    for output in (path, other, beside, file):
+        before = output.read_bytes()
+        done = check(tmp_path, path, "--suppressions", file, "-o", output)
+        assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 2)
+        assert f"error: {output} is read by this check" in done.err
+        assert output.read_bytes() == before

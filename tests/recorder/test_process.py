@@ -15,6 +15,7 @@ from a2a_proxy.model.chunk import Chunk, ChunkKind
 from a2a_proxy.recorder.process import record_session
 from a2a_proxy.recorder.status import Failed, Found, Mended, Ready, Seen, Status, Troubled
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.rules.catalogue import rules
 from support_conversation import Http
 from support_observer import START, captured, grpc_call, interleaved, of_decoders, scripted, streaming, unary
 from support_recorder import SECONDS, Bench, contents, wait_until
@@ -54,6 +55,23 @@ def test_everything_is_stored_once_and_told(bench: Make) -> None:
     assert sorted(said.exchange.id for said in one.heard if isinstance(said, Seen) and not said.live) == [1, 2, 3, 4, 5]
     assert {said.upstream for said in one.heard if isinstance(said, Seen)} == {"agent:8000"}
     assert not one.folder.path.exists()
+
+
+def test_findings_are_told_before_exchanges_and_the_gravest_first(bench: Make) -> None:
+    """With the operation of their exchange."""
+    one = bench()
+    one.write(rules()["A2A-RPC-002"].flagged.chunks())
+    one.end()
+    one.start()  # all of it is there when it begins: one commit
+    one.finish()
+    told = [said for said in one.heard if isinstance(said, Found | Seen)]
+    findings = [said for said in told if isinstance(said, Found)]
+    assert told[: len(findings)] == findings
+    assert "A2A-RPC-002" in {said.finding.rule for said in findings}
+    severities = [said.finding.severity for said in findings]
+    assert severities == sorted(severities, reverse=True)
+    operations = {said.exchange.id: said.exchange.operation for said in told if isinstance(said, Seen)}
+    assert [said.operation for said in findings] == [operations[said.finding.exchange] for said in findings]
 
 
 @pytest.mark.parametrize("name", ["vendor", "js_grpc"])

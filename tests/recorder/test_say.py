@@ -101,3 +101,36 @@ def test_nobody_listens() -> None:
     speaker(seen(1), 1)
     speaker(DONE, 2)
     Speaker(-1)(DONE, 3)
+
+
+def found(severity: Severity, number: int) -> Found:
+    return Found(Finding("R", severity, number, "x"))
+
+
+def test_findings_have_room_of_their_own() -> None:
+    """However many exchanges, and however many findings that are less grave: an error is said."""
+    reader, writer = os.pipe()
+    speaker = Speaker(writer)
+    heard: list[Status] = []
+    for number in range(300):
+        for message in (seen(number), found(Severity.INFO, number)):
+            speaker(message, 10**9 * 5)
+            heard += drained(reader)
+    for severity in (Severity.WARNING, Severity.ERROR):
+        speaker(found(severity, 1), 10**9 * 5)
+    heard += drained(reader)
+    said = [each.finding.severity for each in heard if isinstance(each, Found)]
+    assert said == [Severity.INFO] * 200 + [Severity.WARNING, Severity.ERROR]
+    assert len([each for each in heard if isinstance(each, Seen)]) == 200
+
+
+def test_where_errors_are_too_many_nothing_less_grave_is_said() -> None:
+    """An error is never skipped before an info."""
+    reader, writer = os.pipe()
+    speaker = Speaker(writer)
+    heard: list[Status] = []
+    for severity in (Severity.ERROR, Severity.WARNING, Severity.INFO):
+        for number in range(201):
+            speaker(found(severity, number), 10**9 * 5)
+            heard += drained(reader)
+    assert heard == [found(Severity.ERROR, number) for number in range(200)]

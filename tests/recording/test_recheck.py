@@ -7,31 +7,35 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.recheck import recheck
 from a2a_proxy.rules.catalogue import rules
 from a2a_proxy.rules.rule import Rule
+from support_mutations import SAMPLES, chunks, loaded
 from support_rules import record
-
-SAMPLES = sorted((Path(__file__).parents[2] / "recordings").glob("*.a2a.jsonl"))
 
 
 def checked(recording: Recording) -> list[Finding]:
     return [finding for session in recording.sessions() for finding in recheck(recording, session)]
 
 
+def in_order(live: list[Finding]) -> list[Finding]:
+    """What decoders said comes first."""
+    return sorted(live, key=lambda each: each.rule.startswith("A2A-"))
+
+
 @pytest.mark.parametrize("rule", rules().values(), ids=list(rules()))
 def test_the_example_of_a_rule(rule: Rule, tmp_path: Path) -> None:
-    """What was found live is found again, in the same order, with the same evidence; what decoders said comes first."""
+    """What was found live is found again, in the same order, with the same evidence."""
     live = record(tmp_path / "r.db", rule.flagged.chunks())
     with Recording(tmp_path / "r.db") as recording:
-        assert checked(recording) == sorted(live, key=lambda each: each.rule.startswith("A2A-"))
+        assert checked(recording) == in_order(live)
         assert [row.finding for row in recording.findings()] == live
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
-def test_a_sample(sample: Path) -> None:
-    """Real conversations, recorded by a proxy with its rules at work."""
-    with open_any(sample) as recording:
-        assert checked(recording) == [row.finding for row in recording.findings()]
+@pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
+def test_a_sample(sample: str, tmp_path: Path) -> None:
+    """The octets of real conversations: what their rules say as they pass, they say over the recording."""
+    live = record(tmp_path / "r.db", chunks(loaded(sample)))
+    with Recording(tmp_path / "r.db") as recording:
+        assert checked(recording) == in_order(live)

@@ -130,8 +130,8 @@ class TestMembers:
         assert said(fetch_card(_json(CARD_0_3 | {"defaultInputModes": None})), "003") == ["ERROR"]
 
     def test_json_that_is_no_card(self) -> None:
-        """It lacks everything; three of it are told, as of every rule in one exchange."""
-        assert said(fetch_card('{"detail": "hello"}'), "003") == ["ERROR"] * 3
+        """It lacks everything; three of it are told, as of every rule in one exchange, and how many it were."""
+        assert said(fetch_card('{"detail": "hello"}'), "003") == ["ERROR"] * 4
         assert said(missing(404), "003") == []
 
     @pytest.mark.parametrize(("version", "severity"), [("1.0.1", "WARNING"), ("v1", "ERROR"), ("1", "ERROR")])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from typing import Protocol, TextIO
 
@@ -16,6 +17,7 @@ import msgspec
 from a2a_proxy.cli import text
 from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recorder.status import Done, Failed, Found, Mended, Seen, Skipped, Status, Troubled
 
@@ -72,6 +74,7 @@ class TextConsole:
         self._out, self._err = Printer(out, _missed), Printer(err, _missed)
         self._quiet = quiet
         self._colour = out is not None and out.isatty() and not os.environ.get("NO_COLOR")
+        self._recording = ""
         self._many = False
         """There is more than one upstream, so lines say which."""
 
@@ -82,6 +85,7 @@ class TextConsole:
             self._tell(f"a2a-proxy {start.version} listens on {', '.join(listening)} and sends to {upstream}{also}")
         self._many = len({upstream for _, upstream, _ in start.routes}) > 1
         secrets = "credentials are recorded too" if start.keep_secrets else "credentials are replaced by labels"
+        self._recording = start.recording
         self._tell(f"recording to {start.recording}; {secrets}")
         self._tell(f"look at it with: a2a-inspect {start.recording}")
         if start.endless:
@@ -93,9 +97,7 @@ class TextConsole:
             if not self._quiet:
                 self._out(self._line(said))
         elif isinstance(said, Found):
-            finding = said.finding
-            severity = finding.severity.name.lower()
-            self._out(f"{text.clock(finding.at)}  {severity:8}{finding.rule}  {visible(finding.summary)}")
+            self._out(_finding_line(said))
         elif isinstance(said, Skipped) and not self._quiet:
             self._out(_missed(said.count))
         elif isinstance(said, Troubled):
@@ -163,11 +165,28 @@ class TextConsole:
         outcomes = ", ".join(f"{count} {name}" for name in _OUTCOMES if (count := getattr(done, name)))
         exchanges = text.plural(done.exchanges, "exchange") + (f" ({outcomes})" if outcomes else "")
         counts = f"{exchanges}, {text.plural(done.frames, 'frame')}, {text.plural(done.tasks, 'task')}"
-        self._tell(f"recorded {counts}; {text.plural(done.findings, 'finding')}; {whole}")
+        self._tell(f"recorded {counts}; {_findings(done)}; {whole}")
+        if done.findings:
+            self._tell(f"what was found: {shlex.join(('a2a-inspect', 'check', self._recording))}")
 
     def _tell(self, line: str) -> None:
         self._out.settle(_ORDER_SECONDS)
         self._err(line)
+
+
+def _finding_line(said: Found) -> str:
+    finding = said.finding
+    first = f"{text.clock(finding.at)}  {finding.severity.name.lower():8}{finding.rule}"
+    where = " ".join(filter(None, (text.place(finding), visible(said.operation))))
+    return "  ".join(filter(None, (first, where, visible(finding.summary))))
+
+
+def _findings(done: Done) -> str:
+    """`3 findings (1 error, 2 infos)`."""
+    infos = done.findings - done.error_findings - done.warning_findings
+    counts = {"error": done.error_findings, "warning": done.warning_findings, "info": infos}
+    told = ", ".join(text.plural(count, name) for name, count in counts.items() if count)
+    return text.plural(done.findings, "finding") + (f" ({told})" if told else "")
 
 
 def _missed(count: int) -> str:
@@ -194,7 +213,7 @@ class JsonConsole:
             if not self._quiet:
                 self._put("exchange", live=said.live, upstream=said.upstream, **exchange_object(said.exchange))
         elif isinstance(said, Found):
-            self._put("finding", **msgspec.to_builtins(said.finding))
+            self._put("finding", operation=said.operation, **finding_object(said.finding))
         elif isinstance(said, Skipped):
             self._put("skipped", count=said.count)
         elif isinstance(said, Troubled):
@@ -229,6 +248,15 @@ class JsonConsole:
 
 def _json(event: str, **fields: object) -> str:
     return json.dumps({"event": event, **fields}, ensure_ascii=True)
+
+
+def finding_object(finding: Finding) -> dict[str, object]:
+    """A finding as JSON with stable names."""
+    evidence = {
+        name: int(fact) if name == "count" and fact.isdecimal() else fact for name, fact in finding.evidence.items()
+    }
+    told = {"severity": finding.severity.name.lower(), "at": text.utc(finding.at), "evidence": evidence}
+    return {**msgspec.to_builtins(finding), **told}
 
 
 def exchange_object(exchange: Exchange) -> dict[str, object]:

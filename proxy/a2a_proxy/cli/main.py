@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -128,6 +130,32 @@ def main() -> None:
 
 def run_cli(program: str, command: click.Command) -> int:
     """Run `command`; the one place where errors become exit codes."""
+    try:
+        code = _run(program, command)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # what fails at the end of the interpreter cannot be told any more
+    except BrokenPipeError:
+        _drop_output()
+        return 0
+    except OSError as wrong:
+        _drop_output()
+        where = f"cannot use {wrong.filename}" if wrong.filename else "cannot write the output"
+        with contextlib.suppress(OSError):
+            tell(program, f"{where}: {(wrong.strerror or str(wrong)).lower()}", "check its disk and its permissions")
+        return EXIT_USAGE
+    return code
+
+
+def _drop_output() -> None:
+    """What stdout still holds goes nowhere, or the interpreter would try once more at its end."""
+    with contextlib.suppress(OSError, ValueError):  # there is no descriptor: nothing will be tried
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _run(program: str, command: click.Command) -> int:
+    """Raises OSError: mostly of an output that takes nothing."""
     try:
         code = command.main(prog_name=program, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as help_wanted:

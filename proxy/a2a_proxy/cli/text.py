@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
 
 _SECOND = 1_000_000_000
 
@@ -60,6 +61,13 @@ def short(identifier: str, width: int = 8) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 event`, `5 events`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def place(finding: Finding) -> str:
+    """Where a finding belongs: `#1.3` (exchange and frame), `#1`, or empty where it is about a connection."""
+    if not finding.exchange:
+        return ""
+    return f"#{finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
 
 
 def outcome(exchange: Exchange) -> str:

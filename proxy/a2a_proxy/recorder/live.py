@@ -46,6 +46,11 @@ class Live:
         else:
             watched.exchange, watched.news = exchange, True
 
+    def operation(self, number: int) -> str:
+        """Of an open exchange; empty where there is none, or it has none."""
+        watched = self._open.get(number)
+        return watched.exchange.operation if watched is not None else ""
+
     def due(self, now: int) -> Iterator[tuple[Exchange, str]]:
         """Exchanges to tell of at `now` (ns), with their upstreams."""
         for watched in self._open.values():

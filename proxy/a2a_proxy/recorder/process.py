@@ -262,6 +262,11 @@ class _Recorder:
             self._feed.reader.delete_before(segment)
 
     def _tell_changes(self, changes: Changes, findings: list[Finding], now: int) -> None:
+        """Findings first, the gravest before all: should the pipe be full, it is the others that are missing."""
+        operations = {exchange.id: exchange.operation for exchange in changes.exchanges}
+        for finding in sorted(findings, key=lambda each: each.severity, reverse=True):
+            operation = operations.get(finding.exchange) or self._live.operation(finding.exchange)
+            self._say(Found(finding, operation), now)
         # An exchange never changes without its connection.
         upstreams = {connection.id: connection.upstream for connection in changes.connections}
         for exchange in changes.exchanges:
@@ -269,8 +274,6 @@ class _Recorder:
             self._live.update(exchange, upstream)
             if exchange.closed:
                 self._seen(exchange, upstream, live=False, now=now)
-        for finding in findings:
-            self._say(Found(finding), now)
 
     def _seen(self, exchange: Exchange, upstream: str, *, live: bool, now: int) -> None:
         bare = msgspec.structs.replace(exchange, request_headers=(), response_headers=(), trailers=())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.recorder import status
 from a2a_proxy.recorder.status import Done, Failed, Found, Ready, Seen, Skipped, Status
 
 _LINES_A_SECOND = 200
-"""More lines than a person reads; printing more would take processor time from the relay."""
+"""More lines than a person reads; printing more would take processor time from the relay. As many of findings beside
+those of exchanges, and a finding counts only those that are as grave or graver."""
 
 
 class Speaker:
@@ -19,14 +22,15 @@ class Speaker:
         self._rest = b""
         self._skipped = 0
         self._window = 0
-        self._said = 0
+        self._exchanges = 0
+        self._findings: Counter[Severity] = Counter()
         if descriptor >= 0:
             os.set_blocking(descriptor, False)
 
     def __call__(self, message: Status, at: int) -> None:
         """Say it now (`at` ns), or count it as skipped where there are too many or the pipe is full."""
         line = isinstance(message, Seen | Found)
-        if line and not self._may(at):
+        if isinstance(message, Seen | Found) and not self._may(message, at):
             self._skipped += 1
             return
         if self._skipped and not line and self._put(Skipped(self._skipped)):
@@ -38,11 +42,17 @@ class Speaker:
         elif isinstance(message, Ready | Failed | Done):
             self._wait(message)
 
-    def _may(self, at: int) -> bool:
+    def _may(self, message: Seen | Found, at: int) -> bool:
+        """There are not yet too many of its kind in this second; what is less grave keeps no finding from being said."""
         if at - self._window > 1_000_000_000:
-            self._window, self._said = at, 0
-        self._said += 1
-        return self._said <= _LINES_A_SECOND
+            self._window, self._exchanges = at, 0
+            self._findings.clear()
+        if isinstance(message, Seen):
+            self._exchanges += 1
+            return self._exchanges <= _LINES_A_SECOND
+        severity = message.finding.severity
+        self._findings[severity] += 1
+        return sum(count for each, count in self._findings.items() if each >= severity) <= _LINES_A_SECOND
 
     def _put(self, message: Status) -> bool:
         if self._descriptor < 0:

@@ -39,6 +39,8 @@ class Found(msgspec.Struct, frozen=True, tag="found"):
     """A finding."""
 
     finding: Finding
+    operation: str = ""
+    """Of its exchange; empty where that is over, or has none."""
 
 
 class Skipped(msgspec.Struct, frozen=True, tag="skipped"):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.capture import places
 from a2a_proxy.cli import text
+from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.text import visible
@@ -68,6 +69,13 @@ def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]
 def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
     """`warning  UNDECODABLE not HTTP/2`, the severity in so many cells, at their right."""
     return f"{finding.severity.name.lower():>{width}}{' ' * gap}{finding.rule} {visible(finding.summary)}"
+
+
+def finding_facts(finding: Finding) -> dict[str, object]:
+    """A finding as JSON with stable names, and what its rule is called; without that where none found it."""
+    rule = rules().get(finding.rule)
+    about = {"section": rule.section, "title": rule.title} if rule is not None else {}
+    return {**finding_object(finding), **about}
 
 
 def evidence_words(finding: Finding) -> list[str]:

@@ -10,7 +10,14 @@ import msgspec
 
 from a2a_inspect.artifacts import artifacts_of
 from a2a_inspect.commands.ls import state_name
-from a2a_inspect.commands.session import Meanings, connection_findings, connection_lines, finding_words, session_line
+from a2a_inspect.commands.session import (
+    Meanings,
+    connection_findings,
+    connection_lines,
+    finding_facts,
+    finding_words,
+    session_line,
+)
 from a2a_inspect.decoded import decoded, decoded_lines, json_text, raw_lines
 from a2a_proxy.cli import text
 from a2a_proxy.cli.console import exchange_object
@@ -224,7 +231,7 @@ def _objects(
         yield _object(recording, row)
     if not wanted.words:
         for finding in connection_findings(recording, session):
-            yield {"session": session.id, "finding": msgspec.to_builtins(finding.finding)}
+            yield {"session": session.id, "finding": finding_facts(finding.finding)}
 
 
 def _object(recording: Recording, row: ExchangeRow) -> dict[str, object]:
@@ -236,7 +243,7 @@ def _object(recording: Recording, row: ExchangeRow) -> dict[str, object]:
         "response_headers": _pairs(exchange.response_headers),
         "trailers": _pairs(exchange.trailers),
         "frames": [frame_object(r.frame, exchange) for r in recording.frames(row.key)],
-        "findings": [msgspec.to_builtins(r.finding) for r in recording.findings(exchange=row.key)],
+        "findings": [finding_facts(r.finding) for r in recording.findings(exchange=row.key)],
     }
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-import msgspec
-
 from a2a_inspect.commands.check.report import Checked, Found, Report
-from a2a_proxy.cli import text
+from a2a_inspect.commands.session import finding_facts
 from a2a_proxy.model.finding import Severity
 
 
@@ -39,7 +37,6 @@ def lines(report: Report) -> Iterator[str]:
 
 
 def _finding(one: Checked, found: Found) -> str:
-    finding = found.finding
-    told = msgspec.to_builtins(finding) | {"severity": finding.severity.name.lower(), "at": text.utc(finding.at)}
+    told = finding_facts(found.finding)
     more = {"operation": found.operation, "suppressed": found.suppressed or None}
     return json.dumps({"event": "finding", "recording": one.path, "session": one.session, **told, **more})

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from a2a_inspect import place
 from a2a_inspect.commands.check import json_format, junit, sarif, text_format
 from a2a_inspect.commands.check.report import Report, check, chosen
 from a2a_inspect.commands.check.suppressions import Suppression, read
-from a2a_inspect.place import opened
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Severity
 
@@ -42,19 +43,33 @@ def run(paths: tuple[Path | None, ...], options: Options, today: datetime.date) 
     """Check the recordings, print what was found; the exit code.
 
     Raises:
-        UserError: a recording, or the file of suppressions, cannot be read; no rule is chosen.
+        UserError: a recording, or the file of suppressions, cannot be read; no rule is chosen; the report would
+            overwrite what is read.
     """
+    recordings = [place.chosen(path) for path in paths]
+    _refuse_overwriting(recordings, options)
     wanted = chosen(options.select, options.ignore)
     if not wanted:
         raise UserError("no rule is chosen", "see which there are: a2a-inspect rules")
     entries, over = read(options.suppressions, today) if options.suppressions else ([], [])
     report = Report(list(wanted.values()), None if options.fail_on == "never" else Severity[options.fail_on.upper()])
-    for path in paths:
-        with opened(path) as recording:
-            report.checked += check(recording, path or Path(recording.path), wanted)
+    for path in recordings:
+        with place.opened(path) as recording:
+            report.checked += check(recording, path, wanted)
     report.unused = over + _suppress(report, entries)
     _write(report, options)
     return _code(report, options)
+
+
+def _refuse_overwriting(recordings: list[Path], options: Options) -> None:
+    """The report must not replace what it is about. Raises UserError."""
+    if options.output is None:
+        return
+    beside = [Path(f"{path}{end}") for path in recordings for end in ("-wal", "-shm")]
+    for read_too in (*recordings, *beside, *filter(None, (options.suppressions,))):
+        with contextlib.suppress(OSError):  # one of the two is not there, or cannot be looked at
+            if options.output.samefile(read_too):
+                raise UserError(f"{options.output} is read by this check", "choose another file: --output FILE")
 
 
 def _suppress(report: Report, entries: list[Suppression]) -> list[Suppression]:

@@ -146,12 +146,17 @@ def replaced_context(see: See) -> Iterator[Hit]:
     lines=Line.SINCE_0_2,
     when=When.FIRST,
     operations=SENDS,
-    flagged=rpc("SendMessage", send(), {"message": {"messageId": "r1", "role": "ROLE_AGENT", "parts": [_TEXT]}}),
-    clean=rpc("SendMessage", send(), said()),
+    flagged=rpc(
+        "SendMessage",
+        send(contextId="c1"),
+        {"message": {"messageId": "r1", "role": "ROLE_AGENT", "parts": [_TEXT]}},
+    ),
+    clean=rpc("SendMessage", send(contextId="c1"), said()),
 )
 def no_context(see: See) -> Iterator[Hit]:
     """The answer to a message is a Message, or a new Task, without `contextId`. The context is the agent's to define,
-    so it must say it in what it sends. Information for a Message in 0.2 and 0.3, where the member is optional.
+    so it must say it in what it sends. A warning where the client named none either: the agent may have made none.
+    Information for a Message in 0.2 and 0.3, where the member is optional.
 
     The client cannot go on with the conversation: its next message has no context to name.
     """
@@ -159,15 +164,15 @@ def no_context(see: See) -> Iterator[Hit]:
     if asked is None or frame.context_id or frame.truncated:
         return
     if frame.event is EventKind.MESSAGE:
-        severity = None if see.v1 else Severity.INFO
+        severity = Severity.WARNING if see.v1 else Severity.INFO
     elif frame.event is EventKind.TASK and not asked.task_id:
-        severity = None
+        severity = Severity.WARNING
     else:
         return
     yield Hit(
         summary=f"the answer is {named(frame)} without `contextId`",
         path=_path(see, "contextId", "contextId"),
-        severity=severity,
+        severity=None if asked.context_id and severity is Severity.WARNING else severity,
     )
 
 

@@ -97,7 +97,8 @@ def changed_context(see: See) -> Iterator[Hit]:
         return
     if frame.task_id != track.task_id:  # the wrong id on its stream, in the right context
         return
-    if differ(see.context_before, frame.context_id) and track.told.get("A2A-ID-004", 0) == 0:
+    if differ(see.context_before, frame.context_id) and not (track.notes or {}).get("A2A-ID-004"):
+        track.remember()["A2A-ID-004"] = True
         told = f"task {frame.task_id} was in context {see.context_before}, {named(frame)} says {frame.context_id}"
         yield Hit(summary=told, path=_path(see), value=frame.context_id)
 

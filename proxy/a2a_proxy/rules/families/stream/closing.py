@@ -65,7 +65,8 @@ def not_closed(see: See) -> Iterator[Hit]:
         return
     after = (see.exchange.closed - track.terminal) / _SECOND
     if LATE < after < TOO_LATE:
-        told = f"the stream ended {after:.1f} s after {label(track.state)} was told, it must end at once"
+        what = "ended" if see.exchange.how == "complete" else "was open still when it broke off,"
+        told = f"the stream {what} {after:.1f} s after {label(track.state)} was told, it must end at once"
         yield Hit(summary=told, severity=Severity.WARNING)
 
 
