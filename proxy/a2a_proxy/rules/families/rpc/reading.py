@@ -120,11 +120,6 @@ def _refuse(word: str) -> None:
 
 
 def whole_text(frame: Frame) -> bool:
-    """The payload is all of a text as it was sent: not cut, not encoded, not half an event."""
-    if (
-        frame.truncated
-        or frame.note == "body broke off"
-        or (frame.kind is FrameKind.UNDECODABLE and frame.schema == BYTES)
-    ):
-        return False
-    return not frame.framing or frame.framing.endswith(("\n\n", "\r\n\r\n", "\r\r", "\n\r\n", "\r\n\n"))
+    """The payload is all of a body as it was sent: not cut, not encoded."""
+    encoded = frame.kind is FrameKind.UNDECODABLE and frame.schema == BYTES
+    return not (frame.truncated or frame.note == "body broke off" or encoded)
