@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
 
+from a2a_inspect.commands.check import text_format
+from a2a_inspect.commands.check.report import Checked, Found, Report
+from a2a_inspect.commands.check.sarif import fingerprint
+from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.rules.catalogue import rules
 from support_cli import Ran, run
 from support_rules import record
@@ -69,7 +75,37 @@ def test_select_ignore_and_fail_on(flagged: Path, tmp_path: Path) -> None:
     done = check(tmp_path, flagged, "--ignore", "RPC-002")
     assert done.code == 0
     assert "A2A-RPC-002" not in done.out
-    assert check(tmp_path, flagged, "--select", "NONE").code == 2
+    assert check(tmp_path, flagged, "--select", "A2A").code == check(tmp_path, flagged, "--select", "A2A-").code == 1
+    assert f"{len(rules())} rules ran" in check(tmp_path, flagged, "--select", "a2a").out
+
+
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+@pytest.mark.parametrize("word", ["NONE", "GEM-001", "A2A-RPC-9", ""])
+def test_a_word_that_begins_no_rule(flagged: Path, tmp_path: Path, option: str, word: str) -> None:
+    """It is mistyped: one error line, one hint line, also beside a good one."""
+    done = check(tmp_path, flagged, option, "RPC", option, word)
+    assert (done.code, done.out) == (2, "")
+    error, hint = done.err.splitlines()
+    assert f"error: {option} {word}: no rule begins so" in error
+    assert "a2a-inspect rules" in hint
+
+
+def test_what_is_found_without_a_rule_can_be_chosen(tmp_path: Path) -> None:
+    """As rules are: by its beginning, in any case."""
+    path = tmp_path / "r.db"
+    rule = next(rule for rule in rules().values() if "UNDECODABLE" in rule.also)
+    record(path, rule.flagged.chunks())
+
+    def told(*words: str) -> set[str]:
+        lines = [json.loads(line) for line in check(tmp_path, path, "--format", "json", *words).lines]
+        return {line["rule"] for line in lines if line["event"] == "finding"}
+
+    assert told() >= {"UNDECODABLE", rule.id}
+    assert told("--select", "undecodable") == told("--ignore", "A2A") == {"UNDECODABLE"}
+    assert (
+        told("--ignore", "UNDECODABLE", "--ignore", "RECORDER") == told("--select", "A2A") == told() - {"UNDECODABLE"}
+    )
+    assert told("--select", "RECORDER") == set()
 
 
 def test_junit(flagged: Path, tmp_path: Path) -> None:
@@ -77,7 +113,8 @@ def test_junit(flagged: Path, tmp_path: Path) -> None:
     cases = {case.get("name", "")[:11]: case for case in ElementTree.fromstring(junit(flagged, tmp_path))[0]}
     failure = cases["A2A-RPC-002"].find("failure")
     assert failure is not None
-    assert "error exchange 1.0: there is no member" in (failure.text or "")
+    assert "error #1.0 GetTask: there is no member" in (failure.text or "")
+    assert f"({RULE.title}; {RULE.section}; at jsonrpc)" in (failure.text or "")
     quiet = ElementTree.fromstring(junit(flagged, tmp_path, "--fail-on", "never"))[0]
     assert quiet.get("failures") == "0"
     assert quiet.find("testcase/system-out") is not None
@@ -95,6 +132,7 @@ def test_sarif_is_valid(flagged: Path, clean: Path, tmp_path: Path) -> None:
         document = json.loads(check(tmp_path, *words, "--format", "sarif").out)
         jsonschema.validate(document, schema)
     (result,) = document["runs"][0]["results"]
+    assert result["message"]["text"].endswith(f"; {RULE.section}; at jsonrpc")
     assert result["ruleId"] == "A2A-RPC-002"
     assert result["suppressions"] == [{"kind": "external", "justification": "an old client"}]
     assert document["runs"][0]["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "A2A-RPC-002"
@@ -112,7 +150,7 @@ def suppressing(folder: Path, entry: str) -> Path:
         ('rule = "A2A-RPC-002"\nreason = "an old client"', 0, "1 suppressed"),
         ('rule = "A2A-RPC-002"\nreason = "r"\noperation = "GetTask"\nsummary = "jsonrpc"', 0, "1 suppressed"),
         ('rule = "A2A-RPC-002"\nreason = "r"\noperation = "SendMessage"', 1, "covers nothing"),
-        ('rule = "A2A-RPC-002"\nreason = "r"\nuntil = 2020-01-31', 1, "not in force"),
+        ('rule = "A2A-RPC-002"\nreason = "r"\nuntil = 2020-01-31', 1, "is out of date, it ended on 2020-01-31"),
         ('rule = "A2A-RPC-002"\nreason = "r"\nuntil = 2999-01-31', 0, "1 suppressed"),
     ],
 )
@@ -167,3 +205,52 @@ def test_a_report_never_replaces_what_it_is_about(flagged: Path, tmp_path: Path)
         assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 2)
         assert f"error: {output} is read by this check" in done.err
         assert output.read_bytes() == before
+
+
+def test_sarif_names_a_fault_the_same_in_every_run(flagged: Path, tmp_path: Path) -> None:
+    """Another file and another call, the same fingerprint; a name that is no URI is written as one."""
+    path = tmp_path / "my r\u00e9c%20 #1.db"
+    record(path, [*RULE.flagged.chunks()])
+    (one,), (other,) = (
+        json.loads(check(tmp_path, each, "--format", "sarif").out)["runs"][0]["results"] for each in (flagged, path)
+    )
+    assert one["partialFingerprints"] == other["partialFingerprints"]
+    assert len(one["partialFingerprints"]["ruleOperationPath/v1"]) == 32
+    uri = other["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri.endswith("/my%20r%C3%A9c%2520%20%231.db")
+    assert unquote(uri) == str(path)
+
+
+def test_fingerprints_differ_by_rule_operation_and_path() -> None:
+    """And by nothing else."""
+
+    def print_of(rule: str = "R", operation: str = "O", path: str = "p", **other: Any) -> str:
+        return fingerprint(Found(Finding(rule, Severity.INFO, 1, "x", evidence={"path": path}, **other), operation))
+
+    assert len({print_of(), print_of(rule="Q"), print_of(operation="P"), print_of(path="q")}) == 4
+    assert print_of() == print_of(exchange=7, seq=3, task_id="t")
+
+
+def test_the_gravest_rule_is_the_one_to_read_about() -> None:
+    """Not the first one."""
+    first, worst = Finding("A2A-GEN-001", Severity.INFO, 1, "x"), Finding("A2A-RPC-002", Severity.ERROR, 1, "x")
+    report = Report([], checked=[Checked("r", 1, 1, 1, "", [Found(first), Found(worst)])])
+    assert list(text_format.lines(report))[-1] == "what a rule means: a2a-inspect rules A2A-RPC-002"
+
+
+def test_a_dash_is_stdout(flagged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file of that name."""
+    monkeypatch.chdir(tmp_path)
+    done = check(tmp_path, flagged, "--format", "sarif", "-o", "-")
+    assert json.loads(done.out)["version"] == "2.1.0"
+    assert not (tmp_path / "-").exists()
+
+
+def test_many_suppressions_without_effect_are_counted(flagged: Path, tmp_path: Path) -> None:
+    """Twenty are told."""
+    file = tmp_path / "suppressions.toml"
+    file.write_text('[[suppress]]\nrule = "A2A-GEN-001"\nreason = "r"\n' * 23)
+    notes = [line for line in check(tmp_path, flagged, "--suppressions", file).lines if line.startswith("note: ")]
+    assert len(notes) == 21
+    assert notes[0] == "note: the suppression of A2A-GEN-001 (r) covers nothing"
+    assert notes[-1] == "note: 3 more suppressions out of date or without anything to cover"

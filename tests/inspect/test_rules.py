@@ -49,3 +49,31 @@ def test_a_rule_that_is_left_out_says_why(tmp_path: Path) -> None:
 def test_the_manual_has_this_page(tmp_path: Path) -> None:
     """After a change: `a2a-inspect rules --markdown > proxy/a2a_proxy/manual/rules.md`."""
     assert say(tmp_path, "--markdown").out == PAGE.read_text("utf-8")
+
+
+def test_a_transport_that_is_not_judged_yet(tmp_path: Path) -> None:
+    """It says so, instead of naming a rule that has nothing to do with it; what is no rule as well."""
+    stdio = say(tmp_path, "stdio-001")
+    assert stdio.code == 2
+    assert "A2A-STDIO-001 is not judged: there are no rules for the stdio transport yet" in stdio.err
+    assert "did you mean" not in stdio.err
+    assert "UNDECODABLE is no rule: octets that cannot be read" in say(tmp_path, "undecodable").err
+
+
+def test_one_rule_as_markdown(tmp_path: Path) -> None:
+    """Only that one, counted as one; two forms at once are refused."""
+    done = say(tmp_path, "RPC-002", "--markdown")
+    assert [line for line in done.lines if line.startswith("### ")] == [
+        f"### A2A-RPC-002: {rules()['A2A-RPC-002'].title}"
+    ]
+    assert "1 rule in 1 family." in done.out
+    assert "## Left out" not in done.out
+    both = say(tmp_path, "--json", "--markdown")
+    assert (both.code, both.out, len(both.err.splitlines())) == (2, "", 2)
+
+
+def test_a_list_of_one(tmp_path: Path) -> None:
+    """`A2A` lists all, the beginning of one id one."""
+    assert say(tmp_path, "A2A").out == say(tmp_path, "A2A-").out == say(tmp_path).out
+    only = next(ident for ident in rules() if sum(each.startswith(ident[:-1]) for each in rules()) == 1)
+    assert "1 rule; one of them" in say(tmp_path, only[:-1]).out

@@ -50,7 +50,7 @@ class Course:
             state=state,
             **members,  # type: ignore[arg-type]
         )
-        flags, known = self.world.told(track, frame)
+        flags, known = self.world.told(track, frame, self.world.task(track.agent, frame.task_id))
         assert known is not None
         self.world.artifacts_told(track, frame, known)
         return flags

@@ -6,9 +6,9 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import chunk, said, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import rpc, rpc_stream
+from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.world import World
 
 LIMIT = 3
@@ -48,3 +48,41 @@ def test_a_task_that_was_told_of_since_stays():
     """Not the oldest one has to go, but the one of which nothing was heard for longest."""
     told = rpc("GetTask", {"id": "t1"}, task("WORKING"))
     assert _replaced(_made("t1") + _made("t2") + told + _made("t3") + _made("t4") + _FOLLOWED) == ["high"]
+
+
+_DONE = 2
+
+
+def _ended(name: str) -> Script:
+    return rpc("SendMessage", send(id=f"m-{name}"), {"task": task("COMPLETED", id=name)})
+
+
+def _after_many(script: Script) -> tuple[World, list[str]]:
+    """What is known when `script` has passed, and the rules it broke."""
+    observer = Observer(Redactor(b"k" * 32))
+    observer._rules.world = World(done=_DONE)
+    out: list[Observation] = []
+    for each in script.chunks():
+        observer.feed(each, out)
+    observer.interrupt(each.at + 1, out)
+    return observer._rules.world, [each.rule for each in out if type(each) is Finding]
+
+
+def test_of_tasks_that_are_over_the_last_are_known():
+    """One that is still at work is, however old it is, and one that was asked for since."""
+    read = rpc("GetTask", {"id": "t1"}, task("COMPLETED", id="t1"))
+    world, _ = _after_many(_made("t0") + _ended("t1") + _ended("t2") + read + _ended("t3"))
+    assert sorted(task_id for _, task_id in world.tasks) == ["t0", "t1", "t3"]
+    assert sorted(world.owners) == ["t0", "t1", "t3"]
+
+
+def test_of_a_task_that_is_forgotten_it_is_known_that_it_was_there():
+    """Nobody says of a call about it, or of a reference to it, that the task was never seen."""
+    ended = sum((_ended(f"t{number}") for number in range(2, 5)), _ended("t1"))
+    for name, flagged in (("t1", False), ("t9", True)):
+        refers = rpc("SendMessage", send(id="m9", referenceTaskIds=[name]), said())
+        world, rules = _after_many(ended + refers)
+        assert [task_id for _, task_id in world.tasks][:_DONE] == ["t3", "t4"]
+        assert ("A2A-ID-012" in rules) is flagged
+        lost = rpc("GetTask", {"id": name}, error=rpc_error(-32603, "INTERNAL_ERROR"))
+        assert ("A2A-ERR-007" in _after_many(ended + lost)[1]) is flagged

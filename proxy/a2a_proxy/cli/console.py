@@ -10,7 +10,7 @@ import json
 import os
 import shlex
 import sys
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 import msgspec
 
@@ -250,11 +250,11 @@ def _json(event: str, **fields: object) -> str:
     return json.dumps({"event": event, **fields}, ensure_ascii=True)
 
 
-def finding_object(finding: Finding) -> dict[str, object]:
+def finding_object(finding: Finding) -> dict[str, Any]:
     """A finding as JSON with stable names."""
-    evidence = {
-        name: int(fact) if name == "count" and fact.isdecimal() else fact for name, fact in finding.evidence.items()
-    }
+    evidence: dict[str, object] = dict(finding.evidence)
+    if (count := finding.evidence.get("count", "")).isdecimal():
+        evidence["count"] = int(count)
     told = {"severity": finding.severity.name.lower(), "at": text.utc(finding.at), "evidence": evidence}
     return {**msgspec.to_builtins(finding), **told}
 

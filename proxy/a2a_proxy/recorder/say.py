@@ -43,7 +43,7 @@ class Speaker:
             self._wait(message)
 
     def _may(self, message: Seen | Found, at: int) -> bool:
-        """There are not yet too many of its kind in this second; what is less grave keeps no finding from being said."""
+        """Not yet too many of its kind in this second; what is less grave keeps no finding from being said."""
         if at - self._window > 1_000_000_000:
             self._window, self._exchanges = at, 0
             self._findings.clear()

@@ -19,6 +19,8 @@ _PREFIX = "A2A-"
 """Rules have it; findings of the recorder and its decoders have not."""
 _RECENT = 1000
 """Exchanges that are kept between two looks at them."""
+_ENDS = 100_000
+"""Exchanges of which the end is kept, after which others are read anew; the same for the facts of connections."""
 
 
 def recheck(recording: Recording, session: SessionRow, rules: dict[str, Rule] | None = None) -> Iterator[Finding]:
@@ -84,6 +86,8 @@ class _Stored:
             closed = self._closed[number] = found.closed
             if closed:
                 self._waiting.add(number)
+            if len(self._closed) > _ENDS:  # what is told of one of them a second time changes nothing
+                del self._closed[next(iter(self._closed))]
         return closed
 
     def exchange(self, number: int) -> Exchange:
@@ -129,4 +133,6 @@ class _Stored:
                 ConnectionFacts(known.client, known.listen, known.upstream) if known else ConnectionFacts("", "", "")
             )
             self._facts[connection] = found
+            if len(self._facts) > _ENDS:
+                del self._facts[next(iter(self._facts))]
         return found

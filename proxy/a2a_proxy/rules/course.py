@@ -46,7 +46,7 @@ SECOND = 1_000_000_000
 LAG = 5 * SECOND
 """How far one stream of a task may be behind another one."""
 
-_WITH_STATUS = frozenset({EventKind.TASK, EventKind.STATUS})
+_TASK, _STATUS = EventKind.TASK, EventKind.STATUS
 
 
 class KnownArtifact(msgspec.Struct, gc=False):
@@ -89,8 +89,6 @@ class KnownArtifact(msgspec.Struct, gc=False):
 class Saying(msgspec.Struct, frozen=True, gc=False):
     """A message of an agent, to know it again."""
 
-    ident: int
-    """CRC-32 of its id."""
     exchange: int
     at: int
     binding: Binding
@@ -104,13 +102,16 @@ class Saying(msgspec.Struct, frozen=True, gc=False):
 
 def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known, seen: Seen) -> int:
     """Learn a state, and say what is notable about it."""
-    state, before = frame.state, track.state
-    look = seen if type(seen) is StatusLook else status_of(frame) if frame.event in _WITH_STATUS else NO_STATUS
+    state, before, event = frame.state, track.state, frame.event
+    look = seen if type(seen) is StatusLook else status_of(frame) if event is _STATUS or event is _TASK else NO_STATUS
+    stamp, bare = look.stamp, look.bare
     flags = _said(track, frame, known, look.said) if look.said is not None and frame.message_id else 0
-    for each in look.named:
-        if each and each != frame.task_id and each != known.context_id:
-            flags |= _STRAY
-            break
+    if look.named:
+        task_id, context_id = frame.task_id, known.context_id
+        for each in look.named:
+            if each and each != task_id and each != context_id:
+                flags |= _STRAY
+                break
     if state in TERMINAL:
         flags |= _TERMINAL
         track.terminal = track.terminal or frame.at
@@ -119,21 +120,24 @@ def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: K
         flags |= _INTERRUPTED
     if frame.final:
         track.final_at = track.final_at or frame.at
-    if earlier(look.stamp, track.stamp) > SECOND:
-        flags |= _BACKWARDS
-    if known.terminal and not track.terminal and overdue(track, frame, known, look.stamp):
+    if known.terminal and not track.terminal and overdue(track, frame, known, stamp):
         flags |= _OVERDUE
-    if frame.event is EventKind.STATUS and before == state:
+    if event is _STATUS and before == state:
         flags |= _SAME
-        if look.bare and track.bare and look.stamp == track.stamp and not frame.final:
+        if bare and track.bare and stamp == track.stamp and not frame.final:
             flags |= _IDLE
-    flags |= _course(tracks, track, frame, known, before, look)
+    here, states = track.position, known.states
+    if not 0 <= here < len(states) or states[here][1] != state:  # else it is where it was
+        flags |= _course(tracks, track, frame, known, before, look)
     track.state, track.state_at = state, frame.at
-    track.bare = look.bare and frame.event is EventKind.STATUS  # an update may have crossed the snapshot that has it
-    if look.stamp and not flags & _BACKWARDS:
-        track.stamp = look.stamp
-    if look.stamp != known.stamp and look.stamp and not earlier(look.stamp, known.stamp):
-        known.stamp = look.stamp
+    track.bare = bare and event is _STATUS  # an update may have crossed the snapshot that has it
+    if stamp and stamp != track.stamp:
+        if earlier(stamp, track.stamp) > SECOND:
+            flags |= _BACKWARDS
+        else:
+            track.stamp = stamp
+    if stamp and stamp != known.stamp and not earlier(stamp, known.stamp):
+        known.stamp = stamp
     return flags
 
 
@@ -218,12 +222,9 @@ def _said(track: Track, frame: Frame, known: Known, octets: bytes) -> int:
     ident = crc32(frame.message_id.encode("utf-8", "surrogatepass"))
     said = known.said
     if said is None:
-        said = known.said = []
+        said = known.said = {}
     flags, length, digest = 0, len(octets), crc32(octets)
-    found: Saying | None = None
-    for each in said:
-        if each.ident == ident:
-            found = each
+    found = said.get(ident)
     if found is not None:
         # Another stream may be behind or ahead; the answer to a later message is not.
         follows = found.exchange == track.id or (track.operation in SENDS and found.at < track.started)
@@ -232,10 +233,10 @@ def _said(track: Track, frame: Frame, known: Known, octets: bytes) -> int:
         if (found.length, found.digest) != (length, digest):
             grew = length > found.length and crc32(octets[: found.length]) == found.digest
             flags = _RESAID | (_GROWN if grew else 0)
-        said.remove(found)
-    said.append(Saying(ident, track.id, frame.at, track.binding, length, digest))
+        del said[ident]
+    said[ident] = Saying(track.id, frame.at, track.binding, length, digest)
     if len(said) > _MAX_SAID:
-        del said[0]
+        del said[next(iter(said))]
     return flags
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from a2a_proxy.model.exchange import Exchange
@@ -56,14 +57,23 @@ def in_headers(exchange: Exchange, declared: Declared | None = None) -> Iterator
     """Those of header fields or metadata."""
     wanted = _wanted(declared, "header")
     for raw, octets in exchange.request_headers:
-        name = raw.decode("latin-1").lower()
+        name, secret = _known(raw)
+        if not secret and name not in wanted:
+            continue
         if name == "authorization":
             scheme, _, rest = octets.decode("latin-1").strip().partition(" ")
             yield Credential("authorization", scheme.lower() if rest else "", rest or scheme)
         elif name == "cookie":
             yield Credential("cookie", name, octets.decode("latin-1"))
-        elif name in wanted or (secret_header(name) and name not in _HOP):
+        else:
             yield Credential("header", name, octets.decode("latin-1"))
+
+
+@lru_cache(4096)
+def _known(raw: bytes) -> tuple[str, bool]:
+    """A field's name in lower case, and whether fields of that name hold credentials."""
+    name = raw.decode("latin-1").lower()
+    return name, name in ("authorization", "cookie") or (secret_header(name) and name not in _HOP)
 
 
 def in_url(exchange: Exchange, declared: Declared | None = None) -> Iterator[Credential]:

@@ -76,6 +76,8 @@ class Declared(msgspec.Struct, frozen=True):
     """Since when it is known, ns."""
     streaming: bool = False
     push: bool = False
+    live: bool = False
+    """Live streams, `bidiStreaming` of a draft."""
     extended: bool = False
     """There is an extended card."""
     offers: tuple[Offer, ...] = ()
@@ -97,6 +99,7 @@ def declare(cards: list[Json | None], at: int, before: Declared | None) -> Decla
     found = Declared(
         streaming=any(capability(card, "streaming") for card in known),
         push=any(capability(card, "pushNotifications") for card in known),
+        live=any(capability(card, "bidiStreaming") for card in known),
         extended=any(offers_extended(card) for card in known),
         offers=tuple(each for card in known for each in offers(card)),
         schemes={name: scheme for card in known for name, scheme in schemes(card).items()},

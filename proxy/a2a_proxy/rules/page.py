@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from a2a_proxy.model.exchange import Binding, Dialect
@@ -74,25 +74,28 @@ def facts(rule: Rule) -> dict[str, Any]:
     }
 
 
-def markdown() -> Iterator[str]:
-    """The manual's page of all rules."""
+def markdown(chosen: Sequence[Rule]) -> Iterator[str]:
+    """The manual's page of these rules; with all of them also those that are left out."""
+    families = {family: [rule for rule in chosen if rule.family == family] for family in subjects()}
+    families = {family: found for family, found in families.items() if found}
     yield "# Rules"
     yield ""
     yield "What `a2a-proxy` and `a2a-inspect check` say about traffic, and why. Made by `a2a-inspect rules --markdown`."
     yield ""
-    yield f"{len(rules())} rules in {len(subjects())} families. Severity: an error breaks a MUST or the framing, a"
+    rule_count = f"{len(chosen)} rule{'s' * (len(chosen) != 1)}"
+    family_count = f"{len(families)} famil{'y' if len(families) == 1 else 'ies'}"
+    yield f"{rule_count} in {family_count}. Severity: an error breaks a MUST or the framing, a"
     yield "warning a SHOULD (or a MUST, the breach of which traffic alone cannot prove), an info is worth a look."
     yield "Confidence is low where the beginning of a task was not seen. Draft rules judge features of no released"
     yield "version, and only where the wire shows them."
     yield ""
-    for family, subject in subjects().items():
-        found = [rule for rule in rules().values() if rule.family == family]
-        if found:
-            yield f"## {family}: {subject}"
-            yield ""
-            for rule in found:
-                yield from _section(rule)
-    yield from _missing()
+    for family, found in families.items():
+        yield f"## {family}: {subjects()[family]}"
+        yield ""
+        for rule in found:
+            yield from _section(rule)
+    if len(chosen) == len(rules()):
+        yield from _missing()
 
 
 def _section(rule: Rule) -> Iterator[str]:

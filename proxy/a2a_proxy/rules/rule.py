@@ -123,6 +123,8 @@ class When(IntFlag):
     """An artifact update that does not simply go on: appends to what is not known or is complete, or replaces."""
     DRIFT = 1 << 34
     """An artifact update that describes its artifact otherwise than before."""
+    TOGETHER = 1 << 38
+    """A status update 2 s and more after the call, at most 0.3 s after the first such."""
     ASKS = 1 << 48
     """A request: for rules that are asked about some requests' answers and about all requests."""
 

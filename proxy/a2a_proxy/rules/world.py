@@ -28,12 +28,16 @@ from a2a_proxy.rules.glance import ArtifactLook, Seen, artifacts_of
 from a2a_proxy.rules.rule import When
 
 MAX_TASKS = 100_000
+MAX_DONE = 5000
+"""Tasks that are over and still known: of older ones only that they were there. What comes of one makes it anew."""
 LAGGING = 10_000_000_000
 """For so long (ns) a stream that is left alone may still tell what another one has told."""
 MAX_SAVED = 1000
 """Tasks that are saved: those touched last."""
 LARGE = 4 << 20
 """What receivers commonly take as one message, octets (protocol sheet 2.9, 1.5)."""
+SILENCE, BURST = 2_000_000_000, 300_000_000
+"""A call begins with so much of silence where something on the way collects events, and they come within this, ns."""
 _RECENT = 32
 """Digests of payloads that a stream remembers."""
 
@@ -73,11 +77,13 @@ class Known(msgspec.Struct, gc=False):
     """When a client's message for it came last, ns; that which created it does not count."""
     stamp: str = ""
     """The latest timestamp of a status, as it stands there."""
-    said: list[Saying] | None = None
-    """The agent's messages in statuses, the latest."""
+    said: dict[int, Saying] | None = None
+    """The agent's messages in statuses, the latest, by the CRC-32 of their ids."""
     artifacts: dict[str, KnownArtifact] = {}
     streams: list[int] = []
     """Open exchanges that stream it."""
+    moved: int = 0
+    """The count of moves when it was put last in the order of idleness; 0 where it has to be."""
     alone: int = 0
     """Since when only one of several streams is left, ns; 0 where there were never several."""
     notes: Notes | None = None
@@ -128,6 +134,8 @@ class Asked(msgspec.Struct):
     """`currentGeneration` or `ifGenerationMatch`."""
     known: bool = False
     """The task was known."""
+    forgotten: bool = False
+    """It was not, but it had been."""
     state: int = 0
     """Its state then."""
     terminal: int = 0
@@ -180,6 +188,8 @@ class Track(msgspec.Struct, gc=False):
     state: int = 0
     """The state this exchange has shown last."""
     state_at: int = 0
+    broken_silence: int = 0
+    """When the first status update came that was not sent at the beginning (`SILENCE`), ns."""
     stamp: str = ""
     """The latest timestamp of a status that this exchange has shown."""
     bare: bool = False
@@ -197,6 +207,8 @@ class Track(msgspec.Struct, gc=False):
     unread: int = 0
     """When something came last that nobody could read, ns: what it said is not known."""
     notes: Notes | None = None
+    half_closed: int = 0
+    """When the client's side ended, ns; 0 before. Of gRPC calls, the others have one request."""
     cut: str = ""
     """How the agent broke off, in the words of the wire: `rst_stream internal_error`, `goaway`, `reset`, `eof`."""
     told: dict[str, int] = {}
@@ -217,12 +229,19 @@ class Track(msgspec.Struct, gc=False):
 class World:
     """One per session."""
 
-    def __init__(self, limit: int = MAX_TASKS) -> None:
+    def __init__(self, limit: int = MAX_TASKS, done: int = MAX_DONE) -> None:
         self._limit = limit
         self.shared = Shared()
         self.agents: dict[str, Agent] = {}
         self.tasks: dict[tuple[str, str], Known] = {}
-        """The one idle for longest first."""
+        """The one idle for longest first, but for a few places."""
+        self._moves, self._near = 0, limit // 1000
+        """A task that is told of stays in its place while so few others were put behind it."""
+        self._most_done = done
+        self._done: dict[tuple[str, str], None] = {}
+        """Tasks that are over, and of which no stream is open; the one spoken of last is the last."""
+        self._gone: dict[int, None] = {}
+        """Of those that were forgotten: CRC-32 of agent and id."""
         self.owners: dict[str, str] = {}
         """Task id -> its agent, for webhooks."""
         self.tracks: dict[int, Track] = {}
@@ -250,6 +269,10 @@ class World:
         """A task that was seen before."""
         return self.tasks.get((agent, task_id))
 
+    def ever(self, agent: str, task_id: str) -> bool:
+        """It was seen, although it may be forgotten."""
+        return (agent, task_id) in self.tasks or _mark(agent, task_id) in self._gone
+
     # --- learning -----------------------------------------------------------------------------------------------
 
     def asked(self, track: Track, frame: Frame) -> None:
@@ -262,9 +285,12 @@ class World:
             track.asked = Asked(frame.at, frame.task_id, frame.context_id, frame.message_id, frame.generation)
             if known is not None:
                 self._note_known(track.asked, known)
+            elif task_id:
+                track.asked.forgotten = self.ever(track.agent, task_id)
         if known is not None:
             known.last = frame.at
-            if track.operation in SENDS:
+            # To reconnect says nothing; what follows on that stream does.
+            if track.operation in SENDS or (track.operation == "ReconnectToTask" and frame is not track.request):
                 known.awaits, known.spoken = False, frame.at
 
     @staticmethod
@@ -277,14 +303,16 @@ class World:
         asked.known_context = known.context_id
         asked.awaited = known.awaits
 
-    def told(self, track: Track, frame: Frame, seen: Seen = False) -> tuple[int, Known | None]:
-        """An answer: learn from it, and say what is notable about it (`When`, as a number: that is faster). `seen` is
-        what its update shows, where that has been read."""
+    def told(self, track: Track, frame: Frame, known: Known | None, seen: Seen = False) -> tuple[int, Known | None]:
+        """An answer: learn from it, and say what is notable about it (`When`, as a number: that is faster), and which
+        task it is about now. `known` is the task that it names, as `task` has it; `seen` is what its update shows,
+        where that has been read."""
         kind, event = frame.kind, frame.event
-        if kind is FrameKind.COMMENT:
-            return _OTHER, None
-        if kind is FrameKind.END:
-            return self._ended(track, frame)
+        if kind is not _EVENT and kind is not _RESPONSE:
+            if kind is _COMMENT:
+                return _OTHER, None
+            if kind is _END_KIND:
+                return self._ended(track, frame)
         flags = 0 if track.answers else _FIRST
         track.answers += 1
         if frame.framing not in _PLAIN_FRAMINGS:
@@ -293,31 +321,39 @@ class World:
             flags |= _LARGE
         if track.errors:
             flags |= _AFTER_ERROR
-        if kind is FrameKind.ERROR:
+        if kind is _ERROR_KIND:
             track.errors += 1
             return flags | _ERROR, self.tasks.get((track.agent, frame.task_id or track.task_id))
         if track.events:
             flags |= _LATER
-        known: Known | None = None
-        if event not in _EVENTS or (kind is not FrameKind.RESPONSE and kind is not FrameKind.EVENT):
+        of_event = _EVENTS[event]
+        if not of_event or (kind is not _EVENT and kind is not _RESPONSE):
             flags |= _OTHER
-            if kind is FrameKind.UNDECODABLE:
+            known = None
+            if kind is _UNDECODABLE:
                 self._not_read(track, frame)
         else:
-            flags |= _EVENTS[event]
+            flags |= of_event
+            if event is _STATUS and frame.at - track.started >= SILENCE:
+                if not track.broken_silence:
+                    track.broken_silence = frame.at
+                if frame.at - track.broken_silence <= BURST:
+                    flags |= _TOGETHER
             track.events += 1
-            if not track.first:
+            if track.events == 1:
                 track.first = event
-            if frame.task_id and event is not EventKind.PUSH_CONFIG:
-                known, more = self._task_told(track, frame, event, seen)
+            if frame.task_id and event is not _PUSH_CONFIG:
+                known, more = self._task_told(track, frame, event, known, seen)
                 flags |= more
-            elif event is EventKind.TASKS:
-                self._listed(track, frame)
-            elif event in _OF_TASKS:
-                self._not_read(track, frame)
+            else:
+                known = None
+                if event is _TASKS:
+                    self._listed(track, frame)
+                elif event in _OF_TASKS:
+                    self._not_read(track, frame)
             track.last = event
-        if track.streams and frame.payload:
-            flags |= _repeated(track, frame)
+        if track.operation in STREAMS and frame.payload:
+            flags |= _repeated(track.digests, frame.payload)
         track.last_at, track.last_seq = frame.at, frame.seq
         return flags, known
 
@@ -339,11 +375,12 @@ class World:
         track.errors += 1
         return first | _END | _ERROR, self.tasks.get((track.agent, track.task_id))
 
-    def _task_told(self, track: Track, frame: Frame, event: EventKind, seen: Seen) -> tuple[Known | None, int]:
-        flags = 0
-        key = (track.agent, frame.task_id)
-        known = self.tasks.pop(key, None)
-        if track.task_id not in ("", frame.task_id):
+    def _task_told(
+        self, track: Track, frame: Frame, event: EventKind, known: Known | None, seen: Seen
+    ) -> tuple[Known | None, int]:
+        flags, task_id, at, context = 0, frame.task_id, frame.at, frame.context_id
+        strange = track.task_id != task_id and track.task_id != ""
+        if strange:
             self._not_read(track, frame)
             if known is None:
                 return None, _NEW_TASK | _FOREIGN  # a stray event: nothing that a task can be known by
@@ -352,37 +389,47 @@ class World:
         if known is None:
             flags = _NEW_TASK
             known = self._new(track, frame)
-        self.tasks[known.agent, known.task_id] = known  # its own strings: each frame brings new ones
-        known.last = frame.at
+        if not known.moved or self._moves - known.moved > self._near:
+            self._move(known)
+        known.last = at
         if not track.task_id:
-            track.task_id = frame.task_id
+            track.task_id = task_id
             if track.streams and track.id not in known.streams:
                 known.streams.append(track.id)
-            if track.asked is not None and track.asked.task_id not in ("", frame.task_id):
+            if track.asked is not None and track.asked.task_id not in ("", task_id):
                 flags |= _FOREIGN
-        if track.task_id != frame.task_id or (
-            known.context_id and frame.context_id and frame.context_id != known.context_id
-        ):
-            flags |= _FOREIGN
-        known.context_id = known.context_id or frame.context_id
-        track.context_id = track.context_id or frame.context_id
-        if len(known.streams) > 1 or (known.alone and frame.at - known.alone < LAGGING):
+        if context:
+            if not known.context_id:
+                known.context_id = context
+            elif context != known.context_id:
+                flags |= _FOREIGN
+            if not track.context_id:
+                track.context_id = context
+        if len(known.streams) > 1 or (known.alone and at - known.alone < LAGGING):
             flags |= _SHARED
-        if track.task_id != frame.task_id:
-            return known, flags
+        if strange:
+            return known, flags | _FOREIGN
         # A stream lags behind others: another exchange's terminal state counts where it came before the request.
         if track.terminal or 0 < known.terminal < track.started:
             flags |= _AFTER_TERMINAL
         if frame.state:
             flags |= course.state_told(self.tracks, track, frame, known, seen)
-        elif event is EventKind.STATUS or (event is EventKind.ARTIFACT and _nameless(frame)):
+        elif event is _STATUS or (event is _ARTIFACT and _nameless(frame)):
             self._not_read(track, frame)
         if frame.generation or known.generation or known.numbered == "yes":
             flags |= _NUMBERED
-        if event is EventKind.ARTIFACT:
+        if event is _ARTIFACT:
             self._look = seen if type(seen) is ArtifactLook else next(iter(artifacts_of(frame)), None)
             flags |= course.artifact_flags(track, frame, known, self._look)
         return known, flags
+
+    def _move(self, known: Known) -> None:
+        """Put it last in the order of idleness. Where it was put there a short while ago it may stay where it is."""
+        key = (known.agent, known.task_id)  # its own strings: each frame brings new ones
+        self.tasks.pop(key, None)
+        self.tasks[key] = known
+        self._moves += 1
+        known.moved = self._moves
 
     def _answered(self, track: Track, frame: Frame, known: Known) -> Known | None:
         """A send's first answer is about a task that is known: does it go on, or is its id issued again?"""
@@ -407,6 +454,7 @@ class World:
                 if each.state:
                     known.states.append((each.at, each.state))
                     known.terminal = each.at if each.state in TERMINAL else 0
+                self._settle(known)
 
     def _new(self, track: Track, frame: Frame) -> Known:
         known = Known(track.agent, frame.task_id, first=frame.at)
@@ -415,12 +463,34 @@ class World:
             known.born, known.made_by = track.id, _ident(track.asked.message_id)
         self.owners[known.task_id] = known.agent
         if len(self.tasks) >= self._limit:
-            agent, task_id = next(iter(self.tasks))
-            del self.tasks[agent, task_id]
-            if self.owners.get(task_id) == agent:
-                del self.owners[task_id]
+            self._forget(*next(iter(self.tasks)))
             self.whole = False
         return known
+
+    def _settle(self, known: Known) -> None:
+        """Where it is over, it is known as the last of those only."""
+        if not known.terminal or known.streams:
+            return
+        key = (known.agent, known.task_id)
+        self._done.pop(key, None)
+        self._done[key] = None
+        if len(self._done) <= self._most_done:
+            return
+        oldest = next(iter(self._done))
+        del self._done[oldest]
+        found = self.tasks.get(oldest)
+        if found is not None and found.terminal and not found.streams:  # it may have gone on since
+            self._forget(*oldest)
+            self._gone[_mark(*oldest)] = None
+            if len(self._gone) > self._limit:
+                del self._gone[next(iter(self._gone))]
+                self.whole = False
+
+    def _forget(self, agent: str, task_id: str) -> None:
+        del self.tasks[agent, task_id]
+        self._done.pop((agent, task_id), None)
+        if self.owners.get(task_id) == agent:
+            del self.owners[task_id]
 
     def numbered(self, track: Track, frame: Frame, known: Known) -> None:
         """Learn a generation, after the rules have looked at the one before."""
@@ -445,12 +515,15 @@ class World:
         """An exchange is over."""
         self.tracks.pop(track.id, None)
         known = self.tasks.get((track.agent, track.task_id)) if track.task_id else None
-        if known is not None and track.id in known.streams:
+        if known is None:
+            return
+        if track.id in known.streams:
             known.streams.remove(track.id)
             if len(known.streams) == 1 and track.final is not None:
                 known.alone = track.final.closed
             if track.state in ACTIVE and track.final is not None and track.final.how != "complete":
                 known.remember()["broken"] = True
+        self._settle(known)
 
     def learn_card(self, upstream: str, card: dict[str, Any], at: int, *, extended: bool) -> Agent:
         """A card passed."""
@@ -478,6 +551,7 @@ class World:
             known.artifacts = {each.artifact_id: KnownArtifact(each.chunks, name=each.name) for each in task.artifacts}
             self.tasks[key] = known
             self.owners[task.task_id] = task.agent
+            self._settle(known)
 
     def save(self) -> dict[str, Any]:
         """Plain values from which `restore` goes on; of the tasks those touched last."""
@@ -489,7 +563,7 @@ class World:
             "tracks": [msgspec.to_builtins(each, builtin_types=(bytes,)) for each in self.tracks.values()],
             "clients": self.clients,
             "notes": self.notes,
-            "whole": self.whole and len(tasks) == len(self.tasks),
+            "whole": self.whole and not self._gone and len(tasks) == len(self.tasks),
         }
 
     @classmethod
@@ -500,9 +574,12 @@ class World:
         world.agents = {each["name"]: msgspec.convert(each, Agent) for each in state["agents"]}
         tasks = [msgspec.convert(each, Known) for each in state["tasks"]]
         world.tasks = {(each.agent, each.task_id): each for each in tasks}
+        world._moves = max((each.moved for each in tasks), default=0)
         world.owners = {each.task_id: each.agent for each in tasks}
         tracks = [msgspec.convert(each, Track, builtin_types=(bytes,)) for each in state["tracks"]]
         world.tracks = {each.id: each for each in tracks}
+        for each in tasks:
+            world._settle(each)
         world.clients = state["clients"]
         world.notes = state["notes"]
         world.whole = state["whole"]
@@ -512,21 +589,31 @@ class World:
 _FIRST, _OTHER, _ERROR, _END, _LATER = map(int, (When.FIRST, When.OTHER, When.ERROR, When.END, When.LATER))
 _NEW_TASK, _FOREIGN, _SHARED = int(When.NEW_TASK), int(When.FOREIGN), int(When.SHARED)
 _AFTER_TERMINAL, _NUMBERED = int(When.AFTER_TERMINAL), int(When.NUMBERED)
-_REPEAT = int(When.REPEAT)
+_REPEAT, _TOGETHER = int(When.REPEAT), int(When.TOGETHER)
 _FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)
 _PLAIN_FRAMINGS = frozenset({"", "data: \0\n\n", "data: \0\r\n\r\n"})
 """What most senders write around the data of an event; no framing at all: the frame is no event of a stream."""
 _OF_TASKS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
-_EVENTS = {
-    EventKind.TASK: int(When.TASK),
-    EventKind.STATUS: int(When.STATUS),
-    EventKind.ARTIFACT: int(When.ARTIFACT),
-    EventKind.MESSAGE: int(When.MESSAGE),
-    EventKind.CARD: int(When.CARD),
-    EventKind.TASKS: int(When.LIST),
-    EventKind.PUSH_CONFIG: int(When.PUSH),
-    EventKind.PUSH_CONFIGS: int(When.PUSH),
+_FLAGS = {
+    EventKind.TASK: When.TASK,
+    EventKind.STATUS: When.STATUS,
+    EventKind.ARTIFACT: When.ARTIFACT,
+    EventKind.MESSAGE: When.MESSAGE,
+    EventKind.CARD: When.CARD,
+    EventKind.TASKS: When.LIST,
+    EventKind.PUSH_CONFIG: When.PUSH,
+    EventKind.PUSH_CONFIGS: When.PUSH,
 }
+_EVENTS = tuple(int(_FLAGS.get(each, 0)) for each in sorted(EventKind))
+"""By the number of the kind of event: its flag; 0 for what is none of A2A's objects."""
+_EVENT, _RESPONSE, _COMMENT = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.COMMENT
+_END_KIND, _ERROR_KIND, _UNDECODABLE = FrameKind.END, FrameKind.ERROR, FrameKind.UNDECODABLE
+_STATUS, _ARTIFACT, _TASKS, _PUSH_CONFIG = EventKind.STATUS, EventKind.ARTIFACT, EventKind.TASKS, EventKind.PUSH_CONFIG
+"""Bound here: where it is asked for each frame, `EventKind.STATUS` costs 0.1 us (CPython 3.11)."""
+
+
+def _mark(agent: str, task_id: str) -> int:
+    return crc32(f"{agent} {task_id}".encode("utf-8", "surrogatepass"))
 
 
 def _ident(message_id: str) -> int:
@@ -540,8 +627,8 @@ def _nameless(frame: Frame) -> bool:
     return b'"artifactId"' not in frame.payload and b'"taskId"' in frame.payload
 
 
-def _repeated(track: Track, frame: Frame) -> int:
-    digest, digests = crc32(frame.payload), track.digests
+def _repeated(digests: list[int], payload: bytes) -> int:
+    digest = crc32(payload)
     seen = digest in digests
     digests.append(digest)
     if len(digests) > _RECENT:

@@ -6,28 +6,34 @@ import difflib
 import json
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import full_id
+from a2a_inspect.commands.check.report import OWN, full_id
+from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.rules import page
 from a2a_proxy.rules.catalogue import left_out, rules, subjects
 from a2a_proxy.rules.rule import Rule
+
+_NOT_YET = {"STDIO": "the stdio transport"}
+"""Families of the catalogue without a single rule here -> what they are about."""
 
 
 def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
     """Print one rule, those that begin with `word`, or all.
 
     Raises:
-        UserError: there is no such rule.
+        UserError: there is no such rule; both forms at once.
     """
-    for line in page.markdown() if as_markdown else _lines(word, as_json=as_json):
-        print(line)
-
-
-def _lines(word: str, *, as_json: bool) -> Iterator[str]:
+    if as_json and as_markdown:
+        raise UserError("--json and --markdown are two forms of the same", "leave one of them out")
     ident = full_id(word) if word else ""
     found = [rule for rule in rules().values() if rule.id.startswith(ident)]
     if not found:
-        raise _unknown(ident)
+        raise _unknown(word.upper(), ident)
+    for line in page.markdown(found) if as_markdown else _lines(found, ident, as_json=as_json):
+        print(line)
+
+
+def _lines(found: list[Rule], ident: str, *, as_json: bool) -> Iterator[str]:
     if as_json:
         yield from (json.dumps(page.facts(rule)) for rule in found)
     elif found[0].id == ident:
@@ -47,11 +53,18 @@ def _list(found: list[Rule]) -> Iterator[str]:
         draft = " (draft)" if rule.draft else ""
         yield f"  {rule.id:16}{rule.severity.name.lower():9}{rule.title}{draft}"
     yield ""
-    yield f"{len(found)} rules; one of them with its reason and examples: a2a-inspect rules {found[0].id}"
+    count = text.plural(len(found), "rule")
+    yield f"{count}; one of them with its reason and examples: a2a-inspect rules {found[0].id}"
 
 
-def _unknown(ident: str) -> UserError:
+def _unknown(word: str, ident: str) -> UserError:
+    see = "see which are: a2a-inspect rules"
     if ident in left_out():
-        return UserError(f"{ident} is not judged: {left_out()[ident]}", "see which are: a2a-inspect rules")
+        return UserError(f"{ident} is not judged: {left_out()[ident]}", see)
+    family = ident.split("-")[1] if "-" in ident else ""
+    if family in _NOT_YET:
+        return UserError(f"{ident} is not judged: there are no rules for {_NOT_YET[family]} yet", see)
+    if word in OWN:
+        return UserError(f"{word} is no rule: {OWN[word][0].lower()}{OWN[word][1:]}", see)
     near = difflib.get_close_matches(ident, rules(), 1)
     return UserError(f"there is no rule {ident}", f"did you mean {near[0]}?" if near else "see all: a2a-inspect rules")

@@ -79,9 +79,9 @@ def finding_facts(finding: Finding) -> dict[str, object]:
 
 
 def evidence_words(finding: Finding) -> list[str]:
-    """Where in the payload, and what stands there; what is not known is left out."""
-    facts = (("path", "at {}"), ("value", "there is: {}"))
-    return [visible(words.format(finding.evidence[name])) for name, words in facts if name in finding.evidence]
+    """Where in the payload, what stands there, the number of its kind; what is not known is left out."""
+    forms = {"path": "at {}", "value": "there is: {}", "count": "number {} of its kind"}
+    return [form.format(finding.evidence[name]) for name, form in forms.items() if name in finding.evidence]
 
 
 class Meanings:
@@ -100,7 +100,7 @@ class Meanings:
 
     def lines(self, finding: Finding) -> list[str]:
         """Its evidence, then the meaning, wrapped."""
-        evidence = "; ".join(evidence_words(finding))
+        evidence = visible("; ".join(evidence_words(finding)))
         return [*([evidence] if evidence else []), *textwrap.wrap(self.of(finding), 100)]
 
 

@@ -41,6 +41,10 @@ class Said(msgspec.Struct, frozen=True):
     message: Json
 
 
+class HalfClosed(msgspec.Struct, frozen=True):
+    """The client of a gRPC stream has nothing more to say."""
+
+
 class Filled(msgspec.Struct, frozen=True):
     """An artifact update with so many octets of text, or a few more, in parts of 64 KiB."""
 
@@ -309,12 +313,15 @@ def fetch_card(
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RST, _SETTINGS, _GOAWAY = 0, 1, 3, 4, 7
 _END_STREAM, _END_HEADERS = 1, 4
+_MEDIA_LIVE = ("LiveRequest", "LiveResponse")
+"""The messages of `SendLiveMessage` in the proposal with media."""
 _RESETS = {0: "NO_ERROR", 2: "INTERNAL_ERROR", 7: "REFUSED_STREAM", 8: "CANCEL"}
 _ANSWERS = {
     "SendMessage": "SendMessageResponse",
     "SendStreamingMessage": "StreamResponse",
     "SubscribeToTask": "StreamResponse",
     "SendLiveMessage": "StreamResponse",
+    "ReconnectToTask": "StreamResponse",
     "GetTask": "Task",
     "CancelTask": "Task",
     "ListTasks": "ListTasksResponse",
@@ -327,6 +334,7 @@ _ANSWERS = {
 _REQUESTS = {
     "SendStreamingMessage": "SendMessageRequest",
     "SendLiveMessage": "SendMessageRequest",
+    "ReconnectToTask": "SendMessageRequest",
     "CreateTaskPushNotificationConfig": "TaskPushNotificationConfig",
 }
 
@@ -359,13 +367,13 @@ def _octets(name: str, value: Json | str | bytes) -> bytes:
     if isinstance(value, bytes):
         return value
     assert isinstance(value, dict)
-    return from_dict("1.0", name, value).SerializeToString()
+    return from_dict("live-1975" if name in _MEDIA_LIVE else "1.0", name, value).SerializeToString()
 
 
 def grpc(
     method: str,
     request: Json | bytes | Raw,
-    *answers: Json | bytes | Raw | Wait | Said | Filled | Joined,
+    *answers: Json | bytes | Raw | Wait | Said | HalfClosed | Filled | Joined,
     status: int | None = 0,
     text: str = "",
     details: list[Json] | None = None,
@@ -382,10 +390,14 @@ def grpc(
     client: str = "127.0.0.1",
     half_close: bool = True,
     reset: int = 2,
+    asks: str = "",
+    tells: str = "",
 ) -> Script:
     """A gRPC call: its request, its answers, its trailers (`status` None: none). `details` are ErrorInfo objects,
-    `reset` is the code where it is cut.
+    `reset` is the code where it is cut; `asks` and `tells` are the message types where they are not those of 1.0.
     """
+    asks = asks or _REQUESTS.get(method, f"{method}Request")
+    tells = tells or _ANSWERS.get(method, "StreamResponse")
 
     def make() -> Talk:
         talk = _Conversation(upstream, client)
@@ -401,7 +413,7 @@ def grpc(
         if version:
             fields["a2a-version"] = version
         block = _block_of(encoder, fields, headers)
-        first = _message(_REQUESTS.get(method, f"{method}Request"), request)
+        first = _message(asks, request)
         flags = _END_STREAM if half_close else 0
         opening = _PREFACE + _frame(_SETTINGS, 0, 0, b"") + _frame(_HEADERS, _END_HEADERS, 1, block)
         odd = unusual_version(version, "" if fields[":path"].startswith("/a2a.v1.") else "1.0", headers)
@@ -424,12 +436,12 @@ def grpc(
             if isinstance(answer, Wait):
                 talk.wait(answer.seconds)
             elif isinstance(answer, Said):
-                data = _message(_REQUESTS.get(method, f"{method}Request"), answer.message)
-                talk.say(UP, _frame(_DATA, 0, 1, data), json_text(answer.message))
+                talk.say(UP, _frame(_DATA, 0, 1, _message(asks, answer.message)), json_text(answer.message))
+            elif isinstance(answer, HalfClosed):
+                talk.say(UP, _frame(_DATA, _END_STREAM, 1, b""), "END_STREAM")
             else:
                 answer = answer.event if isinstance(answer, Filled) else answer
-                data = _message(_ANSWERS.get(method, "StreamResponse"), answer)
-                talk.say(DOWN, _frame(_DATA, 0, 1, data), _message_text(answer))
+                talk.say(DOWN, _frame(_DATA, 0, 1, _message(tells, answer)), _message_text(answer))
         if finish == "cut":
             name = _RESETS.get(reset, str(reset))
             talk.say(DOWN, _frame(_RST, 0, 1, struct.pack(">I", reset)), f"RST_STREAM {name}")

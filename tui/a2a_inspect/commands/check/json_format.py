@@ -32,6 +32,7 @@ def lines(report: Report) -> Iterator[str]:
             **{each.name.lower(): report.count(each) for each in reversed(Severity)},
             "suppressed": report.suppressed,
             "unused_suppressions": [{"rule": each.rule, "reason": each.reason} for each in report.unused],
+            "expired_suppressions": [{"rule": each.rule, "reason": each.reason} for each in report.expired],
         }
     )
 

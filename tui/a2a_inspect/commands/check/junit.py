@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from a2a_inspect.commands.check.report import Checked, Found, Report
+from a2a_inspect.commands.check.report import Checked, Found, Report, facts
+from a2a_proxy.cli import text
 from a2a_proxy.protocol.text import visible
+from a2a_proxy.rules.catalogue import rules
 
 
 def lines(report: Report) -> Iterator[str]:
@@ -57,13 +59,14 @@ def _family(ident: str) -> str:
 
 
 def _line(found: Found) -> str:
+    """`error #1.3 SendMessage: there is no member ... (A required member is missing; 5.5; at params)`."""
     finding = found.finding
-    seq = f".{finding.seq}" if finding.seq >= 0 else ""
-    facts = "; ".join(f"{name}: {value}" for name, value in finding.evidence.items())
-    line = f"{finding.severity.name.lower()} exchange {finding.exchange}{seq}: {finding.summary}"
-    return _clean(f"{line} ({facts})" if facts else line)
+    rule = rules().get(finding.rule)
+    told = [rule.title] if rule is not None else []
+    where = " ".join(filter(None, (finding.severity.name.lower(), text.place(finding), found.operation)))
+    return _clean(f"{where}: {finding.summary} ({'; '.join(told + facts(finding))})")
 
 
-def _clean(text: str) -> str:
+def _clean(words: str) -> str:
     """What XML cannot hold is escaped."""
-    return visible(text).encode("utf-8", "replace").decode()
+    return visible(words).encode("utf-8", "replace").decode()

@@ -8,12 +8,20 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.commands.check.suppressions import Suppression
+from a2a_inspect.commands.session import evidence_words
+from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.recheck import recheck
 from a2a_proxy.recording.rows import SessionRow, key
 from a2a_proxy.rules.catalogue import rules
 from a2a_proxy.rules.rule import Rule
+
+OWN = {
+    "UNDECODABLE": "Octets that cannot be read",
+    "RECORDER": "The capture or the recorder was disturbed",
+}
+"""What is found without a rule, and can be chosen as rules can."""
 
 
 class Found(msgspec.Struct):
@@ -47,6 +55,8 @@ class Report(msgspec.Struct):
     checked: list[Checked] = []
     unused: list[Suppression] = []
     """Suppressions that nothing was found for."""
+    expired: list[Suppression] = []
+    """Suppressions that are out of date."""
 
     def all(self) -> Iterator[tuple[Checked, Found]]:
         """Every finding that counts, in order."""
@@ -62,35 +72,61 @@ class Report(msgspec.Struct):
         return sum(bool(each.suppressed) for one in self.checked for each in one.found)
 
     @property
+    def gravest(self) -> str:
+        """The rule of the first of the gravest findings that count; empty where no rule found anything."""
+        found = [each.finding for _, each in self.all() if each.finding.rule in rules()]
+        return max(found, key=lambda each: each.severity).rule if found else ""
+
+    @property
     def worst(self) -> Severity | None:
         """The gravest severity that counts; None where nothing was found."""
         return max((each.finding.severity for _, each in self.all()), default=None)
 
 
-def chosen(select: Iterable[str], ignore: Iterable[str]) -> dict[str, Rule]:
-    """The rules whose ids begin with one of `select` (all where it is empty) and with none of `ignore`.
+def chosen(select: Iterable[str], ignore: Iterable[str]) -> set[str]:
+    """What begins with one of `select` (everything where it is empty) and with none of `ignore`: ids of rules, and of
+    what is found without one.
 
-    `GEN` is short for `A2A-GEN`.
+    Raises:
+        UserError: one of these words begins nothing.
     """
-    wanted, unwanted = tuple(map(full_id, select)), tuple(map(full_id, ignore))
-    return {
-        ident: rule
-        for ident, rule in rules().items()
-        if (not wanted or ident.startswith(wanted)) and not (unwanted and ident.startswith(unwanted))
-    }
+    select = tuple(select)
+    wanted = _begun("--select", select) if select else {*rules(), *OWN}
+    return wanted - _begun("--ignore", ignore)
+
+
+def _begun(option: str, words: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for word in words:
+        begun = {ident for ident in rules() if ident.startswith(full_id(word))}
+        begun |= {ident for ident in OWN if ident.startswith(word.upper())}
+        if not (word and begun):
+            hint = f"see which there are: a2a-inspect rules; and {', '.join(OWN)}"
+            raise UserError(f"{option} {word}: no rule begins so", hint)
+        found |= begun
+    return found
 
 
 def full_id(word: str) -> str:
-    """An id, or the beginning of one, with the letters that all have."""
+    """An id, or the beginning of one, with the letters that all have: `GEN` is short for `A2A-GEN`."""
     word = word.upper()
-    return word if word.startswith("A2A-") else f"A2A-{word}"
+    return word if word.startswith("A2A-") or word == "A2A" else f"A2A-{word}"
 
 
-def check(recording: Recording, path: Path, wanted: dict[str, Rule]) -> Iterator[Checked]:
-    """Run the rules over every session of a recording."""
+def facts(finding: Finding) -> list[str]:
+    """What there is beside its line, in words: the section of its rule, the path, the value there, the number."""
+    rule = rules().get(finding.rule)
+    return ([rule.section] if rule is not None else []) + evidence_words(finding)
+
+
+def check(recording: Recording, path: Path, wanted: set[str]) -> Iterator[Checked]:
+    """Run the rules over every session of a recording; `wanted` as from `chosen`."""
+    asked = {ident: rule for ident, rule in rules().items() if ident in wanted}
+    unwanted = OWN.keys() - wanted
     for session in recording.sessions():
         counts = recording.counts(session.id)
-        found = [Found(each, _operation(recording, session, each)) for each in recheck(recording, session, wanted)]
+        told = (each for each in recheck(recording, session, asked) if each.rule not in unwanted)
+        found = [Found(each, _operation(recording, session, each)) for each in told]
         yield Checked(str(path), session.id, counts.exchanges, counts.frames, _missing(session), found)
 
 

@@ -15,9 +15,11 @@ from a2a_inspect.commands.check.report import Report, check, chosen
 from a2a_inspect.commands.check.suppressions import Suppression, read
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.catalogue import rules
 
 FOUND, INCOMPLETE = 1, 3
 """Exit codes: findings that are grave enough; a capture that is not whole."""
+_STDOUT = Path("-")
 FORMATS: dict[str, Callable[[Report], Iterator[str]]] = {
     "text": text_format.lines,
     "json": json_format.lines,
@@ -43,20 +45,21 @@ def run(paths: tuple[Path | None, ...], options: Options, today: datetime.date) 
     """Check the recordings, print what was found; the exit code.
 
     Raises:
-        UserError: a recording, or the file of suppressions, cannot be read; no rule is chosen; the report would
-            overwrite what is read.
+        UserError: a recording, or the file of suppressions, cannot be read; no rule is chosen, or one that
+            is not there; the report would overwrite what is read.
     """
     recordings = [place.chosen(path) for path in paths]
     _refuse_overwriting(recordings, options)
     wanted = chosen(options.select, options.ignore)
     if not wanted:
         raise UserError("no rule is chosen", "see which there are: a2a-inspect rules")
-    entries, over = read(options.suppressions, today) if options.suppressions else ([], [])
-    report = Report(list(wanted.values()), None if options.fail_on == "never" else Severity[options.fail_on.upper()])
+    entries, expired = read(options.suppressions, today) if options.suppressions else ([], [])
+    ran = [rule for ident, rule in rules().items() if ident in wanted]
+    report = Report(ran, None if options.fail_on == "never" else Severity[options.fail_on.upper()])
     for path in recordings:
         with place.opened(path) as recording:
             report.checked += check(recording, path, wanted)
-    report.unused = over + _suppress(report, entries)
+    report.unused, report.expired = _suppress(report, entries), expired
     _write(report, options)
     return _code(report, options)
 
@@ -86,7 +89,7 @@ def _suppress(report: Report, entries: list[Suppression]) -> list[Suppression]:
 
 def _write(report: Report, options: Options) -> None:
     lines = FORMATS[options.output_format]
-    if options.output is None:
+    if options.output is None or options.output == _STDOUT:
         for line in lines(report):
             print(line)
         return

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from a2a_inspect.commands.check.report import Checked, Found, Report
+from a2a_inspect.commands.check.report import OWN, Checked, Found, Report, facts
 from a2a_proxy import __version__
+from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.engine import BROKEN
 from a2a_proxy.rules.rule import Rule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-_OWN = {
-    "UNDECODABLE": "Octets that cannot be read",
-    "RECORDER": "The capture or the recorder was disturbed",
-    BROKEN: "A rule cannot judge something",
-}
+_BESIDE = {**OWN, BROKEN: "A rule cannot judge something"}
 """What is found without a rule."""
 
 
 def lines(report: Report) -> Iterator[str]:
     """The document."""
     rules = [_rule(each) for each in report.ran]
-    rules += [{"id": ident, "shortDescription": {"text": text}} for ident, text in _OWN.items()]
+    rules += [{"id": ident, "shortDescription": {"text": text}} for ident, text in _BESIDE.items()]
     positions = {rule["id"]: index for index, rule in enumerate(rules)}
     driver = {"name": "a2a-inspect", "version": __version__, "rules": rules}
     run = {
@@ -55,21 +54,22 @@ def _result(one: Checked, found: Found, positions: dict[str, int]) -> dict[str, 
     finding = found.finding
     place = f"session {one.session}, exchange {finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
     location = {
-        "physicalLocation": {"artifactLocation": {"uri": Path(one.path).as_posix()}},
+        "physicalLocation": {"artifactLocation": {"uri": quote(Path(one.path).as_posix())}},
         "logicalLocations": [{"fullyQualifiedName": place, "kind": "member"}],
     }
     made: dict[str, Any] = {
         "ruleId": finding.rule,
         "level": _LEVELS[finding.severity],
-        "message": {"text": finding.summary},
+        "message": {"text": "; ".join([finding.summary, *facts(finding)])},
         "locations": [location],
+        "partialFingerprints": {"ruleOperationPath/v1": fingerprint(found)},
         "properties": {
             "exchange": finding.exchange,
             "seq": finding.seq,
             "operation": found.operation,
             "taskId": finding.task_id,
             "confidence": finding.confidence,
-            **finding.evidence,
+            **finding_object(finding)["evidence"],
         },
     }
     if finding.rule in positions:
@@ -77,6 +77,13 @@ def _result(one: Checked, found: Found, positions: dict[str, int]) -> dict[str, 
     if found.suppressed:
         made["suppressions"] = [{"kind": "external", "justification": found.suppressed}]
     return made
+
+
+def fingerprint(found: Found) -> str:
+    """The same for the same fault of another run: rule, operation and path in the payload."""
+    finding = found.finding
+    words = (finding.rule, found.operation, finding.evidence.get("path", ""))
+    return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _notifications(report: Report) -> list[dict[str, Any]]:

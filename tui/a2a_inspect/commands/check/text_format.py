@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import Checked, Found, Report
-from a2a_inspect.commands.session import evidence_words
+from a2a_inspect.commands.check.report import Checked, Found, Report, facts
 from a2a_proxy.cli import text
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.rules.catalogue import rules
+
+_NOTES = 20
+"""Suppressions without effect that are told one by one."""
 
 
 def lines(report: Report) -> Iterator[str]:
     """Sessions with their findings, the rules that ran, the counts."""
     for one in report.checked:
         yield from _session(one)
-    for each in report.unused:
-        yield f"note: the suppression of {each.rule} ({each.reason}) is not in force or covers nothing"
+    yield from _idle(report)
     yield f"{text.plural(len(report.ran), 'rule')} ran: {_ranges(report)}"
     told = ", ".join(text.plural(report.count(each), each.name.lower()) for each in reversed(Severity))
     yield f"found: {told}" + (f"; {report.suppressed} suppressed" if report.suppressed else "")
-    first = next((each.finding.rule for _, each in report.all() if each.finding.rule in rules()), "")
-    if first:
-        yield f"what a rule means: a2a-inspect rules {first}"
+    if report.gravest:
+        yield f"what a rule means: a2a-inspect rules {report.gravest}"
+
+
+def _idle(report: Report) -> Iterator[str]:
+    """The suppressions that did nothing, each with the reason; not more than one reads."""
+    idle = [(each, f"is out of date, it ended on {each.until}") for each in report.expired]
+    idle += [(each, "covers nothing") for each in report.unused]
+    for each, why in idle[:_NOTES]:
+        yield f"note: the suppression of {visible(each.rule)} ({visible(each.reason)}) {why}"
+    if len(idle) > _NOTES:
+        yield f"note: {text.plural(len(idle) - _NOTES, 'more suppression')} out of date or without anything to cover"
 
 
 def _session(one: Checked) -> Iterator[str]:
@@ -38,16 +47,10 @@ def _session(one: Checked) -> Iterator[str]:
 
 def _finding(found: Found) -> Iterator[str]:
     finding = found.finding
-    place = f"#{finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "") if finding.exchange else ""
     sure = "" if finding.confidence == "high" else f" ({finding.confidence} confidence)"
-    yield f"  {finding.severity.name.lower():8}{finding.rule:16}{place:9}{visible(finding.summary)}{sure}"
-    rule = rules().get(finding.rule)
-    facts = [rule.section] if rule is not None else []
-    facts += evidence_words(finding)
-    if "count" in finding.evidence:
-        facts.append(f"number {finding.evidence['count']} of its kind")
-    if facts:
-        yield f"  {'':33}{visible('; '.join(facts))}"
+    yield f"  {finding.severity.name.lower():8}{finding.rule:16}{text.place(finding):9}{visible(finding.summary)}{sure}"
+    if told := facts(finding):
+        yield f"  {'':33}{visible('; '.join(told))}"
 
 
 def _ranges(report: Report) -> str:

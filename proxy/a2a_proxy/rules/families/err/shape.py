@@ -121,9 +121,8 @@ def status_shape(see: See) -> Iterator[Hit]:
         told = f"`error.code` is {_json(code)} under HTTP {see.exchange.status}"
         yield Hit(summary=told, path="error.code", value=_json(code))
     if "status" in body and status not in GRPC_STATUS:
-        yield Hit(
-            summary=f"`error.status` is {_json(status)}, no gRPC status", path="error.status", value=_json(status)
-        )
+        told = f"`error.status` is {_json(status)}, which is not a gRPC status"
+        yield Hit(summary=told, path="error.status", value=_json(status))
     if isinstance(details, list):
         for number, each in enumerate(details):
             if not isinstance(each, dict) or not isinstance(each.get("@type"), str):

@@ -34,7 +34,9 @@ def _kind(see: See) -> str:
 def _unknown_task(see: See) -> bool:
     """The call names a task that this agent, all of whose tasks were seen, has never told of."""
     asked = see.track.asked
-    return asked is not None and bool(asked.task_id) and not asked.known and see.world.whole
+    if asked is None or not asked.task_id or asked.known or asked.forgotten:
+        return False
+    return see.world.whole
 
 
 @rule(

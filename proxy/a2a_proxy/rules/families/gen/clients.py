@@ -11,7 +11,7 @@ from a2a_proxy.protocol.dialect import of_version
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import Wait, rpc, rpc_stream
 from a2a_proxy.rules.families.gen.tracker import Fault, known_gaps, verdicts
-from a2a_proxy.rules.families.gen.words import TRACKED, current_generation, if_match, numbers
+from a2a_proxy.rules.families.gen.words import OF_TASK, TRACKED, current_generation, if_match, numbers
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
@@ -79,7 +79,7 @@ def _note_told(see: See) -> None:
     without = any(each.fault is Fault.REPEAT for each in verdicts(see)) or (
         see.frame.generation == 0
         and not task.generation
-        and see.is_(When.TASK | When.STATUS | When.ARTIFACT)
+        and see.is_(OF_TASK)
         and (of_version(see.exchange.version_header) is Dialect.V1_1 or current_generation(see) is not None)
     )
     if without and len(_told(see)) < _MAX_CLIENTS:

@@ -13,7 +13,7 @@ from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, state, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.examples.talk import rpc, rpc_error
-from a2a_proxy.rules.families.gen.words import MISMATCH, SENDS, if_match
+from a2a_proxy.rules.families.gen.words import MISMATCH, OF_TASK, SENDS, if_match
 from a2a_proxy.rules.rule import EVENTS, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 
@@ -182,5 +182,5 @@ def ignored(see: See) -> Iterator[Hit]:
     asked, task = see.track.asked, see.task
     if asked is None or not asked.task_id or task is None or see.frame.generation or task.generation:
         return
-    if see.is_(When.TASK | When.STATUS | When.ARTIFACT) and (wanted := if_match(see)) is not None:
+    if see.is_(OF_TASK) and (wanted := if_match(see)) is not None:
         yield Hit(summary=f"accepted with `ifGenerationMatch` {wanted}, but the agent numbers nothing")

@@ -154,8 +154,8 @@ def _request(see: See) -> int:
     return see.track.request.seq if see.track.request is not None else -1
 
 
-_SILENCE, _BURST, _SPREAD = 2_000_000_000, 300_000_000, 2.0
-"""ns, ns, s: how long nothing came, how fast the rest did then, and how far apart it was written."""
+_SPREAD = 2.0
+"""How far apart, s, it was written what came together."""
 _ENOUGH = 64
 """Updates of a burst that are looked at."""
 _STAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]{19,40})"')
@@ -170,7 +170,7 @@ _STAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]{19,40})"')
     scope=Scope.EXCHANGE,
     bindings=HTTP,
     operations=STREAMS,
-    when=When.STATUS,
+    when=When.TOGETHER,
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
@@ -202,14 +202,14 @@ def held_back(see: See) -> Iterator[Hit]:
             yield Hit(summary=f"the event stream is encoded as `{coding[:40]}`", value=coding)
         return
     # A new subscriber may be told at once what happened before.
-    if see.at - see.track.started >= _SILENCE and see.operation == "SendStreamingMessage":
+    if see.operation == "SendStreamingMessage":
         yield from _burst(see)
 
 
 def _burst(see: See) -> Iterator[Hit]:
     track = see.track
-    burst = track.remember().setdefault("burst", {"at": see.at, "stamp": "", "count": 0})
-    if see.at - burst["at"] > _BURST or burst["count"] >= _ENOUGH:
+    burst = track.remember().setdefault("burst", {"stamp": "", "count": 0})
+    if burst["count"] >= _ENOUGH:
         return
     found = _STAMP.search(see.frame.payload)
     if found is None:
@@ -219,7 +219,7 @@ def _burst(see: See) -> Iterator[Hit]:
     burst["stamp"] = burst["stamp"] or stamp
     apart = _apart(burst["stamp"], stamp)
     if burst["count"] >= 3 and apart >= _SPREAD:
-        waited = (burst["at"] - track.started) / 1e9
+        waited = (track.broken_silence - track.started) / 1e9
         told = f"{burst['count']} status updates came at once {waited:.1f} s after the call"
         yield Hit(summary=f"{told}, their timestamps are {apart:.1f} s apart", sure=False)
         burst["count"] = _ENOUGH

@@ -116,7 +116,7 @@ def unknown_reference(see: See) -> Iterator[Hit]:
     if frame.schema == "json" and b"eference" not in frame.payload:
         return
     for index, each in enumerate(sent(frame).references[:100]):
-        if see.world.task(see.track.agent, each) is None and "redacted-" not in each:
+        if not see.world.ever(see.track.agent, each) and "redacted-" not in each:
             path = f"{see.root}message.referenceTaskIds[{index}]"
             told = f"the message refers to task {each}, which was never seen from this agent"
             yield Hit(summary=told, path=path, value=each, sure=False)

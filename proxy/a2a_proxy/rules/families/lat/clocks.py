@@ -11,12 +11,15 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.examples.objects import artifact, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
-from a2a_proxy.rules.glance import status_of
+from a2a_proxy.rules.glance import nanoseconds, status_of
 from a2a_proxy.rules.rule import Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.world import ACTIVE, TERMINAL
 
 SKEW = 5_000 * MS
+_NEARLY = SKEW - MS
+"""Off by less than this it is not off, however it is rounded."""
+_DAY = 86_400_000 * MS
 _SAMPLES = 3
 """Timestamps in a row that have to be off."""
 _OPENS, _WITHIN = 5, 30_000 * MS
@@ -50,25 +53,34 @@ def skew(see: See) -> Iterator[Hit]:
 
     Timestamps of this agent cannot be compared with those of others, nor with the client's own clock.
     """
-    if see.frame.event is not EventKind.STATUS or not status_of(see.frame).stamp:
+    if see.frame.event is not EventKind.STATUS or not (written := status_of(see.frame).stamp):
+        return
+    at = nanoseconds(written)
+    if at > 0 and (-_NEARLY < at - see.at < _NEARLY or (at < see.at and not see.track.streams)):
+        see.agent.notes["off"] = 0
         return
     status = see.object.get("status")
     stamp = status.get("timestamp") if isinstance(status, dict) else None
     if not isinstance(stamp, str):
         return
     try:
-        at = datetime.fromisoformat(stamp)
+        moment = datetime.fromisoformat(stamp)
     except ValueError:
         return
-    if at.tzinfo is None:
+    if moment.tzinfo is None:
         return
-    ahead = int(at.timestamp() * 1e9) - see.at
+    ahead = int(moment.timestamp() * 1e9) - see.at
     off = see.agent.notes.get("off", 0)
     off = off + 1 if ahead > SKEW or (ahead < -SKEW and see.track.streams) else 0
     see.agent.notes["off"] = off
     if off == _SAMPLES:
         word = "ahead of" if ahead > 0 else "behind"
-        yield Hit(summary=f"timestamps are {abs(ahead) / 1e9:.0f} s {word} the proxy's clock", value=stamp)
+        yield Hit(summary=f"timestamps are {_span(abs(ahead))} {word} the proxy's clock", value=stamp)
+
+
+def _span(ns: int) -> str:
+    """In seconds, from two days on in days."""
+    return f"{ns / 1e9:.0f} s" if ns < 2 * _DAY else f"{ns / _DAY:.0f} days"
 
 
 def _storm(count: int, pause: int) -> Script:

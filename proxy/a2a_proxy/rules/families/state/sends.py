@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,8 @@ from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.world import ACTIVE, SENDS
 
+_WAIT = re.compile(rb"mmediately|locking|\\u")
+"""Where JSON has none of these, it has neither member, under no name that stands for it."""
 _AT_ONCE = {"returnImmediately": True}
 _PATIENCE = 5
 """Seconds within which a call that shall not wait has to be answered."""
@@ -28,6 +31,9 @@ _ASKED = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
 
 def _at_once(see: See) -> bool | None:
     """What the request says of `returnImmediately` (0.x: the opposite of `blocking`); None where it says nothing."""
+    asked = see.track.request
+    if asked is None or (asked.schema == "json" and not _WAIT.search(asked.payload)):
+        return None
     configuration: Any = see.params.get("configuration")
     found = configuration.get("returnImmediately") if isinstance(configuration, dict) else None
     return found if isinstance(found, bool) else None

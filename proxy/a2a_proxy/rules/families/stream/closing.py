@@ -43,7 +43,7 @@ _DONE = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": _
     scope=Scope.EXCHANGE,
     when=When.TERMINAL,
     operations=STREAMS,
-    due=lambda see: _open_still(see),
+    due=lambda see: open_still(see),
     flagged=rpc_stream(
         "SendStreamingMessage", send(), *_WORKING, status("COMPLETED", second=1), Wait(60), finish="end"
     ),
@@ -70,7 +70,8 @@ def not_closed(see: See) -> Iterator[Hit]:
         yield Hit(summary=told, severity=Severity.WARNING)
 
 
-def _open_still(see: See) -> Iterator[Hit]:
+def open_still(see: See) -> Iterator[Hit]:
+    """Due `TOO_LATE` seconds after the terminal event."""
     track = see.track
     if track.started and track.final is None:
         told = f"the stream is open still {TOO_LATE} s after {label(track.state)} was told, it must end at once"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.rules.see import See
@@ -14,6 +15,7 @@ _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 _BINDINGS = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
 
 
+@lru_cache(256)
 def said_version(text: str) -> tuple[int, int] | None:
     """Major and minor; None where it is no version."""
     found = _VERSION.fullmatch(text.strip())

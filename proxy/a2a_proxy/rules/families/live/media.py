@@ -1,0 +1,112 @@
+"""Media on a live stream, in the proposal that has them (protocol sheet 2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.protocol.schema import decoder
+from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
+from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.talk import grpc
+from a2a_proxy.rules.glance import FAULTS
+from a2a_proxy.rules.rule import GRPC, Hit, Line, Moment, Scope, rule
+from a2a_proxy.rules.see import See
+
+_START, _DELTA, _STOP = 1, 2, 3
+MAX_FLOWS = 64
+"""Flows of one stream that are followed."""
+
+
+def _media(event: str, number: int) -> Json:
+    sound = {"raw": "AAAA", "mediaType": "audio/pcm"}
+    return {"frame": {"part": sound, "seqNum": number, "event": f"EVENT_MEDIA_{event}"}}
+
+
+def _played(*numbers: int) -> Script:
+    sounds = [_media("DELTA", number) for number in numbers]
+    events = [{"event": snapshot()}, _media("START", 3), *sounds, _media("STOP", numbers[-1] + 1)]
+    ending = {"event": status("COMPLETED", second=1)}
+    return grpc(
+        "SendLiveMessage",
+        {"message": send()},
+        *events,
+        ending,
+        half_close=False,
+        asks="LiveRequest",
+        tells="LiveResponse",
+    )
+
+
+@rule(
+    "A2A-LIVE-023",
+    "Media of a live stream missing or out of order",
+    Severity.WARNING,
+    section="proposal of live media, MediaFrame",
+    moment=(Moment.REQUEST, Moment.ANSWER),
+    scope=Scope.EXCHANGE,
+    lines=Line.DRAFT_1_1,
+    bindings=GRPC,
+    operations=("SendLiveMessage",),
+    draft=True,
+    flagged=_played(4, 6),
+    clean=_played(4, 5),
+)
+def out_of_sequence(see: See) -> Iterator[Hit]:
+    """In the proposal with media: of one side and one modality, the `seq_num` of a piece does not go up, or skips more
+    than the frames that came in between; or, less sure, a piece comes outside of START and STOP. Numbers may begin anew
+    at START. Not judged after frames that could not be read.
+
+    The player has a gap in its sound, or plays pieces in the wrong order.
+    """
+    notes = see.track.remember()
+    media: dict[str, Any] = notes.setdefault("live.media", {"seen": see.frame.seq, "flows": {}})
+    if see.frame.seq > media["seen"] + 1:  # not all of what came in between was shown to rules
+        media["flows"] = {}
+        media["lost"] = True
+    media["seen"] = see.frame.seq
+    found = _frame(see.frame)
+    if found is None:
+        return
+    sides: dict[str, list[int]] = media["flows"]
+    key = f"{int(see.frame.direction)}.{found.modality_index}"
+    flow = sides.get(key)
+    if flow is None:
+        if len(sides) >= MAX_FLOWS:
+            return
+        flow = sides[key] = [-1, 0, int(bool(media.get("lost")))]
+    yield from _step(found, flow, see.frame)
+
+
+def _frame(frame: Frame) -> Any:
+    """The MediaFrame in it; None where there is none, or where it cannot be read."""
+    if not frame.schema.endswith("@live-1975") or frame.truncated:
+        return None
+    try:
+        message: Any = decoder(frame.schema).parse(frame.payload)
+    except FAULTS:
+        return None
+    return message.frame if message.HasField("frame") else None
+
+
+def _step(found: Any, flow: list[int], frame: Frame) -> Iterator[Hit]:
+    """`flow`: the number told last (-1: none), the frames since, whether it is between START and STOP."""
+    flow[1] += 1
+    if found.event == _START:
+        flow[:] = [-1, 0, 1]
+    elif found.event == _STOP:
+        flow[2] = 0
+    elif found.event == _DELTA:
+        last, steps, on = flow
+        who = "the client" if frame.direction is Direction.TO_AGENT else "the agent"
+        where = f"in modality {found.modality_index} of {who}"
+        if last >= 0 and not last < found.seq_num <= last + steps:
+            told = f"seq_num {found.seq_num} follows {last} {where}"
+            yield Hit(summary=told, path="frame.seqNum", value=str(found.seq_num))
+        elif not on:
+            yield Hit(summary=f"media outside of START and STOP {where}", path="frame.event", sure=False)
+            flow[2] = 1
+        flow[0], flow[1] = found.seq_num, 0

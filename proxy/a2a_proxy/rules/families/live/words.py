@@ -1,0 +1,60 @@
+"""What rules about live streams share (protocol sheet 2.6, 6.4)."""
+
+from __future__ import annotations
+
+from a2a_proxy.rules.examples.objects import Json, reply, status
+from a2a_proxy.rules.rule import When
+from a2a_proxy.rules.see import See
+from a2a_proxy.rules.sent import sent
+from a2a_proxy.rules.world import Track
+
+LIVE = ("SendLiveMessage", "ReconnectToTask")
+NOT_FOUND, UNIMPLEMENTED, FAILED_PRECONDITION = 5, 12, 9
+EXCUSED = frozenset({1, 4, 7, 8, 14, 16})
+"""CANCELLED, DEADLINE_EXCEEDED, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAVAILABLE, UNAUTHENTICATED: any call may end
+so, whatever it asks for, and a gateway may say it in the agent's place.
+"""
+
+RECONNECT: Json = {"message": {"messageId": "m9", "taskId": "t1", "role": "ROLE_USER"}}
+"""An example's first request of the reconnect form: a task id, and nothing to say."""
+
+
+def question(text: str = "which one?", *, second: int = 1, id: str = "q1") -> Json:
+    """An example's status update INPUT_REQUIRED."""
+    return status("INPUT_REQUIRED", second=second, said=reply(text, id=id, taskId="t1"))
+
+
+def plain_live(see: See) -> bool:
+    """Its messages are SendMessageRequest and StreamResponse, so the rules of that proposal hold. Two other ones carry
+    other messages under the same name, and have rules of their own."""
+    request = see.track.request
+    return request is not None and request.schema.endswith("SendMessageRequest")
+
+
+def reconnects(track: Track) -> bool:
+    """Its first request names a task and says nothing."""
+    first = track.request
+    if first is None or not first.task_id or first.truncated:
+        return False
+    return track.operation == "ReconnectToTask" or not sent(first).parts
+
+
+def later_request(see: See) -> bool:
+    """The frame is a request on a live stream, and not its first."""
+    first = see.track.request
+    return first is not None and see.frame.seq != first.seq and plain_live(see) and not see.frame.truncated
+
+
+def refused(see: See) -> bool:
+    """The call ends with an error, before any answer."""
+    return see.is_(When.FIRST) and see.is_(When.END) and see.is_(When.ERROR)
+
+
+def ended_empty(see: See) -> bool:
+    """It ends with status OK, and nothing was answered."""
+    return see.is_(When.END) and not see.is_(When.ERROR) and not see.track.answers
+
+
+def can_speak(track: Track) -> bool:
+    """A live stream, on which the client can still say something."""
+    return track.operation in LIVE and not track.half_closed and track.final is None
