@@ -14,8 +14,10 @@ from a2a_inspect.screen.json_paint import paint_json
 from a2a_inspect.screen.text_view import _rows
 from a2a_inspect.source import Stream
 from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.rows import ExchangeRow
+from a2a_proxy.rules.catalogue import rules
 from support_inspect import MS, exchange, frame, live, request
 from support_recording import STARTED
 
@@ -117,3 +119,15 @@ def test_facts_tell_both_zeros_of_time() -> None:
     assert "after the request +70 ms" in lines
     assert "not captured      1 octet" in lines
     assert not [each for each in fact_lines(Stream(ExchangeRow(1, 1, call), 2), request(1)) if "after the" in each]
+
+
+def test_facts_explain_a_rule_once() -> None:
+    """Every finding has its own evidence."""
+    places = ({"path": "id"}, {"path": "id", "value": "null"})
+    found = tuple(Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 1, evidence=each) for each in places)
+    lines = [line.strip() for line in fact_lines(Stream(ExchangeRow(1, 1, exchange(1)), 1, findings=found), None)]
+    start = lines.index("FINDINGS") + 1
+    told = [line for line in lines[start:] if line]
+    assert [told[1], told[-1]] == ["at id", "at id; there is: null"]
+    assert len(told) == 5
+    assert told[2].startswith(rules()["A2A-SCH-001"].what[:40])

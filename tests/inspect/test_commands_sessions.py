@@ -16,6 +16,7 @@ from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow
+from a2a_proxy.rules.catalogue import rules
 from support_cli import run
 from support_inspect import MS, changes, exchange, frame, request, sample, status, writer
 from support_observer import START, fresh, opening
@@ -168,3 +169,20 @@ def test_cassette_read_of_a_recording(tmp_path: Path) -> None:
         f"a2a-inspect: error: {path} is a recording already, not a cassette",
         f"a2a-inspect: hint: look at it with: a2a-inspect ls {path}",
     ]
+
+
+def test_a_rule_is_explained_once_and_every_finding_has_its_evidence(tmp_path: Path) -> None:
+    """In all of the output, however often it was broken; what is known of the place stands under each."""
+    path = tmp_path / "r.db"
+    made = writer(path)
+    found = [
+        Finding("A2A-SCH-001", Severity.ERROR, STARTED, "`id` is missing", exchange=number, seq=0, evidence=evidence)
+        for number, evidence in ((1, {"path": "id", "value": "null"}), (2, {"path": "id\x1b"}), (2, {}))
+    ]
+    made.write([request(1), request(2)], found, changes(exchange(1), exchange(2)))
+    made.finish(STARTED)
+    out = [line.strip() for line in said(path, "show", path)]
+    what = rules()["A2A-SCH-001"].what[:40]
+    assert [line for line in out if line.startswith("at ")] == ["at id; there is: null", "at id␛"]
+    (meant,) = (index for index, line in enumerate(out) if line.startswith(what))
+    assert out[meant - 1] == "at id; there is: null"

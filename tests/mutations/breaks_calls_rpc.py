@@ -143,7 +143,6 @@ def a_send_gives_a_bare_task(talk: Talk) -> Iterator[Want]:
     """Without the member `task` around it."""
     call = pick(talk, "SendMessage", JSONRPC)
     change(call.answers[0], lambda body: body.update(result=body["result"]["task"]))
-    yield Want("A2A-RPC-014", call, call.answers[0])
     yield Want("A2A-SCH-004", call, call.answers[0])
 
 

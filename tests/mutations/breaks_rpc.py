@@ -81,7 +81,6 @@ def an_event_is_cut_short(talk: Talk) -> Iterator[Want]:
     call = stream(talk, JSONRPC)
     event = call.answers[1]
     event.data = event.data[:-2]
-    yield Want("A2A-RPC-001", call, event)
     yield Want("A2A-SSE-002", call, event)
 
 

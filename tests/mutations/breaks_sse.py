@@ -60,8 +60,6 @@ def data_in_words(talk: Talk) -> Iterator[Want]:
     call = _stream(talk)
     made = _raw(call, MIDDLE, b"data: still there\n\n")
     yield Want("A2A-SSE-002", call, made)
-    if _rpc(call):
-        yield Want("A2A-RPC-001", call, made)
 
 
 @mutation(*ALL)
@@ -138,8 +136,6 @@ def an_octet_of_latin_1(talk: Talk) -> Iterator[Want]:
     raw(event, b"piece", "pi\u00e8ce".encode("latin-1"))
     yield Want("A2A-SSE-009", call, event)
     yield Want("A2A-HTTP-015", call, event)
-    if _rpc(call):
-        yield Want("A2A-RPC-001", call, event)
 
 
 @mutation(*ALL)

@@ -223,3 +223,10 @@ def test_an_orphaned_chunk_has_no_end_to_wait_for() -> None:
     """It was appended to nothing: that is said, and that it was not finished is not."""
     assert numbers(stream("jsonrpc", chunk("a", append=True))) == {"001"}
     assert numbers(stream("jsonrpc", chunk("a", append=True), chunk("b", append=True))) == {"001", "003"}
+
+
+def test_one_update_is_an_update() -> None:
+    """Not "1 updates"."""
+    script = stream("rest", chunk("a"), chunk("b"))
+    (found,) = (each.summary for each in findings(script) if each.rule == "A2A-ART-004")
+    assert "what came in 1 update before" in found

@@ -49,6 +49,14 @@ def test_a_reason_that_is_no_text_under_another_domain_is_none_of_ours() -> None
     assert of(rpc("GetTask", {"id": "t9"}, error=ours), "A2A-ERR-004") == 1
 
 
+def test_what_an_error_holds_is_shown_as_json() -> None:
+    detail = info(metadata={"it's": {"a": [True, None]}})
+    call = rpc("GetTask", {"id": "t9"}, error=rpc_error(-32001) | {"data": [detail]})
+    (found,) = (each for each in findings(call) if each.rule == "A2A-ERR-004")
+    assert found.summary == "metadata `it's` of an ErrorInfo is not a string"
+    assert found.evidence["value"] == '{"a": [true, null]}'
+
+
 @pytest.mark.parametrize("operation", ["GetTask", "SendMessage"])
 def test_a_page_of_a_server_in_front_of_the_agent_is_no_error_of_a2a(operation: str) -> None:
     done = rpc("SendMessage", send(), {"task": task("COMPLETED")})

@@ -64,6 +64,12 @@ def test_a_missing_member_is_told_with_its_place(script: Script, place: str) -> 
     assert found(script) == [("SCH-001", place)]
 
 
+@pytest.mark.parametrize(("members", "value"), [({}, None), ({"id": None}, "null"), ({"id": ""}, None)])
+def test_a_member_that_is_not_there_has_no_value(members: dict[str, Any], value: str | None) -> None:
+    (missing,) = findings(answered({"contextId": "c1", "status": state("WORKING")} | members))
+    assert (missing.rule, missing.evidence.get("value")) == ("A2A-SCH-001", value)
+
+
 @pytest.mark.parametrize("role", ["ROLE_AGENT", "ROLE_USER"])
 def test_roles_in_a_history_are_free(role: str) -> None:
     assert not found(answered(task(history=[message(role=role)])))

@@ -78,10 +78,30 @@ def finding_facts(finding: Finding) -> dict[str, object]:
     return {**finding_object(finding), **about}
 
 
-def meaning(finding: Finding) -> list[str]:
-    """What the rule of a finding says, and where the specification says so; none for what is found without a rule."""
-    rule = rules().get(finding.rule)
-    return [] if rule is None else textwrap.wrap(f"{rule.what} ({rule.section})", 100)
+def evidence_words(finding: Finding) -> list[str]:
+    """Where in the payload, what stands there, the number of its kind; what is not known is left out."""
+    forms = {"path": "at {}", "value": "there is: {}", "count": "number {} of its kind"}
+    return [form.format(finding.evidence[name]) for name, form in forms.items() if name in finding.evidence]
+
+
+class Meanings:
+    """What stands under the findings of one output: the meaning of a rule under its first finding alone."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def of(self, finding: Finding) -> str:
+        """What its rule says, and where the specification says so; empty where it was told, or there is no rule."""
+        rule = rules().get(finding.rule)
+        if rule is None or rule.id in self._told:
+            return ""
+        self._told.add(rule.id)
+        return f"{rule.what} ({rule.section})"
+
+    def lines(self, finding: Finding) -> list[str]:
+        """Its evidence, then the meaning, wrapped."""
+        evidence = visible("; ".join(evidence_words(finding)))
+        return [*([evidence] if evidence else []), *textwrap.wrap(self.of(finding), 100)]
 
 
 def connection_counts(recording: Recording, session: SessionRow) -> str:

@@ -11,11 +11,11 @@ import msgspec
 from a2a_inspect.artifacts import artifacts_of
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.session import (
+    Meanings,
     connection_findings,
     connection_lines,
     finding_facts,
     finding_words,
-    meaning,
     session_line,
 )
 from a2a_inspect.decoded import decoded, decoded_lines, json_text, raw_lines
@@ -25,6 +25,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Part
 from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.describe import describe
@@ -64,6 +65,7 @@ def show_conversation(recording: Recording, wanted: Wanted, *, as_json: bool) ->
         UserError: nothing of what was asked for is there.
     """
     found = False
+    meanings = Meanings()
     for session in recording.sessions():
         rows = [row for row in recording.exchanges(session.id) if wanted.has(row)]
         found = found or bool(rows)
@@ -71,14 +73,16 @@ def show_conversation(recording: Recording, wanted: Wanted, *, as_json: bool) ->
             for told in _objects(recording, session, rows, wanted):
                 print(json.dumps(told))
         elif rows or not wanted.words:
-            for line in _session_lines(recording, session, rows, wanted):
+            for line in _session_lines(recording, session, rows, wanted, meanings):
                 print(line)
     if wanted.words and not found:
         listing = shlex.join(("a2a-inspect", "ls", recording.path))
         raise UserError(f"nothing in it is called {' or '.join(wanted.words)}", f"see what there is with: {listing}")
 
 
-def _session_lines(recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted) -> Iterator[str]:
+def _session_lines(
+    recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted, meanings: Meanings
+) -> Iterator[str]:
     yield session_line(session)
     connections = [] if wanted.words else list(connection_lines(recording, session))
     yield from ("  " + line for line in connections)
@@ -95,7 +99,7 @@ def _session_lines(recording: Recording, session: SessionRow, rows: list[Exchang
                 if wanted.artifacts and task_id in tasks:
                     yield from _artifact_lines(recording, session.id, tasks[task_id])
             for row in exchanges:
-                yield from (" " * depth + line for line in _exchange_lines(recording, row, wanted))
+                yield from (" " * depth + line for line in _exchange_lines(recording, row, wanted, meanings))
 
 
 _Members = dict[str, list[ExchangeRow]]
@@ -153,7 +157,7 @@ def _part_text(part: Part) -> str:
     return f"file {about} {text.size(len(part.raw or '') * 3 // 4)}"
 
 
-def _exchange_lines(recording: Recording, row: ExchangeRow, wanted: Wanted) -> Iterator[str]:
+def _exchange_lines(recording: Recording, row: ExchangeRow, wanted: Wanted, meanings: Meanings) -> Iterator[str]:
     exchange = row.exchange
     parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.outcome(exchange)]
     parts += [text.latency(exchange), visible(exchange.error)]
@@ -174,19 +178,23 @@ def _exchange_lines(recording: Recording, row: ExchangeRow, wanted: Wanted) -> I
             yield from (" " * 20 + line for line in raw_lines(frame))
         elif wanted.payloads:
             yield from (" " * 20 + line for line in decoded_lines(frame, exchange))
-        yield from told
+        yield from _finding_lines(told, meanings)
     for told in found.values():
-        yield from told
+        yield from _finding_lines(told, meanings)
 
 
-def _by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[str]]:
-    """The findings of an exchange as lines, by the frame under which they stand; -1 has those of all of it."""
-    found: dict[int, list[str]] = {}
+def _by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[Finding]]:
+    """The findings of an exchange by the frame under which they stand; -1 has those of all of it."""
+    found: dict[int, list[Finding]] = {}
     for each in recording.findings(exchange=row.key):
-        lines = found.setdefault(each.finding.seq, [])
-        lines.append(f"  {finding_words(each.finding, 14, 5)}")
-        lines += [f"{'':21}{line}" for line in meaning(each.finding)]
+        found.setdefault(each.finding.seq, []).append(each.finding)
     return found
+
+
+def _finding_lines(found: list[Finding], meanings: Meanings) -> Iterator[str]:
+    for finding in found:
+        yield f"  {finding_words(finding, 14, 5)}"
+        yield from (f"{'':21}{line}" for line in meanings.lines(finding))
 
 
 def _goes_without_saying(frame: Frame, exchange: Exchange) -> bool:

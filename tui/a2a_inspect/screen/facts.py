@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.session import meaning
+from a2a_inspect.commands.session import Meanings, evidence_words
 from a2a_inspect.source import Stream
 from a2a_proxy.cli import text
 from a2a_proxy.model.chunk import Direction
@@ -55,15 +55,15 @@ def fact_lines(stream: Stream, frame: Frame | None) -> list[str]:
     lines += _section("Exchange", _exchange_facts(stream))
     if stream.connection is not None:
         lines += _section("Connection", _connection_facts(stream.connection))
-    found = [
-        fact
-        for finding in stream.findings
-        for fact in (
-            (finding.severity.name.lower(), f"{finding.rule} {finding.summary}"),
-            ("", " ".join(meaning(finding))),
-        )
-    ]
-    return lines + (_section("Findings", iter(found)) if found else [])
+    return lines + (_section("Findings", _finding_facts(stream)) if stream.findings else [])
+
+
+def _finding_facts(stream: Stream) -> Iterator[Fact]:
+    meanings = Meanings()
+    for finding in stream.findings:
+        yield finding.severity.name.lower(), f"{finding.rule} {finding.summary}"
+        yield "", "; ".join(evidence_words(finding))
+        yield "", meanings.of(finding)
 
 
 def _section(title: str, facts: Iterator[Fact]) -> list[str]:

@@ -73,7 +73,7 @@ def _enum(grammar: Grammar, shape: Shape, enum: str, value: object, path: str) -
         # 0.x has the state, it only says nothing.
         severity = Severity.INFO if value == "unknown" else None
         return Fault(Wrong.ENUM, path, f"`{path}` is {shown(value)}, which says nothing", shown(value), severity)
-    return Fault(Wrong.ENUM, path, f"`{path}` is {shown(value)}, which is no {enum}", shown(value))
+    return Fault(Wrong.ENUM, path, f"`{path}` is {shown(value)}, which is not a {enum}", shown(value))
 
 
 def _elsewhere(family: Family, value: object) -> bool:
@@ -117,7 +117,7 @@ def _stamp(grammar: Grammar, value: object, path: str) -> Fault | None:
     old = grammar.family in (Family.OLD, Family.OLDEST)
     found = _STAMP.fullmatch(value) if isinstance(value, str) else None
     if not isinstance(value, str) or found is None or not _is_time(value):
-        return Fault(Wrong.TIMESTAMP, path, f"`{path}` is {shown(value)}, which is no ISO 8601 time", shown(value))
+        return Fault(Wrong.TIMESTAMP, path, f"`{path}` is {shown(value)}, which is not an ISO 8601 time", shown(value))
     fraction, zone = found.groups()
     if old:
         if zone:
@@ -142,7 +142,7 @@ def _is_time(value: str) -> bool:
 
 def _octets(shape: Shape, name: str, value: object, path: str) -> Fault | None:
     if not isinstance(value, str) or not _is_base64(value):
-        return Fault(Wrong.BASE64, path, f"`{path}` is {shown(value)}, which is no base64", shown(value))
+        return Fault(Wrong.BASE64, path, f"`{path}` is {shown(value)}, which is not base64", shown(value))
     return _content(shape, name, value, path)
 
 

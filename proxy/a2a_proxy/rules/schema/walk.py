@@ -185,7 +185,7 @@ class Walk:
                 continue
             if not _there(shape, name, value, strict=family is Family.NEW) and not self._excused(shape, name, value):
                 told = f"`{path}{name}` is required and is {_lack(shape, name, value)}"
-                self._add(Wrong.MISSING, path + name, told, value.get(name))
+                self._add(Wrong.MISSING, path + name, told, value.get(name, ""))
         self._empty_lists(shape, value, path)
 
     def _is_list(self, shape: Shape, name: str, value: dict[str, Any]) -> bool:

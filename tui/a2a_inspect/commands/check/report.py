@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.commands.check.suppressions import Suppression
+from a2a_inspect.commands.session import evidence_words
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.reader import Recording
@@ -115,9 +116,7 @@ def full_id(word: str) -> str:
 def facts(finding: Finding) -> list[str]:
     """What there is beside its line, in words: the section of its rule, the path, the value there, the number."""
     rule = rules().get(finding.rule)
-    told = [rule.section] if rule is not None else []
-    forms = {"path": "at {}", "value": "there is: {}", "count": "number {} of its kind"}
-    return told + [form.format(finding.evidence[name]) for name, form in forms.items() if name in finding.evidence]
+    return ([rule.section] if rule is not None else []) + evidence_words(finding)
 
 
 def check(recording: Recording, path: Path, wanted: set[str]) -> Iterator[Checked]:

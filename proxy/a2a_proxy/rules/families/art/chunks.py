@@ -57,6 +57,10 @@ def unknown(see: See) -> Iterator[Hit]:
     yield Hit(summary=told, path=_place(see, "append"), value="true", severity=severity, sure=seen)
 
 
+def _updates(count: int) -> str:
+    return f"{count} update" if count == 1 else f"{count} updates"
+
+
 @rule(
     "A2A-ART-002",
     "Append after the last chunk",
@@ -77,7 +81,7 @@ def after_last(see: See) -> Iterator[Hit]:
     found = _known(see)
     if see.frame.append and found is not None and found.done:
         told = f"artifact {see.frame.artifact_id} grows after its `lastChunk`"
-        yield Hit(summary=f"{told}, after {found.chunks} updates", path=_place(see, "append"), value="true")
+        yield Hit(summary=f"{told}, after {_updates(found.chunks)}", path=_place(see, "append"), value="true")
 
 
 @rule(
@@ -106,7 +110,7 @@ def unfinished(see: See) -> Iterator[Hit]:
         if each.stream == see.track.id and each.appends and each.chunks > 1 and not each.done
     ]
     for name, each in open_ones[:10]:
-        told = f"task {task.task_id} is over, and artifact {name} had no `lastChunk` in {each.chunks} updates"
+        told = f"task {task.task_id} is over, and artifact {name} had no `lastChunk` in {_updates(each.chunks)}"
         yield Hit(summary=told, value=name)
 
 
@@ -129,7 +133,8 @@ def replaced(see: See) -> Iterator[Hit]:
     """
     found = _known(see)
     if not see.frame.append and found is not None and not see.is_(When.REPEAT):
-        told = f"artifact {see.frame.artifact_id} replaces what came in {found.chunks} updates before (no `append`)"
+        before = _updates(found.chunks)
+        told = f"artifact {see.frame.artifact_id} replaces what came in {before} before (no `append`)"
         yield Hit(summary=told, path=_place(see, "artifact.artifactId"), value=see.frame.artifact_id)
 
 

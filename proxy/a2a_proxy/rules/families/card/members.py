@@ -146,7 +146,7 @@ def unknown_scheme(see: See) -> Iterator[Hit]:
 
 @rule(
     "A2A-CARD-017",
-    "Two skills have one id, or a mode is no media type",
+    "Two skills have one id, or a mode is not a media type",
     Severity.WARNING,
     section="1.0 4.4.1, 4.4.5; 0.3 5.5.4",
     bindings=CARD | RPC,
@@ -178,7 +178,7 @@ def _modes(see: See, holder: dict[str, Any], prefix: str, names: tuple[str, ...]
         for mode in words(holder.get(name)):
             if not _MEDIA_TYPE.fullmatch(mode):
                 yield Hit(
-                    summary=f'the mode "{mode[:60]}" in `{prefix}{name}` is no media type',
+                    summary=f'the mode "{mode[:60]}" in `{prefix}{name}` is not a media type',
                     path=f"{see.root}{prefix}{name}",
                     value=mode,
                     severity=Severity.INFO if mode.isalpha() else None,

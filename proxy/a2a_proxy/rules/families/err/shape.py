@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -65,7 +66,7 @@ def error_info_missing(see: See) -> Iterator[Hit]:
 )
 def error_info_wrong(see: See) -> Iterator[Hit]:
     """An ErrorInfo with the domain of A2A has a reason that is not in UPPER_SNAKE_CASE or is none that A2A or its SDKs
-    know, or metadata values that are no strings; or a reason of A2A comes under another domain.
+    know, or metadata values that are not strings; or a reason of A2A comes under another domain.
 
     Clients compare the reason and the domain as they are written: another spelling is another error.
     """
@@ -76,17 +77,23 @@ def error_info_wrong(see: See) -> Iterator[Hit]:
     path = {Binding.JSONRPC: "error.data", Binding.REST: "error.details"}.get(see.binding, "")
     if domain != DOMAIN:
         if isinstance(reason, str) and reason in REASONS:
-            yield Hit(summary=f"reason {reason} under domain {domain!r}, it must be {DOMAIN}", path=path)
+            yield Hit(summary=f"reason {reason} under domain {_json(domain)}, it must be {DOMAIN}", path=path)
         return
     if not isinstance(reason, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", reason):
-        yield Hit(summary=f"reason {reason!r} is not in UPPER_SNAKE_CASE", path=path, value=str(reason))
+        yield Hit(summary=f"reason {_json(reason)} is not in UPPER_SNAKE_CASE", path=path, value=_json(reason))
     elif reason not in REASONS:
         summary = f"reason {reason} is none of A2A's"
-        yield Hit(summary=summary, path=path, value=reason, severity=Severity.WARNING)
+        yield Hit(summary=summary, path=path, value=_json(reason), severity=Severity.WARNING)
     if isinstance(metadata, dict):
         for name, value in metadata.items():
             if not isinstance(value, str):
-                yield Hit(summary=f"metadata {name!r} of an ErrorInfo is no string", path=path, value=repr(value))
+                yield Hit(summary=f"metadata `{name}` of an ErrorInfo is not a string", path=path, value=_json(value))
+
+
+def _json(value: object) -> str:
+    """As it was sent, short."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 @rule(
@@ -111,11 +118,11 @@ def status_shape(see: See) -> Iterator[Hit]:
         return
     code, status, details = body.get("code"), body.get("status"), body.get("details")
     if "code" in body and code != see.exchange.status:
-        yield Hit(
-            summary=f"`error.code` is {code!r} under HTTP {see.exchange.status}", path="error.code", value=repr(code)
-        )
+        told = f"`error.code` is {_json(code)} under HTTP {see.exchange.status}"
+        yield Hit(summary=told, path="error.code", value=_json(code))
     if "status" in body and status not in GRPC_STATUS:
-        yield Hit(summary=f"`error.status` is {status!r}, no gRPC status", path="error.status", value=repr(status))
+        told = f"`error.status` is {_json(status)}, which is not a gRPC status"
+        yield Hit(summary=told, path="error.status", value=_json(status))
     if isinstance(details, list):
         for number, each in enumerate(details):
             if not isinstance(each, dict) or not isinstance(each.get("@type"), str):

@@ -145,7 +145,7 @@ def contradiction(see: See) -> Iterator[Hit]:
         return
     body = see.failure.body
     if isinstance(body, str):
-        yield Hit(summary="grpc-status-details-bin is no google.rpc.Status", path=_DETAILS, value=body[:60])
+        yield Hit(summary="grpc-status-details-bin is not a google.rpc.Status", path=_DETAILS, value=body[:60])
     elif isinstance(body, dict) and body.get("code") != frame.error_code:
         code = body.get("code")
         yield Hit(summary=f"grpc-status is {frame.error_code}, the code in the details is {code}", value=str(code))

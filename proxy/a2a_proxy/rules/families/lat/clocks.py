@@ -19,6 +19,7 @@ from a2a_proxy.rules.world import ACTIVE, TERMINAL
 SKEW = 5_000 * MS
 _NEARLY = SKEW - MS
 """Off by less than this it is not off, however it is rounded."""
+_DAY = 86_400_000 * MS
 _SAMPLES = 3
 """Timestamps in a row that have to be off."""
 _OPENS, _WITHIN = 5, 30_000 * MS
@@ -74,7 +75,12 @@ def skew(see: See) -> Iterator[Hit]:
     see.agent.notes["off"] = off
     if off == _SAMPLES:
         word = "ahead of" if ahead > 0 else "behind"
-        yield Hit(summary=f"timestamps are {abs(ahead) / 1e9:.0f} s {word} the proxy's clock", value=stamp)
+        yield Hit(summary=f"timestamps are {_span(abs(ahead))} {word} the proxy's clock", value=stamp)
+
+
+def _span(ns: int) -> str:
+    """In seconds, from two days on in days."""
+    return f"{ns / 1e9:.0f} s" if ns < 2 * _DAY else f"{ns / _DAY:.0f} days"
 
 
 def _storm(count: int, pause: int) -> Script:

@@ -110,7 +110,7 @@ def unknown_method(see: See) -> Iterator[Hit]:
     value = envelope(see)
     if "jsonrpc" not in value or not exchange.method or not _spoken_here(see) or _extended(see):
         return
-    told = f"`{exchange.method[:60]}` is no method of A2A"
+    told = f"`{exchange.method[:60]}` is not a method of A2A"
     if "result" in value:
         yield Hit(summary=f"{told}, it must be answered by error -32601 and got a result", path="result")
     elif see.frame.error_code in (-32602, -32603):

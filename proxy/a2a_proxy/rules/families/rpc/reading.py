@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -93,29 +94,32 @@ def breaks_at(octets: bytes) -> int:
 
 def _where(octets: bytes) -> int:
     try:
-        json.loads(octets.decode(), parse_constant=_refuse)
+        text = octets.decode()
+        json.loads(text, parse_constant=_refuse, parse_int=str)
     except UnicodeDecodeError as error:
         return error.start
     except json.JSONDecodeError as error:
         return error.pos
     except RecursionError:
         return -1
-    except ValueError:
-        return 0
+    except _NoNumber:
+        return next(found.start() for found in _CONSTANT.finditer(text) if found.group()[0] != '"')
     return -1
 
 
+class _NoNumber(Exception):
+    """NaN or Infinity, which are no JSON."""
+
+
+_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|NaN|-?Infinity')
+"""These, and texts, in which they may stand."""
+
+
 def _refuse(word: str) -> None:
-    """NaN and Infinity are no JSON."""
-    raise ValueError(word)
+    raise _NoNumber(word)
 
 
 def whole_text(frame: Frame) -> bool:
-    """The payload is all of a text as it was sent: not cut, not encoded, not half an event."""
-    if (
-        frame.truncated
-        or frame.note == "body broke off"
-        or (frame.kind is FrameKind.UNDECODABLE and frame.schema == BYTES)
-    ):
-        return False
-    return not frame.framing or frame.framing.endswith(("\n\n", "\r\n\r\n", "\r\r", "\n\r\n", "\r\n\n"))
+    """The payload is all of a body as it was sent: not cut, not encoded."""
+    encoded = frame.kind is FrameKind.UNDECODABLE and frame.schema == BYTES
+    return not (frame.truncated or frame.note == "body broke off" or encoded)

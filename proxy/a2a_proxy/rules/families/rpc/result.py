@@ -10,7 +10,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.json_summary import camel
 from a2a_proxy.protocol.operations import BY_NAME, Answer
-from a2a_proxy.rules.examples.objects import send, snapshot, task
+from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, shown
 from a2a_proxy.rules.rule import JSONRPC, Hit, Scope, When, rule
@@ -37,15 +37,15 @@ _NEW = frozenset({Dialect.V1_0, Dialect.V1_1})
     scope=Scope.EXCHANGE,
     bindings=JSONRPC,
     when=When.UNCLEAN,
-    also=("A2A-SCH-004",),
-    flagged=rpc("SendMessage", send(), task()),
-    clean=rpc("SendMessage", send(), snapshot("COMPLETED")),
+    flagged=rpc("ListTasks", {}, [task()]),
+    clean=rpc("ListTasks", {}, {"tasks": [task()], "nextPageToken": "", "pageSize": 50, "totalSize": 1}),
 )
 def wrong_result(see: See) -> Iterator[Hit]:
-    """The `result` is not what the method gives back in the protocol version that is spoken: in 1.0 a send without the
-    member `task` or `message` around it, a GetTask with one, a list that is no object with `tasks`; in 0.x an object
-    with such members around it, a list of push configurations that is no array; null where something has to come.
-    A result of another line as a whole is A2A-VER-007.
+    """The `result` is not what the method gives back in the protocol version that is spoken: in 1.0 a GetTask with the
+    member `task` around it, a list that is not an object with `tasks`; in 0.x an object with such members around it, a
+    list of push configurations that is not an array; null where something has to come. An object of 1.0 without the
+    member `task` or `message` that a send must have around it is A2A-SCH-004, a result of another line as a whole
+    A2A-VER-007.
 
     A typed client cannot read the answer at all, an untyped one finds neither id nor state in it.
     """
@@ -62,10 +62,15 @@ def wrong_result(see: See) -> Iterator[Hit]:
         return
     expected = table[Answer.STREAM if frame.kind is FrameKind.EVENT else row.answer]
     complaint = expected(camel(result))
-    if complaint and not hits(see, Wrong.FOREIGN):
+    if complaint and not hits(see, Wrong.FOREIGN) and not _lacks_its_wrapper(see):
         told = f"the result of {see.exchange.method} is {_told(result)}, {complaint}"
         # What stands in the place of a secret has the secret's type: the complaint holds.
         yield Hit(summary=told, path="" if frame.redacted else "result", value=shown(result))
+
+
+def _lacks_its_wrapper(see: See) -> bool:
+    """A2A-SCH-004 says so."""
+    return any(each.path == "result" for each in hits(see, Wrong.ALTERNATIVES))
 
 
 def _told(result: Any) -> str:

@@ -38,14 +38,14 @@ _MOST = 1 << 20
     clean=rpc("GetTask", _GET, task()),
 )
 def not_json(see: See) -> Iterator[Hit]:
-    """A request, a response, or the data of a JSON-RPC event is not one JSON value: it is empty, ends early, has
-    something after its end, or is no UTF-8. On REST this holds for bodies that are announced as JSON; the data of its
-    events is told by A2A-SSE-002.
+    """A request or a response is not one JSON value: it is empty, ends early, has something after its end, or is no
+    UTF-8. On REST this holds for bodies that are announced as JSON. The data of events is told by A2A-SSE-002, and by
+    A2A-SSE-009 where it is no UTF-8.
 
     The other side cannot read anything of it, neither the call nor the id that an error has to name.
     """
     frame = see.frame
-    if see.binding is Binding.REST and (frame.framing or not _json_body(see)):
+    if frame.framing or (see.binding is Binding.REST and not _json_body(see)):
         return
     if see.binding is Binding.JSONRPC and not frame.size and _empty(see):
         side = "request" if said_by_client(see) else "response"
@@ -53,7 +53,7 @@ def not_json(see: See) -> Iterator[Hit]:
     elif frame.payload and _announced(see) and whole_text(frame):
         place = breaks_at(frame.payload)
         if place >= 0:
-            what = "request" if said_by_client(see) else "data of the event" if frame.framing else "response"
+            what = "request" if said_by_client(see) else "response"
             text = frame.payload.decode("utf-8", "backslashreplace")
             yield Hit(summary=f"the {what} is no JSON from character {place} on", value=text[:120])
 
@@ -78,7 +78,7 @@ def _announced(see: See) -> bool:
     frame = see.frame
     if frame.schema == JSON and see.value is not None:
         return False
-    if not said_by_client(see) and not frame.framing:
+    if not said_by_client(see):
         return see.exchange.status // 100 == 2 and _json_body(see)
     return frame.schema == JSON or frame.kind in (FrameKind.OTHER, FrameKind.UNDECODABLE)
 

@@ -127,7 +127,7 @@ def _shown(see: See) -> str:
     "A2A-VER-008",
     "Legacy or vendor dialect",
     Severity.INFO,
-    section="0.1; protocol sheet 1.4",
+    section="0.1 and its JSON schema",
     moment=Moment.HEADS,
     lines=Line.OLD,
     bindings=JSONRPC | CARD,

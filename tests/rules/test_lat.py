@@ -1,0 +1,29 @@
+"""Rules about time: how it is told; the examples of the rules are judged elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.rules.examples.objects import send, state
+from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.talk import rpc_stream
+from support_rules import findings
+
+
+@pytest.mark.parametrize(
+    ("stamp", "told"),
+    [("2026-01-01T00:01:00.000Z", "60 s ahead of"), ("2025-12-22T00:00:00.000Z", "10 days behind")],
+)
+def test_clocks_that_differ_by_days_are_told_in_days(stamp: str, told: str) -> None:
+    def stream(task_id: str, number: int) -> Script:
+        ids = {"contextId": "c1", "status": state("SUBMITTED", timestamp=stamp)}
+        updates = (
+            ids | {"taskId": task_id, "status": state(name, timestamp=stamp)} for name in ("WORKING", "COMPLETED")
+        )
+        events = ({"statusUpdate": each} for each in updates)
+        return rpc_stream(
+            "SendStreamingMessage", send(id=f"m{number}"), {"task": ids | {"id": task_id}}, *events, id=number
+        )
+
+    (found,) = (each.summary for each in findings(stream("t1", 1) + stream("t2", 2)) if each.rule == "A2A-LAT-007")
+    assert found == f"timestamps are {told} the proxy's clock"
