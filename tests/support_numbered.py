@@ -34,7 +34,7 @@ def done(number: int) -> Json:
 
 def step(text: str, number: int | None) -> Json:
     """A progress update."""
-    numbered = {} if number is None else {"generation": str(number)}
+    numbered: Json = {} if number is None else {"generation": str(number)}
     return status("WORKING", said=reply(text, id=text), **numbered)
 
 
@@ -76,7 +76,8 @@ def push(event: Json) -> Script:
 
 def get(number: int | None, *, current: int | None = None, binding: str = "jsonrpc", **options: Any) -> Script:
     """A client reads the task; `current`: it waits for changes after that."""
-    answer = task(options.pop("state", "WORKING"), **({} if number is None else {"generation": str(number)}))
+    numbered: Json = {} if number is None else {"generation": str(number)}
+    answer = task(options.pop("state", "WORKING"), **numbered)
     options.setdefault("version", "1.1")
     wish = {} if current is None else {"currentGeneration": str(current)}
     if binding == "rest":
