@@ -9,8 +9,9 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.rules.course import MAX_ARTIFACTS, MAX_STATES
 from a2a_proxy.rules.examples.objects import Json, chunk, reply, snapshot, status
 from a2a_proxy.rules.examples.talk import json_text
+from a2a_proxy.rules.registry import Known, Track
 from a2a_proxy.rules.rule import When
-from a2a_proxy.rules.world import Known, Track, World
+from a2a_proxy.rules.world import World
 
 WORKING, INPUT = int(TaskState.WORKING), int(TaskState.INPUT_REQUIRED)
 AGENT = "http://localhost:8000"

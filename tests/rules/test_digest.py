@@ -14,8 +14,9 @@ from a2a_proxy.rules.digest import artifacts_digest, digest
 from a2a_proxy.rules.examples.objects import Json, chunk, reply, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.examples.talk import grpc, http, json_text, rest_stream, rpc_stream
+from a2a_proxy.rules.registry import Track
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import Track, World
+from a2a_proxy.rules.world import World
 from support_rules import KEY
 
 

@@ -28,7 +28,7 @@ from a2a_proxy.rules.glance import (
 from a2a_proxy.rules.rule import When
 
 if TYPE_CHECKING:
-    from a2a_proxy.rules.world import Known, Track
+    from a2a_proxy.rules.registry import Known, Track
 
 TERMINAL = frozenset(int(state) for state in TaskState if state.terminal)
 INTERRUPTED = frozenset(int(state) for state in TaskState if state.interrupted)

@@ -22,9 +22,10 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.rules.catalogue import rules
 from a2a_proxy.rules.gate import Checks, checks_of, clean
 from a2a_proxy.rules.ledger import Ledger
+from a2a_proxy.rules.registry import Track
 from a2a_proxy.rules.rule import Hit, Judge, Moment, Rule, Scope, When
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import LARGE, Track, World, lines_of
+from a2a_proxy.rules.world import LARGE, World, lines_of
 
 MAX_PENDING = 16
 """Requests of one exchange that wait to be judged; bidirectional streams have more after their first answer."""

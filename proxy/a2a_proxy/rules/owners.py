@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from a2a_proxy.rules.credentials import principal
+from a2a_proxy.rules.registry import Known
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import Known
 
 _KEY = "owner"
 

@@ -19,8 +19,9 @@ from a2a_proxy.protocol.rest_path import RestMatch, match
 from a2a_proxy.rules import failure
 from a2a_proxy.rules.declared import Declared
 from a2a_proxy.rules.failure import Failure
+from a2a_proxy.rules.registry import Agent, Known, Track
 from a2a_proxy.rules.rule import When
-from a2a_proxy.rules.world import Agent, Known, Track, World
+from a2a_proxy.rules.world import World
 
 _UNSET: Any = object()
 

@@ -1,7 +1,6 @@
 """What rules know of the traffic so far: agents, tasks, open exchanges (protocol sheet 7, registries).
 
-Shared by all connections and bindings of a session. Learns from redacted frames, judges nothing. Every value is plain,
-so that the state can be saved and gone on with; a family of rules that has to remember more keeps it in `notes`.
+Shared by all connections and bindings of a session. Learns from redacted frames, judges nothing.
 """
 
 from __future__ import annotations
@@ -12,19 +11,16 @@ from zlib import crc32
 import msgspec
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.listing import listed
 from a2a_proxy.protocol.shared import Shared
 from a2a_proxy.rules import course
-from a2a_proxy.rules.course import INTERRUPTED as INTERRUPTED
-from a2a_proxy.rules.course import SENDS as SENDS
-from a2a_proxy.rules.course import TERMINAL as TERMINAL
-from a2a_proxy.rules.course import KnownArtifact as KnownArtifact
-from a2a_proxy.rules.course import Saying
-from a2a_proxy.rules.declared import Declared, declare
+from a2a_proxy.rules.course import SENDS, TERMINAL, KnownArtifact
+from a2a_proxy.rules.declared import declare
 from a2a_proxy.rules.glance import ArtifactLook, Seen, artifacts_of
+from a2a_proxy.rules.registry import ACTIVE, STREAMS, Agent, Asked, Known, Notes, Track
 from a2a_proxy.rules.rule import When
 
 MAX_TASKS = 100_000
@@ -40,190 +36,6 @@ SILENCE, BURST = 2_000_000_000, 300_000_000
 """A call begins with so much of silence where something on the way collects events, and they come within this, ns."""
 _RECENT = 32
 """Digests of payloads that a stream remembers."""
-
-ACTIVE = frozenset({int(TaskState.SUBMITTED), int(TaskState.WORKING)})
-STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask", "SendLiveMessage", "ReconnectToTask"})
-
-Notes = dict[str, Any]
-
-
-class Known(msgspec.Struct, gc=False):
-    """A task, joined over everything that told of it."""
-
-    agent: str
-    task_id: str
-    context_id: str = ""
-    states: list[tuple[int, int]] = []
-    """(ns, state number) for each change."""
-    born: int = 0
-    """The exchange that created it; 0 where its beginning was not seen: then facts about it are less sure."""
-    made_by: int = 0
-    """CRC-32 of the id of the message that created it."""
-    reissued: bool = False
-    """Its id had been that of another task."""
-    first: int = 0
-    last: int = 0
-    terminal: int = 0
-    """When a terminal state was first seen, ns; 0 before."""
-    terminal_in: int = 0
-    """The exchange that showed it."""
-    generation: int = 0
-    """Highest number seen."""
-    numbered: str = ""
-    """Whether its agent numbers it: `yes`, `no`, empty before the first event."""
-    awaits: bool = False
-    """Interrupted, and no message of a client came since."""
-    spoken: int = 0
-    """When a client's message for it came last, ns; that which created it does not count."""
-    stamp: str = ""
-    """The latest timestamp of a status, as it stands there."""
-    said: dict[int, Saying] | None = None
-    """The agent's messages in statuses, the latest, by the CRC-32 of their ids."""
-    artifacts: dict[str, KnownArtifact] = {}
-    streams: list[int] = []
-    """Open exchanges that stream it."""
-    moved: int = 0
-    """The count of moves when it was put last in the order of idleness; 0 where it has to be."""
-    alone: int = 0
-    """Since when only one of several streams is left, ns; 0 where there were never several."""
-    notes: Notes | None = None
-
-    @property
-    def state(self) -> int:
-        """The state known last; 0 before one."""
-        return self.states[-1][1] if self.states else 0
-
-    def remember(self) -> Notes:
-        """The notes, to be written to."""
-        if self.notes is None:
-            self.notes = {}
-        return self.notes
-
-
-class Agent(msgspec.Struct):
-    """An agent: all interfaces of one card."""
-
-    name: str
-    """The upstream by which it is known."""
-    card: dict[str, Any] | None = None
-    """The public card seen last, as plain JSON."""
-    card_at: int = 0
-    extended: dict[str, Any] | None = None
-    """The extended card seen last."""
-    declared: Declared | None = None
-    """What its cards say together."""
-    numbers: bool = False
-    """A generation was seen from it."""
-    notes: Notes = {}
-
-    @property
-    def any_card(self) -> dict[str, Any] | None:
-        """What is known of it, the extended card first."""
-        return self.extended or self.card
-
-
-class Asked(msgspec.Struct):
-    """What was known when the first request of an exchange came: a later answer is judged by that."""
-
-    at: int
-    task_id: str = ""
-    """As the request names it."""
-    context_id: str = ""
-    message_id: str = ""
-    generation: int = 0
-    """`currentGeneration` or `ifGenerationMatch`."""
-    known: bool = False
-    """The task was known."""
-    forgotten: bool = False
-    """It was not, but it had been."""
-    state: int = 0
-    """Its state then."""
-    terminal: int = 0
-    """When a terminal state had been seen, ns."""
-    stamp: str = ""
-    """The latest timestamp of its statuses."""
-    known_generation: int = 0
-    known_context: str = ""
-    awaited: bool = False
-    """It waited for this message."""
-
-
-class Track(msgspec.Struct, gc=False):
-    """An open exchange."""
-
-    id: int
-    connection: int
-    agent: str
-    binding: Binding
-    operation: str
-    started: int
-    client: str = ""
-    """The client's host, without port."""
-    upstream: str = ""
-    asked: Asked | None = None
-    request: Frame | None = None
-    """The first request, for rules that compare the answer with it."""
-    pending: list[Frame] = []
-    """Requests that are not judged yet."""
-    facts: Exchange | None = None
-    """Heads, operation and dialect, as they were when the first answer came."""
-    final: Exchange | None = None
-    """The exchange when it was over."""
-    settled: bool = False
-    """Its requests and heads have been judged."""
-    ours: bool = False
-    """The proxy answered."""
-    answers: int = 0
-    """Answers and events of the agent, errors too."""
-    events: int = 0
-    """A2A objects of the agent."""
-    errors: int = 0
-    first: EventKind = EventKind.NONE
-    """What the first answer was."""
-    last: EventKind = EventKind.NONE
-    last_at: int = 0
-    last_seq: int = -1
-    task_id: str = ""
-    context_id: str = ""
-    state: int = 0
-    """The state this exchange has shown last."""
-    state_at: int = 0
-    broken_silence: int = 0
-    """When the first status update came that was not sent at the beginning (`SILENCE`), ns."""
-    stamp: str = ""
-    """The latest timestamp of a status that this exchange has shown."""
-    bare: bool = False
-    """That was a status update with nothing beside state and timestamp."""
-    terminal: int = 0
-    """When it showed a terminal state, ns."""
-    final_at: int = 0
-    """When it showed `final: true` (0.x), ns."""
-    generation: int = 0
-    """The number this exchange has shown last."""
-    position: int = -1
-    """Index in the task's `states` up to which it has shown them."""
-    digests: list[int] = []
-    """Of the latest payloads."""
-    unread: int = 0
-    """When something came last that nobody could read, ns: what it said is not known."""
-    notes: Notes | None = None
-    half_closed: int = 0
-    """When the client's side ended, ns; 0 before. Of gRPC calls, the others have one request."""
-    cut: str = ""
-    """How the agent broke off, in the words of the wire: `rst_stream internal_error`, `goaway`, `reset`, `eof`."""
-    told: dict[str, int] = {}
-    """Rule -> how often it was broken here."""
-
-    def remember(self) -> Notes:
-        """The notes, to be written to."""
-        if self.notes is None:
-            self.notes = {}
-        return self.notes
-
-    @property
-    def streams(self) -> bool:
-        """Its operation answers with a stream."""
-        return self.operation in STREAMS
 
 
 class World:

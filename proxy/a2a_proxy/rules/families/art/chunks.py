@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.course import KnownArtifact
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.examples.talk import Event, rpc_stream
@@ -12,7 +13,6 @@ from a2a_proxy.rules.glance import artifacts_of
 from a2a_proxy.rules.naming import holder
 from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import KnownArtifact
 
 
 def _stream(*events: Event) -> Script:

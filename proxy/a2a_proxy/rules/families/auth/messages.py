@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.declared import member
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state
 from a2a_proxy.rules.examples.script import Script
@@ -13,7 +14,6 @@ from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, rule
 from a2a_proxy.rules.secrets import secrets
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import SENDS
 
 
 def _login(text: str) -> Script:

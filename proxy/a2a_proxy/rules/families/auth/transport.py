@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.credentials import credentials, in_url
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.talk import Fields, rest, rpc
@@ -12,7 +13,6 @@ from a2a_proxy.rules.hosts import Reach, host_of, in_clear
 from a2a_proxy.rules.push_configs import pushed, secrets_of
 from a2a_proxy.rules.rule import CARD, HTTP, RPC, WEBHOOK, Hit, Line, Moment, Scope, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import SENDS
 
 _GET = {"id": "t1"}
 _BEARER: Fields = {"Authorization": "Bearer t0ken-of-ann"}

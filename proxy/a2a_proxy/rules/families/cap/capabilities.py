@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.credentials import principal
 from a2a_proxy.rules.declared import Declared, offers_extended
 from a2a_proxy.rules.examples.objects import card, send, snapshot, status, task
@@ -14,7 +15,6 @@ from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.examples.talk import Fields, fetch_card, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import TERMINAL
 
 STREAMING = frozenset({"SendStreamingMessage", "SubscribeToTask"})
 PUSH = frozenset(

@@ -8,13 +8,13 @@ from typing import Any
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.declared import Json, member, objects, word, words
 from a2a_proxy.rules.examples.objects import message, snapshot, task
 from a2a_proxy.rules.examples.talk import fetch_card, rpc, rpc_error
 from a2a_proxy.rules.failure import Failure
 from a2a_proxy.rules.rule import Hit, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import SENDS
 
 _WRONG_TYPE = "CONTENT_TYPE_NOT_SUPPORTED"
 _OTHER_REFUSALS = frozenset({"INVALID_PARAMS", "INVALID_REQUEST", "UNSUPPORTED_OPERATION", "INTERNAL_ERROR"})

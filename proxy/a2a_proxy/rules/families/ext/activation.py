@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.examples.objects import artifact, card, send, task
 from a2a_proxy.rules.examples.talk import Fields, fetch_card, rpc
 from a2a_proxy.rules.families.ext.reading import (
@@ -19,7 +20,6 @@ from a2a_proxy.rules.families.ext.reading import (
 )
 from a2a_proxy.rules.rule import HTTP, RPC, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import SENDS
 
 _A, _B = "https://example.com/ext/a/v1", "https://example.com/ext/b/v1"
 _A2 = "https://example.com/ext/a/v2"

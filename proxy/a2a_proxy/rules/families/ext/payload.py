@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.examples.talk import Fields, rpc
 from a2a_proxy.rules.families.ext.reading import activated, asked, listed, may_have, used
 from a2a_proxy.rules.rule import RPC, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import SENDS
 
 _A, _B = "https://example.com/ext/a/v1", "https://example.com/ext/b/v1"
 _TASK = {"task": task()}

@@ -10,9 +10,9 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.dialect import of_version
+from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.families.gen.tracker import Verdict
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import SENDS
 
 _MAX_SAID = 32
 _PROFILE = "@live-2153"

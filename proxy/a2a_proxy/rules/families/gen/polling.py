@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.gen.words import current_generation, place
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import TERMINAL
 
 _SECOND = 1_000_000_000
 HELD = 2

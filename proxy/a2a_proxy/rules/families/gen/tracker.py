@@ -17,9 +17,9 @@ import msgspec
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.digest import artifacts_digest, digest
+from a2a_proxy.rules.registry import Known, Notes
 from a2a_proxy.rules.rule import When
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import Known, Notes
 
 MAX_SEEN = 256
 """Events of a task, and of a stream, that are remembered."""

@@ -9,11 +9,11 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import header
+from a2a_proxy.rules.course import INTERRUPTED, TERMINAL
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import grpc
 from a2a_proxy.rules.rule import GRPC, Hit, Moment, Scope, rule
 from a2a_proxy.rules.see import See, fields, media_type
-from a2a_proxy.rules.world import INTERRUPTED, TERMINAL
 
 _GET = {"id": "t1"}
 _TYPES = frozenset({"application/grpc", "application/grpc+proto"})

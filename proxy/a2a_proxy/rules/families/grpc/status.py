@@ -10,11 +10,11 @@ import msgspec
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.errors import GRPC_STATUS
+from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.examples.objects import error_info, send, task
 from a2a_proxy.rules.examples.talk import grpc
 from a2a_proxy.rules.rule import GRPC, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import TERMINAL
 
 _GET = {"id": "t1"}
 _UNKNOWN, _DEADLINE, _NOT_FOUND, _PRECONDITION, _ABORTED = 2, 4, 5, 9, 10

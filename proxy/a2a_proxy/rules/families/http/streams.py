@@ -13,9 +13,9 @@ from a2a_proxy.protocol.operations import OPERATIONS
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import Wait, fetch_card, http, json_text, rpc, rpc_stream
 from a2a_proxy.rules.families.http.media import named, types
+from a2a_proxy.rules.registry import STREAMS
 from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See, media_type
-from a2a_proxy.rules.world import STREAMS
 
 _EVENTS = "text/event-stream"
 _JSON = frozenset({"application/json", "application/a2a+json"})

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.examples.objects import asking, said, send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.naming import differ, holder, named
+from a2a_proxy.rules.registry import Asked
 from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import SENDS, Asked
 
 _EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
 _GET = {"id": "t1"}

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.examples.objects import reply, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.sent import sent
-from a2a_proxy.rules.world import SENDS
 
 _KEPT = 5000
 """Messages of clients that are remembered."""

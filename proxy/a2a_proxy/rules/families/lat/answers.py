@@ -10,9 +10,9 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS
 from a2a_proxy.rules.examples.talk import Wait, rpc, rpc_stream
+from a2a_proxy.rules.registry import ACTIVE, STREAMS
 from a2a_proxy.rules.rule import Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import ACTIVE, STREAMS
 
 SECOND = 1000 * MS
 FIRST_EVENT = 5 * SECOND

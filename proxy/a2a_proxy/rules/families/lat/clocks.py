@@ -8,13 +8,14 @@ from datetime import datetime
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.examples.objects import artifact, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
 from a2a_proxy.rules.glance import nanoseconds, status_of
+from a2a_proxy.rules.registry import ACTIVE
 from a2a_proxy.rules.rule import Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import ACTIVE, TERMINAL
 
 SKEW = 5_000 * MS
 _NEARLY = SKEW - MS

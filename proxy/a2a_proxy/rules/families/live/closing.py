@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.course import INTERRUPTED
 from a2a_proxy.rules.examples.objects import chunk, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import HalfClosed, Said, Wait, grpc
 from a2a_proxy.rules.families.live.words import LIVE, can_speak, plain_live, question, reconnects
 from a2a_proxy.rules.families.stream.closing import LATE, TOO_LATE, not_closed, open_still
 from a2a_proxy.rules.families.stream.middle import after_terminal
 from a2a_proxy.rules.families.stream.words import label, name_of
+from a2a_proxy.rules.registry import ACTIVE
 from a2a_proxy.rules.rule import EVENTS, GRPC, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import ACTIVE, INTERRUPTED
 
 _SECOND = 1_000_000_000
 PATIENCE = 60

@@ -12,10 +12,10 @@ from a2a_proxy.protocol.event import plain
 from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.examples.talk import Said, grpc
 from a2a_proxy.rules.families.live.words import LIVE, RECONNECT, later_request, question
+from a2a_proxy.rules.registry import ACTIVE
 from a2a_proxy.rules.rule import GRPC, Hit, Line, Moment, Scope, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.sent import sent
-from a2a_proxy.rules.world import ACTIVE
 
 _ASKED = (snapshot(), status("WORKING"), question())
 _REST = (status("WORKING", second=2), status("COMPLETED", second=3))

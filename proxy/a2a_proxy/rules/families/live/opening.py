@@ -8,6 +8,7 @@ from a2a_proto import detect_live
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.examples.script import MS, Script, both
 from a2a_proxy.rules.examples.talk import Wait, grpc
@@ -26,7 +27,6 @@ from a2a_proxy.rules.families.live.words import (
 from a2a_proxy.rules.families.stream.words import name_of
 from a2a_proxy.rules.rule import GRPC, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import TERMINAL
 
 _INVALID_ARGUMENT, _ALREADY_EXISTS, _ABORTED = 3, 6, 10
 _OF_THE_TASK = frozenset({2, _INVALID_ARGUMENT, 13})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from a2a_proxy.rules.examples.objects import Json, reply, status
+from a2a_proxy.rules.registry import Track
 from a2a_proxy.rules.rule import When
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.sent import sent
-from a2a_proxy.rules.world import Track
 
 LIVE = ("SendLiveMessage", "ReconnectToTask")
 NOT_FOUND, UNIMPLEMENTED, FAILED_PRECONDITION = 5, 12, 9

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.redaction.labels import is_label
+from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.declared import word
 from a2a_proxy.rules.examples.objects import card, send, snapshot
 from a2a_proxy.rules.examples.talk import fetch_card, rpc, rpc_error
@@ -13,7 +14,6 @@ from a2a_proxy.rules.hosts import Reach, host_of, reach, scheme_of
 from a2a_proxy.rules.push_configs import CREATE, DELETE, GET, LIST, pushed, secrets_of, told
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import SENDS
 
 _HOOK = "https://client.example.com/hook"
 _SET = {"taskId": "t1", "url": _HOOK}

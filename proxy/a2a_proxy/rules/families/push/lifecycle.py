@@ -7,12 +7,12 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.declared import word
 from a2a_proxy.rules.examples.talk import rpc, rpc_error
 from a2a_proxy.rules.push_configs import CREATE, DELETE, GET, LIST, asker, before, others, reference, told
 from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import TERMINAL
 
 _HOOK = "https://client.example.com/hook"
 _CREATED = rpc(CREATE, {"taskId": "t1", "url": _HOOK}, {"id": "p1", "taskId": "t1", "url": _HOOK})

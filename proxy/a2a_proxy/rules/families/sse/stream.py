@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.course import INTERRUPTED, TERMINAL
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.examples.talk import Filled, rest_stream
 from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import INTERRUPTED, TERMINAL
 
 _STREAM = "/message:stream"
 _DONE = (snapshot("WORKING"), status("COMPLETED"))

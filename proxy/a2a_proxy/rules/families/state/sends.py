@@ -9,15 +9,15 @@ from typing import Any
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.rules.course import SECOND
+from a2a_proxy.rules.course import SECOND, SENDS
 from a2a_proxy.rules.examples.objects import asking, chunk, reply, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
 from a2a_proxy.rules.families.state.terminal import label
 from a2a_proxy.rules.glance import artifacts_of, status_of
 from a2a_proxy.rules.naming import holder
+from a2a_proxy.rules.registry import ACTIVE
 from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import ACTIVE, SENDS
 
 _WAIT = re.compile(rb"mmediately|locking|\\u")
 """Where JSON has none of these, it has neither member, under no name that stands for it."""

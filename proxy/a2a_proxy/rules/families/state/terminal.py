@@ -8,16 +8,16 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.listing import listed
-from a2a_proxy.rules.course import SECOND
+from a2a_proxy.rules.course import SECOND, SENDS, TERMINAL
 from a2a_proxy.rules.examples.objects import artifact, chunk, said, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import both
 from a2a_proxy.rules.examples.talk import Wait, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.glance import NOTHING, add, artifacts_of, earlier, status_of
 from a2a_proxy.rules.naming import holder, named
+from a2a_proxy.rules.registry import Known
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.sent import sent
-from a2a_proxy.rules.world import SENDS, TERMINAL, Known
 
 _CROSSING = SECOND // 4
 """ns. What may be under way to a client when it sends a message."""

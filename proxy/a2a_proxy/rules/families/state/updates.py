@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import SECOND
+from a2a_proxy.rules.course import SECOND, TERMINAL
 from a2a_proxy.rules.examples.objects import artifact, reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.families.state.terminal import label
@@ -14,7 +14,6 @@ from a2a_proxy.rules.glance import earlier, status_of
 from a2a_proxy.rules.naming import holder
 from a2a_proxy.rules.rule import Hit, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import TERMINAL
 
 _GET = {"id": "t1"}
 _DONE = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))

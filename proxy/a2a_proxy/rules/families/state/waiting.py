@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.course import SENDS, TERMINAL
 from a2a_proxy.rules.examples.objects import asking, reply, send, snapshot, state, status
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
 from a2a_proxy.rules.families.state.terminal import label
 from a2a_proxy.rules.glance import earlier, status_of
 from a2a_proxy.rules.naming import holder, named
+from a2a_proxy.rules.registry import Known
 from a2a_proxy.rules.rule import EVERY, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import SENDS, TERMINAL, Known
 
 _WORKS = frozenset({TaskState.WORKING, TaskState.COMPLETED})
 _QUESTION = reply("which one?", id="q1", taskId="t1")

@@ -8,12 +8,13 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.course import INTERRUPTED, TERMINAL
 from a2a_proxy.rules.examples.objects import chunk, reply, send, snapshot, status
 from a2a_proxy.rules.examples.talk import Wait, fetch_card, rpc_error, rpc_stream
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
+from a2a_proxy.rules.registry import ACTIVE, Track
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import ACTIVE, INTERRUPTED, TERMINAL, Track
 
 _SECOND = 1_000_000_000
 LATE, TOO_LATE = 2, 10

@@ -13,9 +13,9 @@ from typing import Any
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.digest import digest
+from a2a_proxy.rules.registry import Known, Notes
 from a2a_proxy.rules.rule import When
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import Known, Notes
 
 MAX_EVENTS = 256
 """Events of one stream that are remembered."""

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.examples.objects import chunk, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import rpc_stream
 from a2a_proxy.rules.families.stream.words import STREAMS, label, name_of
 from a2a_proxy.rules.rule import EVENTS, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import TERMINAL
 
 _SUBMITTED = int(TaskState.SUBMITTED)
 _TASKS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})

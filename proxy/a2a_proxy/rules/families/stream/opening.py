@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.examples.objects import said, send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import Fields, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.families.stream.words import SEND, SUBSCRIBE, instant, name_of
 from a2a_proxy.rules.rule import EVENTS, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import TERMINAL
 
 _UPDATES = When.STATUS | When.ARTIFACT
 _ID = {"id": "t1"}

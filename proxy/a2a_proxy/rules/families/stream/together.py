@@ -21,9 +21,9 @@ from a2a_proxy.rules.families.stream.delivery import (
     suspect,
 )
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
+from a2a_proxy.rules.registry import ACTIVE, Track
 from a2a_proxy.rules.rule import RPC, WEBHOOK, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import ACTIVE, Track
 
 _SECOND = 1_000_000_000
 GRACE = 5

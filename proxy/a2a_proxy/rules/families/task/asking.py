@@ -12,9 +12,9 @@ from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.owners import note_owner, owner_of
+from a2a_proxy.rules.registry import ACTIVE
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import ACTIVE
 
 _POLLS = 5
 """Fast polls in a row that are worth a word."""
