@@ -94,8 +94,19 @@ _DEADLINE = 1 << 60
 
 
 _Asked = tuple[tuple[Rule, Judge], ...]
-_Table = dict[int, _Asked]
-"""The rules that concern some exchanges, by the flags of a frame; under -1 all."""
+
+
+class _Table(dict[int, _Asked]):
+    """The rules that concern some exchanges, by the flags of a frame; worked out when such a frame first comes."""
+
+    def __init__(self, all_of_them: _Asked) -> None:
+        self.all = all_of_them
+
+    def __missing__(self, flags: int) -> _Asked:
+        found = self[flags] = _select(self.all, flags)
+        return found
+
+
 _Tables = dict[tuple[Moment, Binding, Dialect, str], _Table]
 """For such exchanges."""
 
@@ -278,9 +289,7 @@ class Engine:
             self._card(track, frame, exchange)
         if not seen:
             flags |= _UNCLEAN
-        found = table.get(flags)
-        if found is None:
-            found = table[flags] = _select(table[-1], flags)
+        found = table[flags]
         if found:
             see = See(world, track, exchange, frame.at, self._later)
             see.shown, see.task, see.flags = frame, known, flags
@@ -315,7 +324,7 @@ class Engine:
 
     def _connection_frame(self, frame: Frame, source: Source, out: list[Observation]) -> None:
         table = self._table(Moment.CONNECTION, None)
-        if not table[-1]:
+        if not table.all:
             return
         facts = source.facts(frame.connection)
         track = Track(0, frame.connection, facts.upstream, Binding.OTHER, "", frame.at, upstream=facts.upstream)
@@ -375,23 +384,19 @@ class Engine:
     # --- rules --------------------------------------------------------------------------------------------------
 
     def _table(self, moment: Moment, exchange: Exchange | None) -> _Table:
-        """The rules that concern such an exchange, by the flags of a frame; -1 has all."""
+        """The rules that concern such an exchange, by the flags of a frame."""
         if exchange is None:
             key = (moment, Binding.OTHER, Dialect.UNKNOWN, "")
         else:
             key = (moment, exchange.binding, lines_of(exchange.dialect), exchange.operation)
         table = self._tables.get(key)
         if table is None:
-            table = self._tables[key] = {
-                -1: tuple((each, each.judge) for each in self._rules.values() if _concerns(each, key))
-            }
+            concerned = tuple((each, each.judge) for each in self._rules.values() if _concerns(each, key))
+            table = self._tables[key] = _Table(concerned)
         return table
 
     def _ask(self, table: _Table, flags: int, see: See, out: list[Observation]) -> None:
-        found = table.get(flags)
-        if found is None:
-            found = table[flags] = _select(table[-1], flags)
-        self._each(found, see, out)
+        self._each(table[flags], see, out)
 
     def _each(self, asked: _Asked, see: See, out: list[Observation]) -> None:
         for rule, judge in asked:
