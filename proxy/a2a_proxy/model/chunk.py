@@ -42,6 +42,12 @@ class ChunkKind(IntEnum):
     """Octets of this direction are missing here. `data` is JSON: `{"bytes": n}`. The connection is opaque from here."""
     END = 10
     """The session ended cleanly. Connection 0."""
+    LOG = 11
+    """Octets that a stdio agent wrote to stderr."""
+    SIGNAL = 12
+    """A signal reached the proxy, which passed it on to a stdio agent. `data` is its name in ASCII (`SIGTERM`)."""
+    EXITED = 13
+    """The process of a stdio agent has ended. `data` is JSON: `ExitFacts`."""
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
@@ -51,7 +57,7 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     """Number of the connection within the session, from 1; 0 for the session itself."""
     kind: ChunkKind
     direction: Direction
-    """Meaningful for DATA, EOF, RESET, OURS, EDIT and LOST."""
+    """Meaningful for DATA, EOF, RESET, OURS, EDIT and LOST; LOG and EXITED go TO_CLIENT, SIGNAL goes TO_AGENT."""
     at: int
     """When the relay saw it: ns since the Unix epoch, never decreasing within a session."""
     data: bytes = b""
@@ -65,7 +71,9 @@ class ConnectionFacts(msgspec.Struct, frozen=True):
     listen: str
     """The address it connected to, `host:port`."""
     upstream: str
-    """Where this listener sends, as the user wrote it, without user info."""
+    """Where this listener sends, as the user wrote it, without user info. With stdio: the agent's command line."""
+    transport: str = "tcp"
+    """`tcp`, or `stdio`: the two directions are the agent's stdin and stdout (protocol sheet, part 5)."""
 
 
 class DialFacts(msgspec.Struct, frozen=True):
@@ -77,3 +85,12 @@ class DialFacts(msgspec.Struct, frozen=True):
     """The address that answered, `host:port`; None where the dial failed."""
     error: str | None = None
     """Why the dial failed; None where it did not."""
+
+
+class ExitFacts(msgspec.Struct, frozen=True):
+    """How a stdio agent's process ended: one of the two is set."""
+
+    code: int | None = None
+    """What it exited with."""
+    signal: str | None = None
+    """Name of the signal that killed it (`SIGKILL`)."""
