@@ -16,6 +16,8 @@ from a2a_proxy.wire.stdio_reader import BLOCK_LIMIT, LINE_LIMIT, PipeReader
 from support_wire import Step, in_every_split, play, reload
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"GetTask"}'
+TWICE = b"Content-Length: 3\r\nContent-Length: 9\r\n\r\n"
+BLOCK = b"Content-Type: a/b"
 TEXT = '{"a":"é"}'.encode()
 PLAIN = "Content-Length: \x01\r\nContent-Type: application/json\r\n\r\n\0"
 
@@ -95,7 +97,7 @@ def test_lines_of_json() -> None:
         (b"[INFO] up\n{x}\n" + framed(TEXT), [("stray", b"[INFO] up"), ("stray", b"{x}"), ("message", TEXT)]),
         (TEXT + b"oops\n" + TEXT + b"\n", [("message", TEXT), ("stray", b"oops"), ("message", TEXT)]),
         (TEXT + framed(TEXT), [("message", TEXT), ("message", TEXT)]),
-        (b"Content-Type: a/b\r\nis it\r\n" + TEXT, [("stray", b"Content-Type: a/b"), ("stray", b"is it"), ("message", TEXT)]),
+        (b"Content-Type: a/b\r\nis it\r\n" + TEXT, [("stray", BLOCK), ("stray", b"is it"), ("message", TEXT)]),
         (b"Content-Type: a/b\r\n\r\nhello\n", [("stray", b"Content-Type: a/b"), ("stray", b"hello")]),
     ],
 )  # fmt: skip
@@ -121,7 +123,7 @@ def test_a_stray_line_has_its_place() -> None:
         (framed(TEXT, 12), [("message", TEXT)]),
         (framed(TEXT, 0) + framed(CALL), [("message", TEXT), ("message", CALL)]),
         (b"Content-Length: x\r\n\r\n" + TEXT + framed(CALL), [("message", TEXT), ("message", CALL)]),
-        (b"Content-Length: 3\r\nContent-Length: 9\r\n\r\n" + TEXT + framed(CALL), [("message", TEXT), ("message", CALL)]),
+        (TWICE + TEXT + framed(CALL), [("message", TEXT), ("message", CALL)]),
         (b"Content-Type: application/json\r\n\r\n" + TEXT + framed(CALL), [("message", TEXT), ("message", CALL)]),
         (framed(b'{"a":"', 40) + framed(CALL), [("cut short", b'{"a":"'), ("message", CALL)]),
         (framed(b'{"a":1', 6) + framed(CALL), [("cut short", b'{"a":1'), ("message", CALL)]),
@@ -162,7 +164,8 @@ def test_a_block_over_the_limit_is_stray() -> None:
         events = play(StdioDecoder(), steps)
         assert events == play(StdioDecoder(), steps, lambda data: range(0, len(data), 97), restart=True)
         *stray, (kind, data) = said(events)
-        assert {each for each, _ in stray} == {"stray"} and (kind, data) == ("message", TEXT)
+        assert {each for each, _ in stray} == {"stray"}
+        assert (kind, data) == ("message", TEXT)
 
 
 @pytest.mark.parametrize("lines", [False, True])
@@ -176,7 +179,8 @@ def test_of_a_large_message_the_beginning_is_kept(lines: bool) -> None:
         for start in range(0, len(octets), size):
             reader.feed(octets[start : start + size], 1, out)
         large, small = out
-        assert isinstance(large, Framed) and isinstance(small, Framed)
+        assert isinstance(large, Framed)
+        assert isinstance(small, Framed)
         assert (large.data, large.size, large.truncated) == (content[:100], len(content), True)
         assert large.sha256 == hashlib.sha256(content).digest()
         assert (small.data, small.truncated) == (TEXT, False)
@@ -204,14 +208,14 @@ def test_nothing_is_read_after_a_loss() -> None:
     """Where octets are missing nobody knows where messages begin."""
     steps: list[Step] = [("S", framed(TEXT)[:30]), ("s-lost", b""), ("S", framed(TEXT)), ("s-eof", b"")]
     events = in_every_split(StdioDecoder, steps)
-    assert [type(each) for each in events] == [Line, Line, Cut] or [type(each) for each in events][-1] is Cut
-    assert not [each for each in events if isinstance(each, Framed) and not each.broken]
+    assert [type(each) for each in events] == [Line, Cut]
 
 
 def test_a_connection_is_told_that_it_is_a_pipe() -> None:
     """Its octets are not asked."""
     decoder = ConnectionDecoder("stdio")
-    assert decoder.kind == "stdio" and decoder.stdio is not None
+    assert decoder.kind == "stdio"
+    assert decoder.stdio is not None
     assert said(play(decoder, [("S", framed(TEXT))])) == [("message", TEXT)]
     assert reload(decoder).stdio is not None
     assert ConnectionDecoder().stdio is None
@@ -219,7 +223,7 @@ def test_a_connection_is_told_that_it_is_a_pipe() -> None:
 
 _PIECES = st.sampled_from(
     [framed(TEXT), framed(TEXT, 9), framed(TEXT, 14), framed(TEXT, 3), CALL + b"\n", b"INFO: x\n", b"Content-Length:",
-     b"\r\n", b"\n", b"Content-Type: application/json\r\n", b"{", b'"', b"\\", b"}", b"[", b"\xff\x00", b"Content-Length: 5\r\n\r\n",
+     b"\r\n", b"\n", b"Content-Type: application/json\r\n", b"{", b'"', b"\\", b"}", b"[", b"\xff\x00", TWICE,
      b"Foo: 1\r\n", b"  ", b"hello", framed(b"hello"), framed(TEXT, end=b"\n")]
 )  # fmt: skip
 
@@ -250,4 +254,5 @@ def test_what_is_held_is_bounded(octets: bytes) -> None:
         for _ in range(40):
             reader.feed(octet + octets, 1, [])
             held = reader.save()["buf"]
-            assert isinstance(held, bytes) and len(held) <= 2 * 20_000 + BLOCK_LIMIT
+            assert isinstance(held, bytes)
+            assert len(held) <= 2 * 20_000 + BLOCK_LIMIT

@@ -15,7 +15,7 @@ NEXT = re.compile(
     rb"(?i)content-(?:length[ \t]{0,8}:[ \t]{0,8}\d{1,18}"
     rb"|type[ \t]{0,8}:[ \t]{0,8}[\w.+/\-]{3,100}(?:[ \t]{0,8};[^\r\n]{0,100})?)[ \t]{0,8}\r?\n"
 )
-"""A field with which the next message may begin. It ends a line, so it never stands in valid JSON. At most 300 octets."""
+"""A field with which the next message may begin; 300 octets at most. It ends a line, so no valid JSON has it."""
 _DIGITS = 18
 
 
