@@ -31,7 +31,8 @@ MAX_OPEN = 10_000
 MAX_DONE = 10_000
 """Ids of calls that are over, and still known."""
 STREAM_EVENT, STREAM_ERROR = "event/streamResponse", "event/streamError"
-"""Notifications of the handshake variant (5.2): an event of a stream, and its error."""
+NOTIFICATIONS = frozenset({STREAM_EVENT, STREAM_ERROR})
+"""Of the handshake variant (5.2): an event of a stream, and its error."""
 
 UNKNOWN_ID = "unknown id"
 AFTER_END = "after the end of the stream"
@@ -235,7 +236,7 @@ class Pipe:
 
     def _told_of(self, notice: _Notice) -> str | None:
         """The stream that a notification is about: it names the call or the task, or there is one stream only."""
-        if notice.method not in (STREAM_EVENT, STREAM_ERROR):
+        if notice.method not in NOTIFICATIONS:
             return None
         streams = {rpc_id: call for rpc_id, call in self.calls.items() if call.exchange.streaming}
         for name in ("requestId", "id"):
