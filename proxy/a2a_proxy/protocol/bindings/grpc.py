@@ -19,6 +19,7 @@ from a2a_proxy.protocol.dialect import of_version, with_generation
 from a2a_proxy.protocol.errors import GrpcOutcome, header
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.operations import BY_NAME, GRPC_METHODS, Operation, messages
+from a2a_proxy.protocol.proto_summary import generations_asked
 from a2a_proxy.protocol.schema import BYTES, TEXT, TRAILERS, Decoder, decoder, line_of, schema_of
 from a2a_proxy.protocol.summary import NOTHING
 from a2a_proxy.wire.body import BodyCollector
@@ -167,6 +168,8 @@ class GrpcCall(Call):
             self.link.shared.learn_card(self.link.facts.upstream, to_dict(message))
             return
         self.exchange.tenant = self.exchange.tenant or getattr(message, "tenant", "")
+        if not self.exchange.requests:
+            self.exchange.asks(*generations_asked(message))
         if self.exchange.operation in _SETS_PUSH:
             self.link.shared.learn_push_url(_push_url(message))
 

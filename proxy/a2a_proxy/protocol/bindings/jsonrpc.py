@@ -15,6 +15,7 @@ from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, rpc_reaso
 from a2a_proxy.protocol.json_shapes import UNREADABLE, Envelope, ErrorShape, ParamsShape, decode_envelope, decode_params
 from a2a_proxy.protocol.json_summary import (
     fit_params,
+    generations_asked,
     lenient_result,
     summarise,
     summarise_answer,
@@ -110,6 +111,7 @@ def _one_request(call: HttpCall, body: Span, out: Out, note: str) -> None:
     if not call.exchange.requests:
         _name(call, shape, operation, proof, rpc_id)
         call.exchange.tenant = params.tenant or ""
+        call.exchange.asks(*generations_asked(params))
     call.link.shared.learn_push_url(webhook_of(params))
     summary = summarise_params(params) if operation is not None else NOTHING
     if summary[6]:
