@@ -9,7 +9,7 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.task import Missed, Support, Task
 from a2a_proxy.protocol import task as protocol_task
 from a2a_proxy.protocol.shared import Shared
-from a2a_proxy.protocol.task import Healed, TaskTracker
+from a2a_proxy.protocol.task import TaskTracker
 from support_conversation import Grpc, Http, Player, Script
 from support_messages import artifact, ask, status, task, v1
 
@@ -187,7 +187,7 @@ def test_generations() -> None:
     session.run(session.connect(), Http().call("GetTask", {"id": "t1"}).result(task(generation="8")))
     healed = Missed(5, 7, 1005, 1, healed=session.at, by=3, generation=8)
     assert session.task().missed == (healed,)
-    assert session.tracker.healed() == [Healed("t1", healed)]
+    assert session.tracker.healed() == [("t1", healed)]
     assert session.tracker.healed() == []
 
 

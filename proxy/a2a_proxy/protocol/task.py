@@ -61,13 +61,6 @@ class ExchangeView(Protocol):
     requests: int
 
 
-class Healed(msgspec.Struct, frozen=True):
-    """A gap in the generations of a task that something has made good."""
-
-    task_id: str
-    missed: Missed
-
-
 class _Artifact(msgspec.Struct, gc=False):
     name: str = ""
     chunks: int = 0
@@ -143,7 +136,7 @@ class TaskTracker:
         self._owners: dict[str, str] = {}
         """Task id -> the agent seen with it last, for webhooks."""
         self._dirty: dict[Key, _Track] = {}
-        self._healed: list[Healed] = []
+        self._healed: list[tuple[str, Missed]] = []
 
     def apply(self, frame: Frame, exchange: ExchangeView) -> None:
         """Learn from one frame. Called for every frame: most return at once."""
@@ -164,8 +157,8 @@ class TaskTracker:
         self._dirty.clear()
         return tasks
 
-    def healed(self) -> list[Healed]:
-        """The gaps in generations that were made good since the last call."""
+    def healed(self) -> list[tuple[str, Missed]]:
+        """Task id and gap, of the gaps in generations that were made good since the last call."""
         found, self._healed = self._healed, []
         return found
 
@@ -258,7 +251,7 @@ class TaskTracker:
         progress = event is _STATUS and is_progress(frame.state, _shown(track, exchange.id))
         streams, digest = exchange.operation in STREAMS, 0 if event is _TASK else hash(frame.payload) or 1
         told = Told(frame.generation, frame.at, exchange.id, exchange.client, streams, digest, progress)
-        numbers.tell(told, lambda missed: self._healed.append(Healed(track.task_id, missed)))
+        numbers.tell(told, lambda missed: self._healed.append((track.task_id, missed)))
 
     def _touch(self, track: _Track, frame: Frame, exchange: ExchangeView, told: bool) -> None:
         key = (track.agent, track.task_id)

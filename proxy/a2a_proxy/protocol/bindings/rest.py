@@ -11,7 +11,7 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import card, other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Out, Span
 from a2a_proxy.protocol.dialect import of_version, with_generation
-from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, header, rest_error
+from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, header, mismatch, rest_error
 from a2a_proxy.protocol.json_shapes import UNREADABLE, ParamsShape, decode_params, decode_result
 from a2a_proxy.protocol.json_summary import (
     fit_params,
@@ -180,6 +180,7 @@ def _error(call: HttpCall, body: Span, out: Out, code: int, note: str = "", fram
     reason, message = rest_error(value)
     if value is None and not body.size:
         reason, message = "", ""
+    message = mismatch(reason, message, value)
     if reason == GENERATION_MISMATCH:
         exchange.dialect = with_generation(exchange.dialect)
     kind = header(exchange.response_headers, b"content-type").lower()
