@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import msgspec
@@ -72,7 +71,7 @@ def test_sessions_and_files(tmp_path: Path) -> None:
     old, mixed = recorded(folder / "old.a2a.db", 1), recorded(folder / "mixed.a2a.db", 1)
     made = writer(mixed, 2)
     made.write([request(1)], changes=changes(exchange(1)))
-    made.finish(time.time_ns())  # the newest
+    made.finish(STARTED + 60_000_000_000)  # the newest
     done = prune(tmp_path, "--keep", 1)
 
     assert (done.code, old.exists(), sessions(mixed)) == (0, False, [2])
