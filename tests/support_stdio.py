@@ -15,7 +15,7 @@ COMMAND = "python agent.py --stdio"
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
-def framed(content: bytes, length: int | None = None, **fields: str) -> bytes:
+def framed(content: bytes, length: int | None = None, /, **fields: str) -> bytes:
     """A message with the two mandatory fields; `A2A_Version="1.0"` adds one, `length` may be a wrong one."""
     size = len(content) if length is None else length
     lines = [f"Content-Length: {size}", "Content-Type: application/json"]

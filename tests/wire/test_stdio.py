@@ -208,7 +208,7 @@ def test_nothing_is_read_after_a_loss() -> None:
     """Where octets are missing nobody knows where messages begin."""
     steps: list[Step] = [("S", framed(TEXT)[:30]), ("s-lost", b""), ("S", framed(TEXT)), ("s-eof", b"")]
     events = in_every_split(StdioDecoder, steps)
-    assert [type(each) for each in events] == [Line, Cut]
+    assert [type(each) for each in events] == [Line, Line, Cut]
 
 
 def test_a_connection_is_told_that_it_is_a_pipe() -> None:

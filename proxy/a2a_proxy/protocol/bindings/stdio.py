@@ -264,6 +264,7 @@ class Pipe:
             version_header=_text(headers, b"a2a-version"),
             extensions=_text(headers, b"a2a-extensions") or _text(headers, b"x-a2a-extensions"),
             agent=link.shared.agent_of(link.facts.upstream),
+            client=link.facts.client,
         )
         exchange.bytes_to_agent = message.end - message.start
         return exchange
