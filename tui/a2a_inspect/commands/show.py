@@ -34,7 +34,7 @@ from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow
 
-_ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
+ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
 
 _Kept = dict[int, set[int]] | None
@@ -193,7 +193,7 @@ def _exchange_lines(
         if kept is None and _goes_without_saying(frame, exchange) and not (wanted.raw or wanted.payloads or told):
             continue
         what = describe(frame, frame.payload, exchange.operation, exchange.dialect)
-        yield f"  {_moment(exchange, frame):>14} {_ARROWS[frame.direction]} {what}"
+        yield f"  {_moment(exchange, frame):>14} {ARROWS[frame.direction]} {what}"
         if wanted.raw:
             yield from (" " * 20 + line for line in raw_lines(frame))
         elif wanted.payloads:
