@@ -111,25 +111,8 @@ def exchange_has(one: OneExchange, match: Match) -> bool:
 
 _OF_BOTH = ("gap", "finding", "sev", "rule", "agent", "peer", "t", "rec")
 _OF_FRAME = frozenset(
-    [
-        "dir",
-        "kind",
-        "task",
-        "ctx",
-        "msg",
-        "state",
-        "part",
-        "mime",
-        "ext",
-        "code",
-        "gen",
-        "err",
-        "meta",
-        "size",
-        "src",
-        "note",
-        "text",
-    ]
+    ("dir", "kind", "task", "ctx", "msg", "state", "part", "mime", "ext", "code", "gen", "err", "meta", "size", "src")
+    + ("note", "text")
 )
 
 

@@ -17,10 +17,11 @@ from a2a_inspect.commands.session import (
     connection_lines,
     finding_facts,
     finding_words,
+    operation,
     session_line,
 )
 from a2a_inspect.decoded import decoded, decoded_lines, json_text, raw_lines
-from a2a_proxy.cli import text
+from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.chunk import Direction
@@ -112,6 +113,8 @@ def _session_lines(
             if task_id:
                 depth = 6
                 yield "    " + _task_line(task_id, tasks.get(task_id))
+                if task_id in tasks:
+                    yield from _generation_lines(recording, session.id, tasks[task_id])
                 if wanted.artifacts and task_id in tasks:
                     yield from _artifact_lines(recording, session.id, tasks[task_id])
             for row in exchanges:
@@ -152,6 +155,12 @@ def _task_line(task_id: str, task: Task | None) -> str:
     return f"task {visible(task_id)}  {passed}{artifacts}"
 
 
+def _generation_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
+    told = generations.line(task, lambda number: operation(recording, session, number))
+    if told:
+        yield f"      {told}"
+
+
 def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
     for name, found in artifacts_of(recording, session, task).items():
         end = "complete" if found.complete else "not complete"
@@ -178,7 +187,7 @@ def _exchange_lines(
 ) -> Iterator[str]:
     exchange = row.exchange
     parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.outcome(exchange)]
-    parts += [text.latency(exchange), visible(exchange.error)]
+    parts += [text.latency(exchange), generations.asked(exchange), visible(exchange.error)]
     if text.outcome(exchange) == "cut":
         parts.append(visible(exchange.how))
     yield "  ".join(part for part in parts if part)
@@ -247,19 +256,21 @@ def _head_lines(exchange: Exchange) -> Iterator[str]:
 def _objects(
     recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted, kept: _Kept
 ) -> Iterator[dict[str, object]]:
+    tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
     for row in rows:
-        yield _object(recording, row, None if kept is None else kept[row.key])
+        yield _object(recording, row, tasks.get(row.exchange.task_id), None if kept is None else kept[row.key])
     if not (wanted.words or wanted.where):
         for finding in connection_findings(recording, session):
             yield {"session": session.id, "finding": finding_facts(finding.finding)}
 
 
-def _object(recording: Recording, row: ExchangeRow, kept: set[int] | None) -> dict[str, object]:
+def _object(recording: Recording, row: ExchangeRow, task: Task | None, kept: set[int] | None) -> dict[str, object]:
     exchange = row.exchange
     frames = (r.frame for r in recording.frames(row.key) if kept is None or r.frame.seq in kept)
     return {
         "session": row.session,
         **exchange_object(exchange),
+        "task_generations": generations.facts(task) if task is not None else None,
         "request_headers": _pairs(exchange.request_headers),
         "response_headers": _pairs(exchange.response_headers),
         "trailers": _pairs(exchange.trailers),
