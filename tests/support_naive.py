@@ -110,10 +110,8 @@ def exchange_has(one: OneExchange, match: Match) -> bool:
 
 
 _OF_BOTH = ("gap", "finding", "sev", "rule", "agent", "peer", "t", "rec")
-_OF_FRAME = frozenset(
-    ("dir", "kind", "task", "ctx", "msg", "state", "part", "mime", "ext", "code", "gen", "err", "meta", "size", "src")
-    + ("note", "text")
-)
+_OF_FRAME = {"dir", "kind", "task", "ctx", "msg", "state", "part", "mime", "ext", "code", "gen", "err", "meta"}
+_OF_FRAME |= {"size", "src", "note", "text"}
 
 
 def _shared(match: Match, one: OneFrame | OneExchange, at: int) -> bool:

@@ -98,7 +98,7 @@ def _session_lines(
     rows: list[ExchangeRow],
     wanted: Wanted,
     meanings: Meanings,
-    kept: _Kept,
+    kept: _Kept = None,
 ) -> Iterator[str]:
     yield session_line(session)
     connections = [] if wanted.words or wanted.where else list(connection_lines(recording, session))
