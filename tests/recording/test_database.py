@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.recording import schema
-from a2a_proxy.recording.database import check_writable, open_writable, private
+from a2a_proxy.recording.database import open_writable, private
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.header import check_writable
 from a2a_proxy.recording.migrations import STEPS
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.writer import Writer, resume
