@@ -125,6 +125,32 @@ def show_stats(recording: Path | None, as_json: bool) -> None:
         show_statistics(source, as_json=as_json)
 
 
+@cli.command("prune")
+@click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--older-than", metavar="AGE", help="Sessions that ended longer ago go: 12h, 30d, 8w.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Only the N newest sessions stay.")
+@click.option("--max-size", metavar="SIZE", help="The oldest sessions go until the rest takes no more: 500M, 4GiB.")
+@click.option("--dry-run", "-n", is_flag=True, help="Say what would go; delete nothing.")
+def prune_recordings(
+    recordings: tuple[Path, ...], older_than: str | None, keep: int | None, max_size: str | None, dry_run: bool
+) -> None:
+    """Delete old sessions of RECORDINGS, or of all recordings in the state directory.
+
+    Whole sessions only, the oldest first; what is being recorded stays. A file of which no session stays is deleted.
+    """
+    import time
+
+    from a2a_inspect.commands.prune import Limits, age, prune
+    from a2a_proxy.cli.sizes import octets
+
+    limits = Limits(
+        age(older_than) if older_than is not None else None,
+        keep,
+        octets("--max-size", max_size) if max_size is not None else None,
+    )
+    prune(recordings, limits, time.time_ns(), dry_run=dry_run)
+
+
 @cli.group()
 def cassette() -> None:
     """Recordings as text files (`*.a2a.jsonl`) to commit and review."""
