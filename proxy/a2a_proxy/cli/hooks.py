@@ -64,8 +64,8 @@ class Hooks:
                 break
             if passed >= _UNNOTICED and not told:
                 told = True
-                names = ", ".join(keeper.name for keeper in waiting)
-                self._console.note(f"stopping: hook {names} is catching up (Ctrl-C again leaves it)", loud=False)
+                names = ", ".join(f"hook {keeper.name}" for keeper in waiting)
+                self._console.note(f"stopping: waiting for {names} (Ctrl-C again does not wait)", loud=False)
             await asyncio.to_thread(waiting[0].wait, 0.05)
         self.give_up()
 

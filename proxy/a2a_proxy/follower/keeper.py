@@ -5,7 +5,6 @@ One thread a follower, which waits for a pipe. Nothing waits for a follower but 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
@@ -20,7 +19,7 @@ import msgspec
 
 from a2a_proxy.capture import places
 from a2a_proxy.follower import log, status
-from a2a_proxy.follower.ledger import Ledger, Mark
+from a2a_proxy.follower.ledger import Ledger
 from a2a_proxy.follower.status import Behind, Done, Failed, Faulty
 
 Tell = Callable[[str, str], None]
@@ -85,6 +84,7 @@ class HookKeeper:
         self._leaving = threading.Event()
         self._ended = threading.Event()
         self._outcome = ""
+        self._report: Report | None = None
         self._thread = threading.Thread(target=self._keep, name=f"hook {name}", daemon=True)
 
     def start(self) -> None:
@@ -105,24 +105,25 @@ class HookKeeper:
         self._signal(signal.SIGTERM)
 
     def finish(self) -> Report:
-        """End it now if it has not ended, and say how it did. The last thing to be called."""
-        ended = self._ended.is_set()
-        if not ended:
-            self._signal(signal.SIGKILL)
-            self._ended.wait(_LAST)
-        mark = self._ledger.read_mark()
-        with contextlib.suppress(OSError):
-            os.close(self._life)
-            os.close(self._life_read)
-            self._ledger_file.close()
-        return Report(
-            name=self.name,
-            outcome=self._outcome if ended else "slow",
-            calls=mark.calls,
-            errors=mark.errors,
-            frame=mark.frame,
-            log=str(self.log),
-        )
+        """End it now if it has not ended, and say how it did."""
+        if self._report is None:
+            ended = self._ended.is_set()
+            if not ended:
+                self._signal(signal.SIGKILL)
+            mark = self._ledger.read_mark()
+            self._report = Report(
+                name=self.name,
+                outcome=self._outcome if ended else "slow",
+                calls=mark.calls,
+                errors=mark.errors,
+                frame=mark.frame,
+                log=str(self.log),
+            )
+            if self._ended.wait(_LAST):  # else its thread still has need of them
+                os.close(self._life)
+                os.close(self._life_read)
+                self._ledger_file.close()
+        return self._report
 
     def _signal(self, number: signal.Signals) -> None:
         self._leaving.set()
@@ -185,7 +186,7 @@ class HookKeeper:
                 os.close(out)
 
     def _listen(self, pipe: int) -> None:
-        """Until the process closes its end, or is gone."""
+        """Until it has said its last word, or is gone."""
         rest = b""
         while True:
             if not select.select([pipe], [], [], _LOOK)[0]:
@@ -199,6 +200,8 @@ class HookKeeper:
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 self._hear(line)
+            if self._outcome:
+                return  # a thread of the hook may keep the process
 
     def _hear(self, line: bytes) -> None:
         try:
@@ -232,8 +235,3 @@ class HookKeeper:
             process.kill()
             code = process.wait()
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-
-    @property
-    def mark(self) -> Mark:
-        """Where it is."""
-        return self._ledger.read_mark()
