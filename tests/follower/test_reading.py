@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -181,6 +183,23 @@ def test_one_session_of_several(tmp_path: Path) -> None:
         assert [value.id for value in walk.of(Kind.EXCHANGE)] == [1, 2, 3]
         assert walk.cursor.frame == 6
     assert next_batch(recording, 3, Cursor(), ALL) is None
+
+
+def test_the_numbers_of_pruned_rows_come_again(tmp_path: Path) -> None:
+    """Another session of the file, which had the newest frames, is removed: what comes then is not taken for known."""
+    one, two = writer(tmp_path / "r.db", 1), writer(tmp_path / "r.db", 2)
+    one.write([request(1)], changes=changes(exchange(1)))
+    two.write([request(number) for number in range(1, 9)], changes=changes(exchange(1)))
+    two.finish(exchange(1).closed)
+    walk = Walk(Recording(tmp_path / "r.db"))
+    walk.all()
+    with contextlib.closing(sqlite3.connect(tmp_path / "r.db")) as db:
+        db.execute("DELETE FROM frame WHERE session = 2")
+        db.commit()
+    walk.all()
+    one.write([request(2)], changes=changes(exchange(2)))
+    walk.all()
+    assert [value.exchange for value in walk.of(Kind.FRAME)] == [1, 2]
 
 
 def test_no_transaction_is_left_open(tmp_path: Path) -> None:

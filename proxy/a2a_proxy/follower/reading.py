@@ -88,10 +88,12 @@ class _Look:
 
     def batch(self) -> Batch:
         """All of it, in order."""
-        rows = list(self._recording.frames_after(self._before.frame, FRAMES, session=self._session.id, payloads=False))
+        newest = self._newest("frame")
+        last = min(self._before.frame, newest)
+        rows = list(self._recording.frames_after(last, FRAMES, session=self._session.id, payloads=False))
         full = len(rows) == FRAMES
         top = self._frames(rows)
-        after = Cursor(frame=rows[-1].id if full else self._newest("frame", self._before.frame), at=top)
+        after = Cursor(frame=rows[-1].id if full else newest, at=top)
         after.finding = self._findings(top if full else None)
         self._exchanges(after, full)
         self._items.sort(key=lambda item: (item.at, item.kind))
@@ -106,20 +108,22 @@ class _Look:
                 self._last_at[row.frame.exchange] = top
         return top
 
-    def _newest(self, table: str, known: int) -> int:
-        """Those of other sessions are passed as well, or each look would pass them again."""
-        return max(known, self._db.execute(f"SELECT max(id) FROM {table}").fetchone()[0] or 0)
+    def _newest(self, table: str) -> int:
+        """Rows of other sessions are passed as well, or each look would pass them again. Where the newest are pruned,
+        SQLite gives their numbers to those that come next: then this is less than what was passed."""
+        return self._db.execute(f"SELECT max(id) FROM {table}").fetchone()[0] or 0
 
     def _findings(self, until: int | None) -> int:
         """Take those before `until` (ns), all with None; the id of the last one."""
-        last = self._before.finding
+        newest = self._newest("finding")
+        last = min(self._before.finding, newest)
         rows = list(self._recording.findings(self._session.id, after=last, limit=FINDINGS))
         for row in rows:
             if until is not None and row.finding.at >= until:
                 return last
             self._items.append(Item(max(row.finding.at, self._before.at), Kind.FINDING, row.id, row))
             last = row.id
-        return last if len(rows) == FINDINGS else self._newest("finding", last)
+        return last if len(rows) == FINDINGS else newest
 
     def _exchanges(self, after: Cursor, full: bool) -> None:
         """The ends of those that are over, and of which all frames are here or were before."""
