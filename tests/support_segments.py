@@ -94,7 +94,7 @@ class Timeline:
         connection = fields.pop("connection", exchange)
         frame = Frame(connection, exchange, seq, direction, kind, when - round(took * MS), when, 0, 0, **fields)
         view = self._views[exchange]
-        self.steps.append(lambda tracker: _ignore(tracker.apply(frame, view, view.agent, view.client)))
+        self.steps.append(lambda tracker: _ignore(tracker.apply(frame, view, view.client)))
         return self
 
 

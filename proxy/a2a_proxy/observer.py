@@ -154,9 +154,7 @@ class Observer:
         self._cut: list[Exchange] = []
         """Exchanges of adopted connections, closed; told once."""
         self.tasks = TaskTracker()
-        self._segments = SegmentTracker()
-        self._names: dict[str, str] = {}
-        """Agent -> the same, redacted."""
+        self._segments = SegmentTracker(redactor.text)
         self._rules = Engine()
         self.ended = False
         """The session's END record has been read."""
@@ -295,15 +293,9 @@ class Observer:
             if exchange is not None:
                 if frame.task_id:
                     tasks.apply(frame, exchange)
-                agent = self._names.get(exchange.agent) or self._name(exchange.agent)
-                segments.apply(frame, exchange, agent, line.facts.client)
+                segments.apply(frame, exchange, line.facts.client)
             out.append(frame)
             rules.frame(frame, source, out)
-
-    def _name(self, agent: str) -> str:
-        """An agent as the recording names it."""
-        name = self._names[agent] = self._redactor.text(agent)
-        return name
 
     def changes(self) -> Changes:
         """One snapshot of everything that changed since the last call."""
@@ -402,7 +394,7 @@ class Observer:
         observer = cls(redactor)
         observer._shared = Shared.restore(state["shared"])
         observer.tasks = TaskTracker.restore(state["tasks"])
-        observer._segments = SegmentTracker.restore(state["segments"])
+        observer._segments = SegmentTracker.restore(state["segments"], redactor.text)
         observer._rules = Engine.restore(state["rules"])
         for number, line in state["lines"].items():
             observer._lines[number] = _Line.restore(number, line, observer._shared)

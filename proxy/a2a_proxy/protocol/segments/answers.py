@@ -9,6 +9,7 @@ from a2a_proxy.protocol.chunks import chunks
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.segments.cuts import Cuts, is_agents
 from a2a_proxy.protocol.segments.evidence import (
+    LOOKS,
     MEDIA_START,
     MEDIA_STOP,
     NOTHING,
@@ -60,9 +61,12 @@ class Answers:
                 return False
         elif talk.shown is not None and _repeats(talk.shown, frame):
             return False
-        told = told_by(frame)
-        if told is not NOTHING:
-            self._changes_hands(talk, frame, told)
+        told = NOTHING
+        if call.tells or call.answered <= LOOKS:
+            told = told_by(frame)
+            if told is not NOTHING:
+                call.tells = True
+                self._changes_hands(talk, frame, told)
         said = self._part_of(talk, frame)
         if frame.generation:
             talk.generation = frame.generation
@@ -75,6 +79,34 @@ class Answers:
         if output:
             self._puts_out(talk, said, frame, told)
         self._ends(talk, said, frame, told)
+        steady = event is _STATUS and call.answered > LOOKS and not call.tells and not said.ended
+        call.steady = said if steady else None
+        return True
+
+    def goes_on(self, talk: Talk, said: SegmentState, frame: Frame) -> bool:
+        """What `heard` does, for a status update on one stream that changes no state; False where it is none."""
+        if (
+            talk.said is not said
+            or said.ended
+            or frame.event is not _STATUS
+            or frame.state != talk.state
+            or frame.task_id != talk.task_id
+            or talk.shown is not None
+            or talk.interruption is not None
+            or talk.awaited is not None
+        ):
+            return False
+        self._cuts.grow(said, frame)
+        if frame.generation:
+            talk.generation = said.generation_last = frame.generation
+            said.generation_first = said.generation_first or frame.generation
+        if frame.message_id:
+            talk.message_id = frame.message_id
+            talk.last_output = said.last_output = frame.at
+            said.outputs += 1
+            said.first_output = said.first_output or frame.at
+        elif self._is_output(talk, frame):
+            self._puts_out(talk, said, frame, NOTHING)
         return True
 
     def _part_of(self, talk: Talk, frame: Frame) -> SegmentState:

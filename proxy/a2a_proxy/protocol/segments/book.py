@@ -126,7 +126,9 @@ class Book:
             "talks": [_plain(talk) for talk in self.all().values()],
             "tasks": [talk.number for talk in self._talks.values()],
             "done": list(self._done),
-            "calls": [[number, call.talk.number, call.role, call.answered] for number, call in self.calls.items()],
+            "calls": [
+                [number, call.talk.number, call.role, call.answered, call.tells] for number, call in self.calls.items()
+            ],
             "contexts": [[name, talk.number] for name, talk in self._contexts.items()],
             "traces": [[name, talk.number] for name, talk in self._traces.items()],
         }
@@ -146,7 +148,7 @@ class Book:
             talks[number].twin = talks.get(twin)
         book._talks = {talks[number].task_id: talks[number] for number in state["tasks"]}
         book._done = dict.fromkeys(state["done"])
-        book.calls = {number: Call(talks[talk], role, answered) for number, talk, role, answered in state["calls"]}
+        book.calls = {number: Call(talks[talk], *rest) for number, talk, *rest in state["calls"]}
         book._contexts = {name: talks[number] for name, number in state["contexts"]}
         book._traces = {name: talks[number] for name, number in state["traces"]}
         return book

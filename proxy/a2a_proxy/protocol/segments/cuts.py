@@ -11,8 +11,6 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.segment import AGENT, CLIENT, GAP_AGENT, GAP_CLIENT, IDLE, Segment
 from a2a_proxy.protocol.segments.state import SegmentState, Talk
 
-_NEVER = 1 << 62
-
 
 class Cuts:
     """The segments of a session."""
@@ -20,8 +18,8 @@ class Cuts:
     def __init__(self) -> None:
         self._last = 0
         self._changed: dict[int, SegmentState] = {}
-        self._due: list[tuple[int, int, Talk]] = []
-        """When a segment may be over by silence (or later, where it went on), its id, and whose it is."""
+        self.due: list[tuple[int, int, Talk]] = []
+        """A heap: when a segment may be over by silence (or later, where it went on), its id, and whose it is."""
 
     def begin(self, talk: Talk, speaker: str, frame: Frame, *, plain: bool = False) -> SegmentState:
         """The first frame of a segment."""
@@ -45,7 +43,7 @@ class Cuts:
         said.bytes = frame.size
         said.plain = plain
         talk.last = number
-        heapq.heappush(self._due, (at + (GAP_CLIENT if speaker == CLIENT else GAP_AGENT), number, talk))
+        heapq.heappush(self.due, (at + (GAP_CLIENT if speaker == CLIENT else GAP_AGENT), number, talk))
         if not plain:
             self._changed[number] = said
         return said
@@ -78,17 +76,12 @@ class Cuts:
 
     def move(self, said: SegmentState, talk: Talk) -> None:
         """It turns out to be part of another conversation."""
-        heapq.heappush(self._due, (silent_at(said), said.id, talk))
+        heapq.heappush(self.due, (silent_at(said), said.id, talk))
         self.tell(said)
-
-    @property
-    def due(self) -> int:
-        """When the next segment may be over by silence; far in the future where none is open."""
-        return self._due[0][0] if self._due else _NEVER
 
     def late(self, at: int) -> list[Talk]:
         """Conversations whose open segment is over by silence at `at`, in order of that time."""
-        due, found = self._due, []
+        due, found = self.due, []
         while due and due[0][0] < at:
             _, number, talk = heapq.heappop(due)
             said = talk.said
@@ -117,7 +110,7 @@ class Cuts:
         return {
             "last": self._last,
             "changed": [msgspec.to_builtins(said) for said in self._changed.values()],
-            "due": [[at, number, talk.number] for at, number, talk in self._due],
+            "due": [[at, number, talk.number] for at, number, talk in self.due],
         }
 
     def load(self, state: dict[str, Any], talks: dict[int, Talk]) -> None:
@@ -127,8 +120,8 @@ class Cuts:
         for saved in state["changed"]:
             said = msgspec.convert(saved, SegmentState)
             self._changed[said.id] = open_now.get(said.id, said)
-        self._due = [(at, number, talks[talk]) for at, number, talk in state["due"] if talk in talks]
-        heapq.heapify(self._due)
+        self.due = [(at, number, talks[talk]) for at, number, talk in state["due"] if talk in talks]
+        heapq.heapify(self.due)
 
 
 def silent_at(said: SegmentState) -> int:

@@ -156,8 +156,12 @@ class Call(msgspec.Struct, gc=False):
     talk: Talk
     role: str
     """`send`, `live`, `watch` (a second look at a stream), `look` (a snapshot) or `cancel`."""
-    answered: bool = False
-    """The agent has said something."""
+    answered: int = 0
+    """Frames of the agent that were looked into, at most `evidence.LOOKS` unless they tell something."""
+    tells: bool = False
+    """The agent's frames tell of authors, or the like: all of them are looked into."""
+    steady: SegmentState | None = None
+    """The agent's segment that its last frame belongs to, where the next one needs no look."""
 
 
 _segment = attrgetter(*Segment.__struct_fields__)

@@ -6,6 +6,7 @@ are over are forgotten soon, the others when there are too many.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from a2a_proxy.model.chunk import Direction
@@ -49,14 +50,18 @@ class ExchangeView(Protocol):
     @property
     def operation(self) -> str: ...  # noqa: D102
     @property
+    def agent(self) -> str: ...  # noqa: D102
+    @property
     def traceparent(self) -> str: ...  # noqa: D102
 
 
 class SegmentTracker:
     """All conversations of a session."""
 
-    def __init__(self, *, whole: bool = False) -> None:
-        """Turns that are one unary call are told of only if `whole`: elsewhere their exchange says it all."""
+    def __init__(self, naming: Callable[[str], str] = str, *, whole: bool = False) -> None:
+        """`naming` gives what an agent is called outside. Turns that are one unary call are told of only if `whole`:
+        elsewhere their exchange says it all."""
+        self._naming = naming
         self._whole = whole
         self._book = Book()
         self._cuts = Cuts()
@@ -66,18 +71,24 @@ class SegmentTracker:
         self._quiet: dict[int, Talk] = {}
         """Conversations of which nothing is open, until they are told of."""
 
-    def apply(self, frame: Frame, exchange: ExchangeView, agent: str, client: str) -> Talk | None:
-        """Learn from one frame between `client` (`host:port`) and `agent` (as `Task.agent` names it).
+    def apply(self, frame: Frame, exchange: ExchangeView, client: str) -> Talk | None:
+        """Learn from one frame of a client at `client` (`host:port`), or of its agent.
 
         Gives the conversation where the frame has become part of its `said`, else None.
         """
-        if self._cuts.due < frame.at:
+        due = self._cuts.due
+        if due and due[0][0] < frame.at:
             self.tick(frame.at)
         kind = frame.kind
-        if kind is _EVENT or kind is _RESPONSE:
+        if kind is _EVENT:
+            call = self._book.calls.get(frame.exchange)
+            if call is not None and call.steady is not None and self._answers.goes_on(call.talk, call.steady, frame):
+                return call.talk
+            return self._told(frame, exchange)
+        if kind is _RESPONSE:
             return self._told(frame, exchange)
         if kind is _REQUEST:
-            return self._asked(frame, exchange, agent, client)
+            return self._asked(frame, exchange, client)
         if kind is _END or kind is _CUT or kind is _ERROR:
             self._ended(frame)
         return None
@@ -122,13 +133,14 @@ class SegmentTracker:
 
     # --- the client ---------------------------------------------------------------------------------------------
 
-    def _asked(self, frame: Frame, exchange: ExchangeView, agent: str, client: str) -> Talk | None:
+    def _asked(self, frame: Frame, exchange: ExchangeView, client: str) -> Talk | None:
         role = _ROLES.get(exchange.operation)
         if role is None:
             return None
         call = self._book.calls.get(frame.exchange)
         if role == "send" or role == "live":
-            return self._says(frame, exchange, agent, client, call, role)
+            return self._says(frame, exchange, client, call, role)
+        agent = self._naming(exchange.agent)
         talk = self._book.of_task(agent, frame.task_id) if frame.task_id else None
         if call is None:
             call = self._open(frame.exchange, talk or self._book.make(agent, "", ""), role)
@@ -136,12 +148,11 @@ class SegmentTracker:
             self._interrupt(talk, frame, "cancel")
         return None
 
-    def _says(
-        self, frame: Frame, exchange: ExchangeView, agent: str, client: str, call: Call | None, role: str
-    ) -> Talk | None:
+    def _says(self, frame: Frame, exchange: ExchangeView, client: str, call: Call | None, role: str) -> Talk | None:
         """A message of the client, or a request that only opens a stream again."""
         first = call is None
         if call is None:
+            agent = self._naming(exchange.agent)
             known = self._book.of_task(agent, frame.task_id) if frame.task_id else None
             talk = known or self._book.make(agent, frame.task_id, frame.context_id)
             call = self._open(frame.exchange, talk, role)
@@ -212,7 +223,7 @@ class SegmentTracker:
             elif not call.answered and talk.task_id:
                 self._confirm(talk)
             heard = self._answers.heard(talk, call, frame)
-            call.answered = True
+            call.answered += 1
         talk = call.talk
         if frame.kind is _RESPONSE:
             self._over(frame, call, "closed")
@@ -223,7 +234,7 @@ class SegmentTracker:
         talk = self._book.of_task("", frame.task_id)
         if talk is None or talk.tellers:
             return None
-        heard = self._answers.heard(talk, Call(talk, "look", True), frame)
+        heard = self._answers.heard(talk, Call(talk, "look", answered=1), frame)
         self._quiet[talk.number] = talk
         return talk if heard else None
 
@@ -356,9 +367,11 @@ class SegmentTracker:
         }
 
     @classmethod
-    def restore(cls, state: dict[str, Any], *, whole: bool = False) -> SegmentTracker:
+    def restore(
+        cls, state: dict[str, Any], naming: Callable[[str], str] = str, *, whole: bool = False
+    ) -> SegmentTracker:
         """The tracker that gave `state`."""
-        tracker = cls(whole=whole)
+        tracker = cls(naming, whole=whole)
         book = tracker._book = Book.restore(state["book"])
         talks = book.all()
         tracker._cuts.load(state["cuts"], talks)
