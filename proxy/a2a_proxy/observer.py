@@ -312,6 +312,7 @@ class Observer:
             segments=segments,
             interruptions=interruptions,
             handoffs=handoffs,
+            healed=[(redact.text(task_id), missed) for task_id, missed in self.tasks.healed()],
         )
 
     def interrupt(self, at: int, out: list[Observation]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording import schema
+from a2a_proxy.recording import migrations, schema
 from a2a_proxy.recording.database import check_writable, open_writable, private
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.migrations import STEPS
@@ -163,13 +163,13 @@ def test_the_steps_count_up_to_the_version():
     assert len(STEPS) == schema.SCHEMA_VERSION
 
 
-def test_without_strict_tables_nothing_is_converted():
+def test_without_strict_tables_nothing_is_converted(monkeypatch: pytest.MonkeyPatch):
     """SQLite before 3.37: texts that look like numbers stay texts."""
-    script = schema.statements(strict=False)
+    monkeypatch.setattr(migrations, "_STRICT_SINCE", (99,))
+    db = private()
+    script = " ".join(row[0] for row in db.execute("SELECT sql FROM sqlite_schema WHERE type = 'table'"))
     assert "STRICT" not in script
     assert " ANY" not in script
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    db.executescript(script)
     writer = Writer.into(db, facts())
     writer.write(event_frames(3))
     assert [row.frame for row in Recording.over(db, "old").frames_after(0)] == event_frames(3)

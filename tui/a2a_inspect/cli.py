@@ -19,6 +19,8 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect ls                   every exchange
   a2a-inspect show                 the conversation, frame by frame
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
+  a2a-inspect tail -f              every frame as it passes
+  a2a-inspect stats                how many, how fast, what failed
   a2a-inspect check                what the peers did wrong
   a2a-inspect rules GEN-001        what a rule means
 
@@ -94,6 +96,33 @@ def show(words: tuple[str, ...], as_json: bool, **detail: bool) -> None:
     path, chosen = split_words(words)
     with opened(path) as source:
         show_conversation(source, Wanted(chosen, **detail), as_json=as_json)
+
+
+@cli.command("tail")
+@_recording
+@click.option("--follow", "-f", is_flag=True, help="Go on with what is recorded from now, until Ctrl-C.")
+@click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Frames of the past.")
+@_json
+def show_tail(recording: Path | None, **wanted: Any) -> None:
+    """Print the newest frames of all exchanges in their order, and with -f each new one.
+
+    With -f a RECORDING may be named before a proxy has made it.
+    """
+    from a2a_inspect.commands.tail import Tail, tail
+
+    tail(recording, Tail(**wanted))
+
+
+@cli.command("stats")
+@_recording
+@_json
+def show_stats(recording: Path | None, as_json: bool) -> None:
+    """Sum a recording up: how many calls of each kind, how fast, what failed, what was found."""
+    from a2a_inspect.commands.stats import show_statistics
+    from a2a_inspect.place import opened
+
+    with opened(recording) as source:
+        show_statistics(source, as_json=as_json)
 
 
 @cli.group()

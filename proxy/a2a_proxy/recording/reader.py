@@ -34,8 +34,6 @@ from a2a_proxy.recording.rows import (
 PAGE = 512
 """Rows fetched at a time."""
 
-SEGMENTS_SINCE = 3
-"""Version of the schema."""
 _SCAN = 8 * PAGE
 _Value = TypeVar("_Value")
 
@@ -207,7 +205,7 @@ class Recording:
 
     def _cut(self, table: str, make: Callable[[Row], _Value], session: int | None, after: int) -> Iterator[_Value]:
         """Rows of a table that recordings before schema version 3 do not have."""
-        if self._all("PRAGMA user_version")[0][0] < SEGMENTS_SINCE:
+        if not self._all("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)):
             return iter(())
         return self._keyed(table, make, session, after)
 

@@ -1,17 +1,16 @@
 """The tables of segments, interruptions and hand-offs (schema version 3), as SQL; conventions as in `schema`.
 
 Keys are `session << 40 | number`. A turn that is one unary call, one request and one answer, has no rows: its exchange
-is the turn, and the view `segments` makes both of its segments of it. Times within a row are counted from one another,
-so that they take few octets: `start` from `began`, `end` from `start`, `ended`, `last_output` (backwards) and `closed`
-from `end`, `first_output` from `start`.
+is the turn. Its two segments have numbers though, which no row has; an interruption may name one. Times within a row
+are counted from one another, so that they take few octets: `start` from `began`, `end` from `start`, `ended`,
+`last_output` (backwards) and `closed` from `end`, `first_output` from `start`.
 """
 
 from __future__ import annotations
 
 from a2a_proxy.recording.schema import SESSION_SHIFT, _ident, _words
 
-TABLES = (
-    """
+TABLES = """
 CREATE TABLE segment (
   id INTEGER PRIMARY KEY,
   agent INTEGER NOT NULL,
@@ -35,8 +34,7 @@ CREATE TABLE segment (
   last_output INTEGER,
   gap INTEGER NOT NULL,
   extra TEXT
-) STRICT""",
-    """
+) STRICT;
 CREATE TABLE interruption (
   id INTEGER PRIMARY KEY,
   agent INTEGER NOT NULL,
@@ -54,8 +52,7 @@ CREATE TABLE interruption (
   last_residual INTEGER,
   wasted INTEGER NOT NULL,
   reaction INTEGER
-) STRICT""",
-    """
+) STRICT;
 CREATE TABLE handoff (
   id INTEGER PRIMARY KEY,
   kind INTEGER NOT NULL,
@@ -73,8 +70,8 @@ CREATE TABLE handoff (
   ended INTEGER,
   first_output INTEGER,
   briefing INTEGER NOT NULL
-) STRICT""",
-)
+) STRICT;
+"""
 
 _NUMBER = (1 << SESSION_SHIFT) - 1
 _SESSION = f"JOIN session ON session.id = x.id >> {SESSION_SHIFT}"
@@ -84,8 +81,7 @@ _WHOSE = f"""x.id, x.id >> {SESSION_SHIFT} AS session, x.id & {_NUMBER} AS numbe
     {_ident("x.task")} AS task_id, {_ident("x.context")} AS context_id"""
 
 
-VIEWS = (
-    f"""
+VIEWS = f"""
 CREATE VIEW segments AS SELECT {_WHOSE},
     CASE x.speaker WHEN 0 THEN 'client' ELSE 'agent' END AS speaker, x.turn, x.exchange, x.seq,
     x.exchange + x.exchanges AS last_exchange, x.last_seq, session.started + x.began AS began,
@@ -93,21 +89,13 @@ CREATE VIEW segments AS SELECT {_WHOSE},
     session.started + x.began + x.start + x."end" + x.ended AS ended, {_words("x.reason")} AS reason, x.frames, x.bytes,
     x.outputs, session.started + x.began + x.start + x.first_output AS first_output,
     session.started + x.began + x.start + x."end" - x.last_output AS last_output, x.gap, x.extra
-  FROM segment x {_SESSION}""",
-    f"""
+  FROM segment x {_SESSION};
 CREATE VIEW interruptions AS SELECT {_WHOSE}, {_words("x.kind")} AS kind, x.segment, x.exchange, x.seq,
     session.started + x.at AS at, session.started + x.ended AS ended, {_words("x.outcome")} AS outcome,
     x.residual_frames, x.residual_bytes, x.last_residual - x.at AS latency, x.wasted, x.reaction - x.at AS reaction_time
-  FROM interruption x {_SESSION}""",
-    f"""
+  FROM interruption x {_SESSION};
 CREATE VIEW handoffs AS SELECT {_WHOSE}, {_words("x.kind")} AS kind, {_words("x.evidence")} AS evidence, x.segment,
     {_words("x.to_agent")} AS to_agent, {_ident("x.to_task")} AS to_task, x.to_exchange, x.exchange, x.seq,
     session.started + x.at AS at, session.started + x.ended AS ended, x.first_output - x.at AS latency, x.briefing
-  FROM handoff x {_SESSION}""",
-)
-
-
-def statements(*, strict: bool) -> tuple[str, ...]:
-    """In order; SQLite before 3.37 knows no STRICT."""
-    tables = TABLES if strict else tuple(each.removesuffix(" STRICT") for each in TABLES)
-    return (*tables, *VIEWS)
+  FROM handoff x {_SESSION};
+"""
