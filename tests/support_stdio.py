@@ -1,105 +1,128 @@
-"""Sessions of a stdio agent as lists of chunks: messages in either framing, logs, signals, the exit."""
+"""Clients of stdio agents: the same conversation with `a2a-proxy stdio` before the agent's command and without."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
+from support_cli import SECONDS, environment, program, until
 
-START = 1_700_000_000_000_000_000
-STEP = 1_000_000
-"""ns between two steps."""
-COMMAND = "python agent.py --stdio"
-UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
+AGENT = Path(__file__).resolve().parent / "peers" / "stdio" / "agent.py"
 
 
-def framed(content: bytes, length: int | None = None, /, **fields: str) -> bytes:
-    """A message with the two mandatory fields; `A2A_Version="1.0"` adds one, `length` may be a wrong one."""
-    size = len(content) if length is None else length
-    lines = [f"Content-Length: {size}", "Content-Type: application/json"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
-    return "\r\n".join([*lines, "", ""]).encode() + content
+def agent(manner: str = "plain", *received: object) -> list[str]:
+    """The command of an agent with this manner (`peers/stdio/agent.py`)."""
+    return [sys.executable, "-SE", str(AGENT), manner, *map(str, received)]
 
 
-class Stdio:
-    """One agent process, a step a millisecond. Methods return the session, so that they can be chained."""
+def wrapped(command: Sequence[str], *options: object) -> list[str]:
+    """The same behind the proxy."""
+    return [program("a2a-proxy"), "stdio", *map(str, options), "--", *command]
 
-    def __init__(self, command: str = COMMAND, *, lines: bool = False) -> None:
-        self._lines = lines
-        self._pause = 0
-        """ns until the next step, beside the usual one."""
-        self.chunks: list[Chunk] = []
-        self._add(ChunkKind.OPEN, UP, msgspec.json.encode(ConnectionFacts("pid 123", "stdio", command, "stdio")))
-        self._add(ChunkKind.DIALED, UP, msgspec.json.encode(DialFacts(command, peer="pid 456")))
 
-    def call(self, method: str, params: Any = None, rpc_id: Any = 1, **fields: str) -> Stdio:
-        """A request; its version is 1.0 unless told otherwise (`A2A_Version=""`: it has none)."""
-        value = {"jsonrpc": "2.0", "id": rpc_id, "method": method, "params": params or {}}
-        fields = {"A2A_Version": "1.0"} | fields
-        return self.say(value, **{name: value for name, value in fields.items() if value})
+def frame(content: Any) -> bytes:
+    """One message as a client writes it."""
+    octets = content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False).encode()
+    fields = f"Content-Length: {len(octets)}\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n\r\n"
+    return fields.encode() + octets
 
-    def result(self, value: Any, rpc_id: Any = 1) -> Stdio:
-        """A response."""
-        return self.answer({"jsonrpc": "2.0", "id": rpc_id, "result": value})
 
-    def error(self, code: int, message: str, rpc_id: Any = 1) -> Stdio:
-        """An error as the response."""
-        return self.answer({"jsonrpc": "2.0", "id": rpc_id, "error": {"code": code, "message": message}})
+def request(number: int, method: str, text: str = "") -> bytes:
+    """A call, framed."""
+    message = {"messageId": f"m-{number}", "role": "ROLE_USER", "parts": [{"text": text}]}
+    params = {"message": message} if method.startswith("Send") else {}
+    return frame({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
-    def say(self, value: Any, **fields: str) -> Stdio:
-        """Any message of the client."""
-        return self.write(self._message(value, **fields))
 
-    def answer(self, value: Any, **fields: str) -> Stdio:
-        """Any message of the agent."""
-        return self.read(self._message(value, **fields))
+CARD = request(1, "GetExtendedAgentCard")
 
-    def write(self, octets: bytes) -> Stdio:
-        """The client writes to stdin."""
-        return self._add(ChunkKind.DATA, UP, octets)
 
-    def read(self, octets: bytes) -> Stdio:
-        """The agent writes to stdout."""
-        return self._add(ChunkKind.DATA, DOWN, octets)
+class Client:
+    """Spawns an agent and collects all that it writes."""
 
-    def log(self, octets: bytes) -> Stdio:
-        """The agent writes to stderr."""
-        return self._add(ChunkKind.LOG, DOWN, octets)
+    def __init__(self, command: Sequence[str], state: Path, **environ: str) -> None:
+        pipe = subprocess.PIPE
+        self.began = time.monotonic()
+        self.process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, env=environment(state, **environ)
+        )
+        self.out, self.err = bytearray(), bytearray()
+        pairs = ((self.process.stdout, self.out), (self.process.stderr, self.err))
+        self._readers = [threading.Thread(target=_collect, args=pair, daemon=True) for pair in pairs]
 
-    def signal(self, name: str = "SIGTERM") -> Stdio:
-        """A signal is passed on."""
-        return self._add(ChunkKind.SIGNAL, UP, name.encode())
+    def read(self) -> None:
+        """Read from now on."""
+        for reader in self._readers:
+            reader.start()
 
-    def eof(self, direction: Direction) -> Stdio:
-        """One side closes the pipe."""
-        return self._add(ChunkKind.EOF, direction)
+    def write(self, octets: bytes) -> None:
+        assert self.process.stdin is not None
+        rest = memoryview(octets)
+        while rest:
+            rest = rest[self.process.stdin.write(rest) :]
 
-    def exit(self, code: int | None = 0, signal: str | None = None) -> Stdio:
-        """The agent closes stdout, then its process ends."""
-        self.eof(DOWN)
-        return self._add(ChunkKind.EXITED, DOWN, msgspec.json.encode(ExitFacts(code, signal)))
+    def expect(self, octets: bytes, times: int = 1) -> None:
+        """Wait until the agent has written it."""
+        until(lambda: self.out.count(octets) >= times)
 
-    def wait(self, seconds: float) -> Stdio:
-        """Nothing happens."""
-        self._pause = int(seconds * 1e9)
-        return self
+    def close(self) -> None:
+        """Close stdin."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
 
-    def closed(self) -> Stdio:
-        """The last record of the connection."""
-        return self._add(ChunkKind.CLOSED, UP)
+    def end(self) -> tuple[int, float]:
+        """Wait for the end; the exit code and how many seconds it took to come."""
+        began = time.monotonic()
+        code = self.process.wait(SECONDS)
+        seconds = time.monotonic() - began
+        for reader in self._readers:
+            if reader.is_alive():
+                reader.join(SECONDS)
+        return code, seconds
 
-    def session(self) -> list[Chunk]:
-        """All of it, with the session's end."""
-        return [*self.chunks, Chunk(0, ChunkKind.END, UP, self.chunks[-1].at + STEP)]
 
-    def _message(self, value: Any, **fields: str) -> bytes:
-        content = msgspec.json.encode(value)
-        return content + b"\n" if self._lines else framed(content, **fields)
+def _collect(stream: IO[bytes], kept: bytearray) -> None:
+    while octets := stream.read(65536):
+        kept += octets
 
-    def _add(self, kind: ChunkKind, direction: Direction, data: bytes = b"") -> Stdio:
-        at = self.chunks[-1].at + STEP + self._pause if self.chunks else START
-        self._pause = 0
-        self.chunks.append(Chunk(1, kind, direction, at, data))
-        return self
+
+Story = Callable[[Client], None]
+
+
+class Outcome(msgspec.Struct):
+    """What a client and its agent saw of each other."""
+
+    code: int
+    out: bytes
+    err: bytes
+    received: bytes
+    seconds: float
+    """From the last thing that the client did to the end."""
+
+    @property
+    def seen(self) -> tuple[int, bytes, bytes, bytes]:
+        """What must be the same behind a proxy."""
+        return self.code, self.out, self.err, self.received
+
+
+def outcome(folder: Path, manner: str, story: Story, *options: object, proxied: bool) -> Outcome:
+    """Play one story with an agent; `folder` gets its files."""
+    folder.mkdir()
+    received = folder / "received"
+    command = agent(manner, received)
+    client = Client(wrapped(command, *options) if proxied else command, folder / "state")
+    try:
+        client.read()
+        story(client)
+        code, seconds = client.end()
+    finally:
+        client.process.kill()
+    return Outcome(code, bytes(client.out), bytes(client.err), received.read_bytes(), seconds)

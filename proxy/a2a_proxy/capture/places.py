@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import tempfile
 import time
 from pathlib import Path
@@ -36,6 +35,11 @@ def recordings_dir() -> Path:
     return _private(state_dir() / "recordings")
 
 
+def hooks_dir() -> Path:
+    """Where the logs of hooks lie. Raises OSError."""
+    return _private(state_dir() / "hooks")
+
+
 def _private(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
@@ -45,6 +49,8 @@ def redaction_key() -> bytes:
     """The key under which secrets become labels; made once, 0600. Raises OSError, ValueError."""
     path = state_dir() / "redaction.key"
     if not path.exists():
+        import secrets  # and with it hashlib: seldom needed, and never by the relay
+
         _make_once(path, secrets.token_bytes(KEY_BYTES))
     key = path.read_bytes()
     if len(key) != KEY_BYTES:

@@ -11,7 +11,7 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.bindings import stdio
 from a2a_proxy.protocol.describe import describe
 from support_observer import Seen, bytewise, observe
-from support_stdio import COMMAND, DOWN, UP, Stdio, framed
+from support_pipe import COMMAND, DOWN, UP, Stdio, framed
 
 SEND = {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hällo"}]}}
 
