@@ -118,11 +118,12 @@ def test_what_ends_a_stream(last: dict[str, Any]) -> None:
 def test_an_id_may_be_used_again_when_its_call_is_over() -> None:
     """But not before."""
     session = Stdio().call("GetTask", {"id": "t-1"}).result(task("WORKING")).call("GetTask", {"id": "t-1"})
-    session.call("GetTask", {"id": "t-2"}).result(task("WORKING", "t-2")).closed()
+    session.call("GetTask", {"id": "t-2"}).result(task("WORKING", "t-2")).result(task("WORKING")).closed()
     seen = look(session)
     assert hows(seen) == ["complete", stdio.REUSED, "complete"]
     assert [frames(seen, number)[0].note for number in (1, 2, 3)] == ["", "", stdio.IN_FLIGHT]
     assert seen.exchanges[3].task_id == "t-2"
+    assert loose(seen) == [(FrameKind.OTHER, stdio.UNCLEAR)]
 
 
 def test_an_interrupted_stream_rests() -> None:
@@ -281,7 +282,7 @@ def test_the_oldest_of_too_many_calls_is_given_up(monkeypatch: pytest.MonkeyPatc
     session.result(task("WORKING"), 0).result(task("WORKING"), 1).result(task("WORKING"), 2)
     seen = observe(session.closed().session())
     assert hows(seen) == [stdio.FORGOTTEN, stdio.FORGOTTEN, "complete", "proxy stopped"]
-    assert loose(seen) == [(FrameKind.OTHER, stdio.UNKNOWN_ID), (FrameKind.OTHER, stdio.SECOND)]
+    assert loose(seen) == [(FrameKind.OTHER, stdio.UNKNOWN_ID), (FrameKind.OTHER, stdio.UNCLEAR)]
 
 
 def test_exchanges_are_snapshots() -> None:

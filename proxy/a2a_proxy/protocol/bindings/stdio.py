@@ -37,6 +37,7 @@ NOTIFICATIONS = frozenset({STREAM_EVENT, STREAM_ERROR})
 UNKNOWN_ID = "unknown id"
 AFTER_END = "after the end of the stream"
 SECOND = "second response"
+UNCLEAR = "its id stands for several calls"
 IN_FLIGHT = "id in flight"
 FROM_AGENT = "from the agent"
 NO_JSON = "not JSON"
@@ -86,6 +87,8 @@ class StdioCall(RpcExchange):
         """Its task is interrupted: nobody waits for more on it."""
         self.notified = False
         """Its events come as notifications; its one response ends it."""
+        self.unclear = False
+        """Its id stood for another call that was open still."""
 
     def request(self, message: Framed, out: Out, note: str) -> None:
         """The client's message."""
@@ -132,7 +135,7 @@ class StdioCall(RpcExchange):
     def save(self) -> dict[str, object]:
         """Plain values for msgpack."""
         exchange = msgspec.to_builtins(self.exchange, builtin_types=(bytes,))
-        marks = {"guessed": self.guessed, "rests": self.rests, "notified": self.notified}
+        marks = {"guessed": self.guessed, "rests": self.rests, "notified": self.notified, "unclear": self.unclear}
         return {"exchange": exchange, "calls": dict(self.calls), **marks}
 
     @classmethod
@@ -140,7 +143,8 @@ class StdioCall(RpcExchange):
         """The call that gave `state`."""
         call = cls(link, msgspec.convert(state["exchange"], ExchangeState, builtin_types=(bytes,)))
         call.calls = dict(state["calls"])
-        call.guessed, call.rests, call.notified = state["guessed"], state["rests"], state["notified"]
+        for mark in ("guessed", "rests", "notified", "unclear"):
+            setattr(call, mark, state[mark])
         return call
 
 
@@ -152,8 +156,8 @@ class Pipe:
         self._loose = loose
         self.calls: dict[str, StdioCall] = {}
         """Those that are open, by their ids as JSON text; a notification of the client is over at once."""
-        self._done: dict[str, bool] = {}
-        """Ids of those that are over -> whether they were streams; the one over first is the first."""
+        self._done: dict[str, str] = {}
+        """Ids of those that are over -> the note of what comes for them; the one over first is the first."""
         self._count = 0
         self._left = False
         """The client closed the pipe, or passed a signal on."""
@@ -195,6 +199,7 @@ class Pipe:
             self._over(rpc_id, before, message.at, "complete" if before.rests else REUSED)
         call = StdioCall(self._link, self._opened(message))
         call.exchange.rpc_id = rpc_id
+        call.unclear = bool(note)
         call.request(message, out, note)
         if not rpc_id:  # a notification: nobody answers it
             call.close(message.at, "complete")
@@ -216,9 +221,7 @@ class Pipe:
         if call is None and rpc_id in ("null", "") and len(self.calls) == 1:  # it could not read the id
             rpc_id, call = next(iter(self.calls.items()))
         if call is None:
-            streamed = self._done.get(rpc_id)
-            note = UNKNOWN_ID if streamed is None else AFTER_END if streamed else SECOND
-            self._loose(message, FrameKind.OTHER, JSON, rpc_id, note, out)
+            self._loose(message, FrameKind.OTHER, JSON, rpc_id, self._done.get(rpc_id, UNKNOWN_ID), out)
         elif call.answer(message, out):
             self._over(rpc_id, call, message.at, "complete")
 
@@ -321,7 +324,8 @@ class Pipe:
         call.close(at, how)
         call.touch()
         del self.calls[rpc_id]
-        self._done[rpc_id] = call.exchange.streaming
+        clear = how == "complete" and not call.unclear
+        self._done[rpc_id] = (AFTER_END if call.exchange.streaming else SECOND) if clear else UNCLEAR
         if len(self._done) > MAX_DONE:
             del self._done[next(iter(self._done))]
 
