@@ -81,7 +81,6 @@ def answered(head: str) -> Script:
 )  # fmt: skip
 def test_header_blocks_of_either_side(head: str, expected: list[str]) -> None:
     """Of requests and of answers."""
-    version = "A2A-Version: 1.0\r\n"
     for script, side in ((asked(head), "client"), (answered(head), "agent")):
         found = told(script)
         assert len(found) == len(expected), found

@@ -107,12 +107,24 @@ def test_interleaved_calls_and_a_stream() -> None:
 )
 def test_what_ends_a_stream(last: dict[str, Any]) -> None:
     """Nothing on the wire says so: it is inferred (protocol sheet 5.2). What comes then belongs to nobody."""
-    session = Stdio().call("SendStreamingMessage", SEND).result(state("WORKING"))
+    session = Stdio().call("SendStreamingMessage", SEND)
+    if "message" not in last.get("result", {}):
+        session.result(state("WORKING"))
     session.answer({"jsonrpc": "2.0", "id": 1, **last}).result(state("WORKING")).closed()
     seen = look(session)
     assert hows(seen) == ["complete"]
     assert seen.exchanges[1].closed == frames(seen, 1)[-1].at
     assert loose(seen) == [(FrameKind.OTHER, stdio.AFTER_END)]
+
+
+def test_a_message_among_the_events_of_a_task_ends_nothing() -> None:
+    """It is a fault; what ends a stream of a task is the task's end. Some agents repeat the task then."""
+    message = {"message": {"messageId": "r", "role": "ROLE_AGENT", "parts": [{"text": "half way"}]}}
+    session = Stdio().call("SendStreamingMessage", SEND).result({"task": task("WORKING")}).result(message)
+    session.result(state("COMPLETED")).result({"task": task("COMPLETED")}).result({"task": task("WORKING")})
+    seen = look(session.closed())
+    assert seen.exchanges[1].states == ("working", "completed")
+    assert loose(seen) == [(FrameKind.OTHER, stdio.ECHO), (FrameKind.OTHER, stdio.AFTER_END)]
 
 
 def test_an_id_may_be_used_again_when_its_call_is_over() -> None:

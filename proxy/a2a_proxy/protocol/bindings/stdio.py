@@ -36,6 +36,7 @@ NOTIFICATIONS = frozenset({STREAM_EVENT, STREAM_ERROR})
 
 UNKNOWN_ID = "unknown id"
 AFTER_END = "after the end of the stream"
+ECHO = "the task once more, after the end of the stream"
 SECOND = "second response"
 UNCLEAR = "its id stands for several calls"
 IN_FLIGHT = "id in flight"
@@ -129,7 +130,8 @@ class StdioCall(RpcExchange):
         if not isinstance(frame, Frame):
             return False
         self.rests = frame.state in _INTERRUPTED or (self.rests and not frame.state)
-        last = frame.kind is FrameKind.ERROR or frame.event is EventKind.MESSAGE
+        # Among the events of a task a Message is a fault, and the task goes on.
+        last = frame.kind is FrameKind.ERROR or (frame.event is EventKind.MESSAGE and not self.exchange.state)
         return last or frame.final or frame.state in _TERMINAL
 
     def save(self) -> dict[str, object]:
@@ -156,8 +158,9 @@ class Pipe:
         self._loose = loose
         self.calls: dict[str, StdioCall] = {}
         """Those that are open, by their ids as JSON text; a notification of the client is over at once."""
-        self._done: dict[str, str] = {}
-        """Ids of those that are over -> the note of what comes for them; the one over first is the first."""
+        self._done: dict[str, tuple[str, int]] = {}
+        """Ids of those that are over -> the note of what comes for them, and the state that was shown last; the one
+        over first is the first."""
         self._count = 0
         self._left = False
         """The client closed the pipe, or passed a signal on."""
@@ -221,7 +224,10 @@ class Pipe:
         if call is None and rpc_id in ("null", "") and len(self.calls) == 1:  # it could not read the id
             rpc_id, call = next(iter(self.calls.items()))
         if call is None:
-            self._loose(message, FrameKind.OTHER, JSON, rpc_id, self._done.get(rpc_id, UNKNOWN_ID), out)
+            note, state = self._done.get(rpc_id, (UNKNOWN_ID, 0))
+            if note == AFTER_END and state and _repeats(shape.result, state):
+                note = ECHO
+            self._loose(message, FrameKind.OTHER, JSON, rpc_id, note, out)
         elif call.answer(message, out):
             self._over(rpc_id, call, message.at, "complete")
 
@@ -325,7 +331,8 @@ class Pipe:
         call.touch()
         del self.calls[rpc_id]
         clear = how == "complete" and not call.unclear
-        self._done[rpc_id] = (AFTER_END if call.exchange.streaming else SECOND) if clear else UNCLEAR
+        note = (AFTER_END if call.exchange.streaming else SECOND) if clear else UNCLEAR
+        self._done[rpc_id] = note, call.exchange.state
         if len(self._done) > MAX_DONE:
             del self._done[next(iter(self._done))]
 
@@ -335,7 +342,7 @@ class Pipe:
         """Plain values for msgpack."""
         return {
             "calls": [[rpc_id, call.save()] for rpc_id, call in self.calls.items()],
-            "done": list(self._done.items()),
+            "done": [[rpc_id, note, state] for rpc_id, (note, state) in self._done.items()],
             "count": self._count,
             "ends": [self._left, self._signalled, self._shut],
             "exit": self._exit and msgspec.to_builtins(self._exit),
@@ -344,7 +351,7 @@ class Pipe:
     def load(self, state: dict[str, Any]) -> None:
         """Take over what `save` gave."""
         self.calls = {rpc_id: StdioCall.restore(self._link, saved) for rpc_id, saved in state["calls"]}
-        self._done = dict(state["done"])
+        self._done = {rpc_id: (note, shown) for rpc_id, note, shown in state["done"]}
         self._count = state["count"]
         self._left, self._signalled, self._shut = state["ends"]
         self._exit = state["exit"] and msgspec.convert(state["exit"], ExitFacts)
@@ -352,6 +359,15 @@ class Pipe:
 
 def _odd(shape: _Shape) -> str:
     return _HANDSHAKES.get(bytes(shape.type), NO_RPC)
+
+
+def _repeats(result: msgspec.Raw, state: int) -> bool:
+    """It is a snapshot of the task in the state in which its stream ended, as some agents send at last."""
+    try:
+        event, *_, shown = lenient_result(msgspec.json.decode(result), True)[:6]
+    except UNREADABLE:
+        return False
+    return event is EventKind.TASK and shown == state
 
 
 def _readable(data: bytes) -> bool:

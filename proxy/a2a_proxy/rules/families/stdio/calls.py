@@ -42,13 +42,13 @@ def _loose(frame: Frame, note: str) -> bool:
     clean=_CLEAN,
 )
 def unknown_id(see: See) -> Iterator[Hit]:
-    """The agent sends a `result` or an `error` with an id that no request of this process has had. Null is right where
-    the agent could not read the request.
+    """The agent sends a `result` or an `error` with an id that no request of this process has had. Null is right for an
+    error, where the agent could not read the request.
 
     There is nothing but the id to tell calls apart on a pipe: the client drops the response, and its call waits.
     """
     frame = see.frame
-    if _loose(frame, UNKNOWN_ID) and frame.rpc_id != "null":
+    if _loose(frame, UNKNOWN_ID) and not (frame.rpc_id == "null" and "error" in see.value):
         told = f"the response has id {frame.rpc_id[:60]}" if frame.rpc_id else "the response has no id"
         yield Hit(summary=f"{told}, no request has had it", path="id", value=frame.rpc_id)
 
