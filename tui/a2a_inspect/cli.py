@@ -141,7 +141,7 @@ def prune_recordings(
     import time
 
     from a2a_inspect.commands.prune import Limits, age, prune
-    from a2a_proxy.cli.config import octets
+    from a2a_proxy.cli.sizes import octets
 
     limits = Limits(
         age(older_than) if older_than is not None else None,
