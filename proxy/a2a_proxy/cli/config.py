@@ -9,6 +9,7 @@ import msgspec
 
 from a2a_proxy.capture.segments import Limits
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.exchange import LiveMode
 from a2a_proxy.relay.edits.leads import Mode
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream
 from a2a_proxy.relay.tls import Trust
@@ -31,6 +32,7 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """Of the journal."""
     fail_on: str = "never"
     """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
+    live: LiveMode = "auto"
 
 
 def proxy_config(
@@ -49,6 +51,7 @@ def proxy_config(
     journal_max: str = "4GiB",
     journal_segment: str = "64MiB",
     fail_on: str = "never",
+    live: LiveMode = "auto",
 ) -> ProxyConfig:
     """The config of the options.
 
@@ -63,7 +66,7 @@ def proxy_config(
     limits = Limits(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
-    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, limits, fail_on)
+    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, limits, fail_on, live)
 
 
 def octets(option: str, size: str) -> int:

@@ -138,6 +138,7 @@ class TextConsole:
             self._paint(f"{word:7}", word),
             f"#{exchange.id} {visible(text.title(exchange))}",
             text.manner(exchange),
+            text.live(exchange),
         ]
         if self._many:
             parts.append(f"-> {visible(said.upstream)}")
@@ -261,7 +262,7 @@ def finding_object(finding: Finding) -> dict[str, Any]:
 
 def exchange_object(exchange: Exchange) -> dict[str, object]:
     """An exchange as JSON with stable names; headers apart."""
-    zero = exchange.request_ended or exchange.started
+    zero = text.zero(exchange)
     return {
         "id": exchange.id,
         "started": text.utc(exchange.started),
@@ -279,6 +280,8 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
         "grpc_status": exchange.grpc_status if exchange.grpc_status >= 0 else None,
         "error": exchange.error or None,
         "streaming": exchange.streaming,
+        "live_payload": exchange.live_payload or None,
+        "half_close": exchange.half_close or None,
         "requests": exchange.requests,
         "events": exchange.events,
         "bytes_to_agent": exchange.bytes_to_agent,

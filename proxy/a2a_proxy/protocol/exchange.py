@@ -58,6 +58,7 @@ class ExchangeState(msgspec.Struct):
     extensions: str = ""
     ours: bool = False
     redacted: tuple[str, ...] = ()
+    live_payload: str = ""
 
     seq: int = 0
     """Frames so far: the next frame's position."""

@@ -26,6 +26,7 @@ from a2a_proxy.recording.rows import (
     TaskRow,
     split,
 )
+from a2a_proxy.recording.schema import LIVE_PAYLOADS
 
 _CACHED = 65_536
 _DIRECTIONS = tuple(Direction)
@@ -244,6 +245,7 @@ class Decode:
             extensions=word[extensions],
             ours=bool(flags & 2),
             redacted=self._list(redacted),
+            live_payload=LIVE_PAYLOADS[flags >> 2 & 3],
         )
         return ExchangeRow(row_key, session, value)
 

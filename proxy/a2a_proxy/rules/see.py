@@ -16,6 +16,7 @@ from a2a_proxy.protocol.event import normalise, plain
 from a2a_proxy.protocol.json_summary import camel
 from a2a_proxy.protocol.request import request as canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match
+from a2a_proxy.protocol.schema import MEDIA_LINE
 from a2a_proxy.rules import failure
 from a2a_proxy.rules.declared import Declared
 from a2a_proxy.rules.failure import Failure
@@ -96,20 +97,22 @@ class See:
 
     @property
     def body(self) -> Any:
-        """What the binding wraps: `params` of a JSON-RPC request, `result` of a response; else `value`."""
+        """What the binding wraps: `params` of a JSON-RPC request, `result` of a response, on a live stream with media
+        the request or event inside; else `value`."""
         if self._body is _UNSET:
-            value = self.value
-            if self.exchange.binding is Binding.JSONRPC and isinstance(value, dict):
-                value = value.get("params" if self.frame.direction is Direction.TO_AGENT else "result")
-            self._body = value
+            value, root = self.value, self.root
+            self._body = value.get(root[:-1]) if root and isinstance(value, dict) else value
         return self._body
 
     @property
     def root(self) -> str:
         """Path of `body` in the payload, with a dot where it is not empty."""
-        if self.exchange.binding is not Binding.JSONRPC:
-            return ""
-        return "params." if self.frame.direction is Direction.TO_AGENT else "result."
+        asked = self.frame.direction is Direction.TO_AGENT
+        if self.exchange.binding is Binding.JSONRPC:
+            return "params." if asked else "result."
+        if self.frame.schema.endswith(f"@{MEDIA_LINE}"):
+            return "message." if asked else "event."
+        return ""
 
     @property
     def event(self) -> dict[str, Any]:
