@@ -304,6 +304,7 @@ class Observer:
             connections=[redact.connection(line.connection()) for line in lines],
             exchanges=cut + exchanges,
             tasks=[redact.task(task) for task in self.tasks.changed()],
+            healed=[(redact.text(task_id), missed) for task_id, missed in self.tasks.healed()],
         )
 
     def interrupt(self, at: int, out: list[Observation]) -> None:

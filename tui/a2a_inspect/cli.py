@@ -19,6 +19,8 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect ls                   every exchange
   a2a-inspect show                 the conversation, frame by frame
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
+  a2a-inspect tail -f              every frame as it passes
+  a2a-inspect stats                how many, how fast, what failed
   a2a-inspect check                what the peers did wrong
   a2a-inspect rules GEN-001        what a rule means
 
@@ -94,6 +96,59 @@ def show(words: tuple[str, ...], as_json: bool, **detail: bool) -> None:
     path, chosen = split_words(words)
     with opened(path) as source:
         show_conversation(source, Wanted(chosen, **detail), as_json=as_json)
+
+
+@cli.command("tail")
+@_recording
+@click.option("--follow", "-f", is_flag=True, help="Go on with what is recorded from now, until Ctrl-C.")
+@click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Frames of the past.")
+@_json
+def show_tail(recording: Path | None, **wanted: Any) -> None:
+    """Print the newest frames of all exchanges in their order, and with -f each new one.
+
+    With -f a RECORDING may be named before a proxy has made it.
+    """
+    from a2a_inspect.commands.tail import Tail, tail
+
+    tail(recording, Tail(**wanted))
+
+
+@cli.command("stats")
+@_recording
+@_json
+def show_stats(recording: Path | None, as_json: bool) -> None:
+    """Sum a recording up: how many calls of each kind, how fast, what failed, what was found."""
+    from a2a_inspect.commands.stats import show_statistics
+    from a2a_inspect.place import opened
+
+    with opened(recording) as source:
+        show_statistics(source, as_json=as_json)
+
+
+@cli.command("prune")
+@click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--older-than", metavar="AGE", help="Sessions that ended longer ago go: 12h, 30d, 8w.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Only the N newest sessions stay.")
+@click.option("--max-size", metavar="SIZE", help="The oldest sessions go until the rest takes no more: 500M, 4GiB.")
+@click.option("--dry-run", "-n", is_flag=True, help="Say what would go; delete nothing.")
+def prune_recordings(
+    recordings: tuple[Path, ...], older_than: str | None, keep: int | None, max_size: str | None, dry_run: bool
+) -> None:
+    """Delete old sessions of RECORDINGS, or of all recordings in the state directory.
+
+    Whole sessions only, the oldest first; what is being recorded stays. A file of which no session stays is deleted.
+    """
+    import time
+
+    from a2a_inspect.commands.prune import Limits, age, prune
+    from a2a_proxy.cli.sizes import octets
+
+    limits = Limits(
+        age(older_than) if older_than is not None else None,
+        keep,
+        octets("--max-size", max_size) if max_size is not None else None,
+    )
+    prune(recordings, limits, time.time_ns(), dry_run=dry_run)
 
 
 @cli.group()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import tempfile
 import time
 from pathlib import Path
@@ -47,6 +46,8 @@ def redaction_key() -> bytes:
     """The key under which secrets become labels; made once, 0600. Raises OSError, ValueError."""
     path = state_dir() / "redaction.key"
     if not path.exists():
+        import secrets  # and with it hashlib: seldom needed, and never by the relay
+
         _make_once(path, secrets.token_bytes(KEY_BYTES))
     key = path.read_bytes()
     if len(key) != KEY_BYTES:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import msgspec
 
 from a2a_proxy.capture.segments import Limits
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.sizes import octets
 from a2a_proxy.model.exchange import LiveMode
 from a2a_proxy.relay.edits.leads import Mode
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream
@@ -67,19 +67,6 @@ def proxy_config(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
     return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, limits, fail_on, live)
-
-
-def octets(option: str, size: str) -> int:
-    """A size as people write it (`500M`, `4GiB`, `65536`) in octets; K, M, G and T are powers of 1024.
-
-    Raises:
-        UserError: it is none, or 0.
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", size.strip(), re.IGNORECASE | re.ASCII)
-    number = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) if found else 0
-    if not number:
-        raise UserError(f"{option}: {size!r} is no size", f"for example: {option} 4GiB")
-    return number
 
 
 def _check_pairs(listens: int, upstreams: int, grpcs: int) -> None:

@@ -14,12 +14,12 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
-from a2a_proxy.cli import text
+from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recorder.status import Done, Failed, Found, Mended, Seen, Skipped, Status, Troubled
+from a2a_proxy.recorder.status import Done, Failed, Found, Healed, Mended, Seen, Skipped, Status, Troubled
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ _COUNTS = (
     *("connections", "exchanges", *_OUTCOMES, "frames", "tasks"),
     *("findings", "error_findings", "warning_findings"),
 )
-_COLOURS = {"ok": "32", "error": "31", "cut": "33", "refused": "31", "live": "36"}
+_COLOURS = {"ok": "32", "error": "31", "cut": "33", "refused": "31", "live": "36", "waits": "36"}
 
 
 class TextConsole:
@@ -98,13 +98,13 @@ class TextConsole:
                 self._out(self._line(said))
         elif isinstance(said, Found):
             self._out(_finding_line(said))
-        elif isinstance(said, Skipped) and not self._quiet:
-            self._out(_missed(said.count))
-        elif isinstance(said, Troubled):
-            self.note(said.message, said.hint)
         elif isinstance(said, Mended):
             self.note(said.message, loud=False)
-        elif isinstance(said, Failed):
+        elif isinstance(said, Healed):
+            self._out(_healed_line(said))
+        elif isinstance(said, Skipped) and not self._quiet:
+            self._out(_missed(said.count))
+        elif isinstance(said, Troubled | Failed):
             self.note(said.message, said.hint)
         elif isinstance(said, Done):
             self._summary(said)
@@ -132,7 +132,7 @@ class TextConsole:
 
     def _line(self, said: Seen) -> str:
         exchange = said.exchange
-        word = "live" if said.live else text.outcome(exchange)
+        word = text.outcome(exchange)
         parts = [
             text.clock(exchange.started),
             self._paint(f"{word:7}", word),
@@ -148,7 +148,7 @@ class TextConsole:
             parts.append(visible(" > ".join(exchange.states)))
         if exchange.streaming:
             parts.append(text.plural(exchange.events, "event"))
-        parts.append(text.latency(exchange))
+        parts += [text.latency(exchange), generations.asked(exchange)]
         if exchange.error:
             parts.append(visible(exchange.error))
         elif word == "cut":
@@ -182,6 +182,14 @@ def _finding_line(said: Found) -> str:
     return "  ".join(filter(None, (first, where, visible(finding.summary))))
 
 
+def _healed_line(said: Healed) -> str:
+    gap = said.missed
+    first = f"{text.clock(gap.healed)}  {'healed':8}task {visible(text.short(said.task_id))}"
+    how = generations.healed(gap, lambda _: visible(said.operation))
+    where = f"generation {generations.numbers(gap.first, gap.last)}, missed on #{gap.exchange}"
+    return f"{first}  {where}: {how}"
+
+
 def _findings(done: Done) -> str:
     """`3 findings (1 error, 2 infos)`."""
     infos = done.findings - done.error_findings - done.warning_findings
@@ -209,12 +217,14 @@ class JsonConsole:
         )
 
     def status(self, said: Status) -> None:
-        """`exchange`, `finding`, `skipped`, `trouble`, `error` or `summary`."""
+        """`exchange`, `finding`, `healed`, `skipped`, `trouble`, `error` or `summary`."""
         if isinstance(said, Seen):
             if not self._quiet:
                 self._put("exchange", live=said.live, upstream=said.upstream, **exchange_object(said.exchange))
         elif isinstance(said, Found):
             self._put("finding", operation=said.operation, **finding_object(said.finding))
+        elif isinstance(said, Healed):
+            self._put("healed", **healed_object(said))
         elif isinstance(said, Skipped):
             self._put("skipped", count=said.count)
         elif isinstance(said, Troubled):
@@ -260,6 +270,22 @@ def finding_object(finding: Finding) -> dict[str, Any]:
     return {**msgspec.to_builtins(finding), **told}
 
 
+def healed_object(said: Healed) -> dict[str, object]:
+    """A gap in a task's generations that was made good, as JSON with stable names."""
+    gap = said.missed
+    return {
+        "task_id": said.task_id,
+        "at": text.utc(gap.healed),
+        "first": gap.first,
+        "last": gap.last,
+        "missed_at": text.utc(gap.at),
+        "exchange": gap.exchange,
+        "healed_by": gap.by or None,
+        "operation": said.operation,
+        "healed_at_generation": gap.generation,
+    }
+
+
 def exchange_object(exchange: Exchange) -> dict[str, object]:
     """An exchange as JSON with stable names; headers apart."""
     zero = text.zero(exchange)
@@ -279,6 +305,9 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
         "status": exchange.status or None,
         "grpc_status": exchange.grpc_status if exchange.grpc_status >= 0 else None,
         "error": exchange.error or None,
+        "current_generation": exchange.current_generation,
+        "if_generation_match": exchange.generation_match,
+        "generation": exchange.generation or None,
         "streaming": exchange.streaming,
         "live_payload": exchange.live_payload or None,
         "half_close": exchange.half_close or None,

@@ -130,6 +130,42 @@ def demo(context: click.Context, record: Path | None) -> None:
     context.exit(run_demo(record))
 
 
+@cli.command(
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    short_help="Relay and record an agent that talks over stdin and stdout.",
+)
+@click.option(
+    "--record", type=click.Path(path_type=Path), metavar="FILE", envvar="A2A_PROXY_RECORD", help="The recording."
+)
+@click.option("--keep-secrets", is_flag=True, envvar="A2A_PROXY_KEEP_SECRETS", help="Record credentials as they are.")
+@click.option(
+    "--journal-max",
+    default="4GiB",
+    show_default=True,
+    metavar="SIZE",
+    envvar="A2A_PROXY_JOURNAL_MAX",
+    help="Traffic not yet recorded takes at most this much disk.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "info", "never"]),
+    default="never",
+    show_default=True,
+    envvar="A2A_PROXY_FAIL_ON",
+    help="Where the agent exits with 0, exit with 1 if a finding was at least so grave.",
+)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def stdio(command: tuple[str, ...], **typed: Any) -> None:
+    """Start COMMAND as an agent that talks over stdin and stdout, and record what passes.
+
+    Octets, stderr, signals and the exit code pass as without the proxy, which prints nothing of its own. Put
+    `a2a-proxy stdio --` before the agent's command where its client starts it, or let `a2a-proxy wrap-card` do that.
+    """
+    from a2a_proxy.cli.stdio import run_stdio, stdio_config
+
+    run_stdio(stdio_config(command=command, **typed))
+
+
 def main() -> None:
     """Run `a2a-proxy` and exit with its code."""
     sys.exit(run_cli("a2a-proxy", cli))
@@ -175,7 +211,7 @@ def _run(program: str, command: click.Command) -> int:
         return EXIT_USAGE
     except UserError as mistake:
         tell(program, mistake.message, mistake.hint)
-        return EXIT_USAGE
+        return mistake.code
     except (click.Abort, KeyboardInterrupt):
         return 130
     except SystemExit:

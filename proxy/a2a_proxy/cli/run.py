@@ -24,6 +24,7 @@ from a2a_proxy.cli.circles import Resolved, refuse_circles
 from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Start, make_console
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.verdict import grave
 from a2a_proxy.cli.watch import Watch, Watched
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recorder.keeper import Keeper
@@ -270,13 +271,8 @@ class ProxyRun:
         outcome = keeper.outcome
         if isinstance(outcome, Done):
             self._console.status(outcome)
-            return int(self._grave(outcome))
+            return int(grave(outcome, self._config.fail_on))
         return int(isinstance(outcome, Failed))
-
-    def _grave(self, done: Done) -> bool:
-        """Something was found that is as grave as the user said."""
-        found = {"error": done.error_findings, "warning": done.error_findings + done.warning_findings}
-        return self._config.fail_on != "never" and found.get(self._config.fail_on, done.findings) > 0
 
     def _heard(self, said: Status) -> None:
         """The recorder said something. Its summary waits until nothing else can follow it (`_drain`)."""

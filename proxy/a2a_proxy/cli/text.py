@@ -71,9 +71,10 @@ def place(finding: Finding) -> str:
 
 
 def outcome(exchange: Exchange) -> str:
-    """One word: `live` while open, `ok`, `error` (the agent said no) or `cut` (somebody broke off)."""
+    """One word: `live` while open (`waits`: a long poll that the agent holds), `ok`, `error` (the agent said no) or
+    `cut` (somebody broke off)."""
     if not exchange.closed:
-        return "live"
+        return "waits" if exchange.waits else "live"
     if exchange.ours:
         return "refused"
     if exchange.error:

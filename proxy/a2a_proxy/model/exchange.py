@@ -135,3 +135,15 @@ class Exchange(msgspec.Struct, frozen=True):
     redacted: tuple[str, ...] = ()
     live_payload: str = ""
     """Of a live stream: which proposal's messages it carries, `bidi`, `1975` or `2153`."""
+    current_generation: int | None = None
+    """`currentGeneration` of a GetTask: the answer may be held until the task has a later one (protocol sheet 6.7).
+    None where it is not set, or is no number."""
+    generation_match: int | None = None
+    """`ifGenerationMatch` of a send; None as above."""
+    generation: int = 0
+    """The generation that the agent told last in it; 0 where it told none."""
+
+    @property
+    def waits(self) -> bool:
+        """A long poll that is not answered yet."""
+        return self.current_generation is not None and not self.closed and not self.events and not self.error

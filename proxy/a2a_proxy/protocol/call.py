@@ -252,6 +252,8 @@ class Call(ABC):
             exchange.last_event = at
             if not exchange.first_event:
                 exchange.first_event = at
+            if generation > 0:
+                exchange.generation = generation
         elif kind is _REQUEST:
             exchange.requests += 1
         if task_id and not exchange.task_id:
@@ -325,6 +327,7 @@ def opened(link: Link, event: Head) -> ExchangeState:
         extensions=_text(headers, b"a2a-extensions") or _text(headers, b"x-a2a-extensions"),
         ours=link.ours,
         agent=link.shared.agent_of(link.facts.upstream),
+        client=link.facts.client.rpartition(":")[0],
     )
     exchange.bytes_to_agent = event.end - event.start
     return exchange

@@ -9,10 +9,10 @@ import msgspec
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.protocol.errors import AMBIGUOUS, GrpcOutcome, error_line, rest_error, rpc_reason
+from a2a_proxy.protocol.errors import AMBIGUOUS, GrpcOutcome, error_line, mismatch, rest_error, rpc_reason
 from a2a_proxy.protocol.event import normalise, plain
 from a2a_proxy.protocol.schema import JSON, TEXT, TRAILERS, is_protobuf
-from a2a_proxy.protocol.summary import LABELS
+from a2a_proxy.protocol.summary import LABELS, generation_or_none
 from a2a_proxy.protocol.text import one_line, visible
 
 __all__ = ["describe", "visible"]
@@ -63,9 +63,19 @@ def _request(frame: Frame, payload: bytes, operation: str) -> str:
         words = [_method(frame, payload) or operation or "request"]
     if frame.task_id:
         words.append(f"for task {_short(frame.task_id)}")
-    if frame.generation:
-        words.append(f"at generation {frame.generation}")
+    asked = _asked(frame, value)
+    if asked is not None:
+        waits = frame.event is not EventKind.MESSAGE
+        words.append(f"waits for a generation above {asked}" if waits else f"if the generation is {asked}")
     return _joined(words)
+
+
+def _asked(frame: Frame, value: dict[str, Any]) -> int | None:
+    """`currentGeneration` or `ifGenerationMatch`; 0 is one too, which the frame cannot tell from none."""
+    if frame.generation:
+        return frame.generation
+    said = value.get("currentGeneration", _member(value, "configuration").get("ifGenerationMatch"))
+    return generation_or_none(said)
 
 
 def _told(frame: Frame, payload: bytes) -> str:
@@ -152,8 +162,10 @@ def _error(frame: Frame, payload: bytes, dialect: Dialect) -> str:
     if frame.rpc_id and error:
         known = dialect is not Dialect.UNKNOWN or frame.error_code not in AMBIGUOUS
         reason = rpc_reason(frame.error_code if known else 0, error.get("data"), dialect)
-        return f"error {error_line(reason, frame.error_code, _text(error.get('message')))}"
+        message = mismatch(reason, _text(error.get("message")), error.get("data"))
+        return f"error {error_line(reason, frame.error_code, message)}"
     reason, message = rest_error(value)
+    message = mismatch(reason, message, value)
     text = payload[:_QUOTE].decode("utf-8", "replace") if frame.schema == TEXT else ""
     return f"error {error_line(reason, frame.error_code or '', message or text)}"
 

@@ -134,6 +134,19 @@ def _send(request: Any) -> Summary:
     return about(_MESSAGE, message.task_id, message.context_id, message.message_id, generation)
 
 
+def generations_asked(request: Any) -> tuple[int | None, int | None]:
+    """`current_generation` and `if_generation_match` of a request; None where not set, or not in this line."""
+    configuration = request.configuration if "configuration" in request.DESCRIPTOR.fields_by_name else None
+    return _if_set(request, "current_generation"), _if_set(configuration, "if_generation_match")
+
+
+def _if_set(message: Any, name: str) -> int | None:
+    if message is None or name not in message.DESCRIPTOR.fields_by_name or not message.HasField(name):
+        return None
+    number: int = getattr(message, name)
+    return number
+
+
 def _live_2153(request: Any) -> Summary:
     if request.WhichOneof("payload") == "artifact_update":
         event = request.artifact_update

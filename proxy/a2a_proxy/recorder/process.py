@@ -29,7 +29,7 @@ from a2a_proxy.recorder.feed import READ
 from a2a_proxy.recorder.live import Live
 from a2a_proxy.recorder.resume import Beginning, read_late, resume, snapshot_name, write_late
 from a2a_proxy.recorder.say import Speaker
-from a2a_proxy.recorder.status import Failed, Found, Mended, Progress, Ready, Seen, Status, Troubled
+from a2a_proxy.recorder.status import Failed, Found, Healed, Mended, Progress, Ready, Seen, Status, Troubled
 from a2a_proxy.recorder.store import Displaced, GaveUp, Place, open_writer, persist, sum_up
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
 from a2a_proxy.redaction import Redactor
@@ -268,6 +268,8 @@ class _Recorder:
         for finding in sorted(findings, key=lambda each: each.severity, reverse=True):
             operation = operations.get(finding.exchange) or self._live.operation(finding.exchange)
             self._say(Found(finding, operation), now)
+        for task_id, missed in changes.healed:
+            self._say(Healed(task_id, missed, operations.get(missed.by) or self._live.operation(missed.by)), now)
         # An exchange never changes without its connection.
         upstreams = {connection.id: connection.upstream for connection in changes.connections}
         for exchange in changes.exchanges:

@@ -15,12 +15,13 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.listing import listed
+from a2a_proxy.protocol.operations import STREAMS
 from a2a_proxy.protocol.shared import Shared
 from a2a_proxy.rules import course
 from a2a_proxy.rules.course import SENDS, TERMINAL, KnownArtifact
 from a2a_proxy.rules.declared import declare
 from a2a_proxy.rules.glance import ArtifactLook, Seen, artifacts_of
-from a2a_proxy.rules.registry import ACTIVE, STREAMS, Agent, Asked, Known, Notes, Track
+from a2a_proxy.rules.registry import ACTIVE, Agent, Asked, Known, Notes, Track
 from a2a_proxy.rules.rule import When
 
 MAX_TASKS = 100_000

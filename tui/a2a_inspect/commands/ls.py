@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from a2a_inspect.commands.session import connection_counts, session_line
 from a2a_inspect.commands.table import Room, columns, terminal_width
-from a2a_proxy.cli import text
+from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.protocol.text import visible
@@ -77,7 +77,7 @@ def _cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str, ...]:
         visible(text.title(exchange)),
         text.manner(exchange),
         visible(text.short(exchange.task_id)),
-        visible(" > ".join(exchange.states)),
+        visible(", ".join(filter(None, (" > ".join(exchange.states), generations.asked(exchange))))),
         str(exchange.events) if exchange.streaming else "",
         text.latency(exchange).rpartition(", ")[2] if brief else text.latency(exchange),
         visible(exchange.error) or (visible(exchange.how) if text.outcome(exchange) == "cut" else ""),
@@ -122,7 +122,7 @@ def task_object(row: TaskRow) -> dict[str, object]:
         "state": state_name(task.state),
         "states": [{"at": text.utc(at), "state": state_name(state)} for at, state in task.states],
         "generation": task.generation or None,
-        "missed_generations": list(task.missed),
+        "generations": generations.facts(task),
         "artifacts": [
             {
                 "artifact_id": artifact.artifact_id,

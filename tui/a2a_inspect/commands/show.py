@@ -16,10 +16,11 @@ from a2a_inspect.commands.session import (
     connection_lines,
     finding_facts,
     finding_words,
+    operation,
     session_line,
 )
 from a2a_inspect.decoded import decoded, decoded_lines, json_text, raw_lines
-from a2a_proxy.cli import text
+from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.chunk import Direction
@@ -33,7 +34,7 @@ from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow
 
-_ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
+ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -96,6 +97,8 @@ def _session_lines(
             if task_id:
                 depth = 6
                 yield "    " + _task_line(task_id, tasks.get(task_id))
+                if task_id in tasks:
+                    yield from _generation_lines(recording, session.id, tasks[task_id])
                 if wanted.artifacts and task_id in tasks:
                     yield from _artifact_lines(recording, session.id, tasks[task_id])
             for row in exchanges:
@@ -136,6 +139,12 @@ def _task_line(task_id: str, task: Task | None) -> str:
     return f"task {visible(task_id)}  {passed}{artifacts}"
 
 
+def _generation_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
+    told = generations.line(task, lambda number: operation(recording, session, number))
+    if told:
+        yield f"      {told}"
+
+
 def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
     for name, found in artifacts_of(recording, session, task).items():
         end = "complete" if found.complete else "not complete"
@@ -160,7 +169,7 @@ def _part_text(part: Part) -> str:
 def _exchange_lines(recording: Recording, row: ExchangeRow, wanted: Wanted, meanings: Meanings) -> Iterator[str]:
     exchange = row.exchange
     parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.live(exchange)]
-    parts += [text.outcome(exchange), text.latency(exchange), visible(exchange.error)]
+    parts += [text.outcome(exchange), text.latency(exchange), generations.asked(exchange), visible(exchange.error)]
     if text.outcome(exchange) == "cut":
         parts.append(visible(exchange.how))
     yield "  ".join(part for part in parts if part)
@@ -173,7 +182,7 @@ def _exchange_lines(recording: Recording, row: ExchangeRow, wanted: Wanted, mean
         if _goes_without_saying(frame, exchange) and not (wanted.raw or wanted.payloads or told):
             continue
         what = describe(frame, frame.payload, exchange.operation, exchange.dialect)
-        yield f"  {_moment(exchange, frame):>14} {_ARROWS[frame.direction]} {what}"
+        yield f"  {_moment(exchange, frame):>14} {ARROWS[frame.direction]} {what}"
         if wanted.raw:
             yield from (" " * 20 + line for line in raw_lines(frame))
         elif wanted.payloads:
@@ -227,18 +236,20 @@ def _head_lines(exchange: Exchange) -> Iterator[str]:
 def _objects(
     recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted
 ) -> Iterator[dict[str, object]]:
+    tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
     for row in rows:
-        yield _object(recording, row)
+        yield _object(recording, row, tasks.get(row.exchange.task_id))
     if not wanted.words:
         for finding in connection_findings(recording, session):
             yield {"session": session.id, "finding": finding_facts(finding.finding)}
 
 
-def _object(recording: Recording, row: ExchangeRow) -> dict[str, object]:
+def _object(recording: Recording, row: ExchangeRow, task: Task | None) -> dict[str, object]:
     exchange = row.exchange
     return {
         "session": row.session,
         **exchange_object(exchange),
+        "task_generations": generations.facts(task) if task is not None else None,
         "request_headers": _pairs(exchange.request_headers),
         "response_headers": _pairs(exchange.response_headers),
         "trailers": _pairs(exchange.trailers),

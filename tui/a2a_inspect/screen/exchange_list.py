@@ -7,10 +7,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from a2a_inspect.screen.columns import Column
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.source import Snapshot
-from a2a_proxy.cli import text
+from a2a_proxy.cli import generations, text
 from a2a_proxy.recording.rows import ExchangeRow
 
-_STYLES = {"ok": "list--good", "error": "list--bad", "cut": "list--warn", "refused": "list--bad", "live": "list--live"}
+_STYLES = {
+    "ok": "list--good",
+    "error": "list--bad",
+    "cut": "list--warn",
+    "refused": "list--bad",
+    "live": "list--live",
+    "waits": "list--live",
+}
 
 
 class ExchangeList(LazyList):
@@ -70,12 +77,13 @@ def states_error(row: ExchangeRow) -> str:
     """The states passed, in order, and what went wrong."""
     exchange = row.exchange
     wrong = exchange.error or ("" if ended_well(row) else exchange.how)
-    return "  ".join(words for words in (" > ".join(exchange.states), wrong) if words)
+    words = (" > ".join(exchange.states), generations.asked(exchange), wrong)
+    return "  ".join(word for word in words if word)
 
 
 def ended_well(row: ExchangeRow) -> bool:
     """Nothing went wrong so far."""
-    return text.outcome(row.exchange) in ("ok", "live")
+    return text.outcome(row.exchange) in ("ok", "live", "waits")
 
 
 def error_style(row: ExchangeRow) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_inspect.commands.session import Meanings, evidence_words
 from a2a_inspect.source import Stream
-from a2a_proxy.cli import text
+from a2a_proxy.cli import generations, text
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
@@ -122,7 +122,9 @@ def _exchange_facts(stream: Stream) -> Iterator[Fact]:
     yield "grpc status", f"{status} {GRPC_STATUS[status]}" if 0 <= status < len(GRPC_STATUS) else ""
     yield "messages", f"{exchange.requests} to the agent, {exchange.events} to the client"
     yield "octets", f"{exchange.bytes_to_agent} to the agent, {exchange.bytes_to_client} to the client"
+    yield "asks", generations.asked(exchange)
     yield "task", exchange.task_id
+    yield "generations", stream.generations
     yield "context", exchange.context_id
     yield "states", " > ".join(exchange.states)
     yield "traceparent", exchange.traceparent

@@ -16,10 +16,11 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Call, Link, Out, Piece
 from a2a_proxy.protocol.dialect import of_version, with_generation
-from a2a_proxy.protocol.errors import GrpcOutcome, header
+from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GrpcOutcome, header
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.live import LiveReading, live_schema, payload_of
 from a2a_proxy.protocol.operations import BY_NAME, GRPC_METHODS, Operation, messages
+from a2a_proxy.protocol.proto_summary import generations_asked
 from a2a_proxy.protocol.schema import BYTES, TEXT, TRAILERS, Decoder, decoder, line_of, schema_of
 from a2a_proxy.protocol.summary import NOTHING, UNKNOWN
 from a2a_proxy.wire.body import BodyCollector
@@ -174,6 +175,8 @@ class GrpcCall(Call):
             self.link.shared.learn_card(self.link.facts.upstream, to_dict(message))
             return
         self.exchange.tenant = self.exchange.tenant or getattr(message, "tenant", "")
+        if not self.exchange.requests:
+            self.exchange.asks(*generations_asked(message))
         if self.exchange.operation in _SETS_PUSH:
             self.link.shared.learn_push_url(_push_url(message))
 
@@ -210,6 +213,8 @@ class GrpcCall(Call):
         exchange.grpc_status = outcome.status
         if outcome.line:
             self.fail(outcome.status, outcome.line)
+        if outcome.reason == GENERATION_MISMATCH:
+            exchange.dialect = with_generation(exchange.dialect)
         pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
         payload = msgspec.json.encode(pairs) if pairs else b""
         place = self._tail or Piece(event.at, event.at, event.start, event.start)

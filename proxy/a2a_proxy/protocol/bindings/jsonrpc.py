@@ -11,10 +11,11 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Out, Piece, Span
 from a2a_proxy.protocol.dialect import Evidence, classify, corrected, of_request, of_result, with_generation
-from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, rpc_reason
+from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, mismatch, rpc_reason
 from a2a_proxy.protocol.json_shapes import UNREADABLE, Envelope, ErrorShape, ParamsShape, decode_envelope, decode_params
 from a2a_proxy.protocol.json_summary import (
     fit_params,
+    generations_asked,
     lenient_result,
     summarise,
     summarise_answer,
@@ -110,6 +111,7 @@ def _one_request(call: HttpCall, body: Span, out: Out, note: str) -> None:
     if not call.exchange.requests:
         _name(call, shape, operation, proof, rpc_id)
         call.exchange.tenant = params.tenant or ""
+        call.exchange.asks(*generations_asked(params))
     call.link.shared.learn_push_url(webhook_of(params))
     summary = summarise_params(params) if operation is not None else NOTHING
     if summary[6]:
@@ -245,7 +247,7 @@ def _error(call: HttpCall, body: Span, error: ErrorShape, rpc_id: str, out: Out,
     if reason == GENERATION_MISMATCH:
         exchange.dialect = with_generation(exchange.dialect)
     code = int64(error.code)
-    call.fail(code, error_line(reason, error.code, error.message or ""))
+    call.fail(code, error_line(reason, error.code, mismatch(reason, error.message or "", data)))
     summary = NOTHING
     task_id = data.get("taskId") if isinstance(data, dict) else None
     if isinstance(task_id, str):

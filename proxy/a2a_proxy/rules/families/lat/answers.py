@@ -7,10 +7,11 @@ from typing import Any
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.protocol.operations import STREAMS
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS
 from a2a_proxy.rules.examples.talk import Wait, rpc, rpc_stream
-from a2a_proxy.rules.registry import ACTIVE, STREAMS
+from a2a_proxy.rules.registry import ACTIVE
 from a2a_proxy.rules.rule import Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
