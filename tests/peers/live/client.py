@@ -101,6 +101,12 @@ class LiveStream:
             heard.append(event)
         return heard
 
+    async def octets_out(self) -> None:
+        """Take what comes until the end, and do not read it."""
+        async with asyncio.timeout(ANSWER_SECONDS):
+            while await self._call.read() is not aio.EOF:
+                pass
+
     async def half_close(self) -> None:
         """Say that nothing more will be said."""
         await self._call.done_writing()

@@ -74,11 +74,20 @@ class Work:
     state: str = "SUBMITTED"
     parts: list[Json] = field(default_factory=list)
     artifact_id: str = field(default_factory=fresh)
+    generation: int = 0
+    """Counted up by each event, as its Task has it; 0 where the agent does not count."""
 
     @property
     def ids(self) -> Json:
         """How others name it."""
         return {"taskId": self.id, "contextId": self.context}
+
+    def counted(self, event: Json) -> Json:
+        """The event with the next number, where there are numbers."""
+        if self.generation:
+            self.generation += 1
+            next(iter(event.values()))["generation"] = str(self.generation)
+        return event
 
     def reply(self, text: str) -> Json:
         """A message of the agent about it."""
@@ -93,12 +102,13 @@ class Work:
         """All of it."""
         whole = [{"artifactId": self.artifact_id, "name": "result", "parts": self.parts}] if self.parts else []
         made: Json = {"id": self.id, "contextId": self.context, "status": self._status("")}
-        return {"task": made | ({"artifacts": whole} if whole else {})}
+        number = {"generation": str(self.generation)} if self.generation else {}
+        return {"task": made | ({"artifacts": whole} if whole else {}) | number}
 
     def status(self, state: str, text: str = "", **members: Any) -> Json:
         """It goes to another state."""
         self.state = state
-        return {"statusUpdate": {**self.ids, "status": self._status(text), **members}}
+        return self.counted({"statusUpdate": {**self.ids, "status": self._status(text), **members}})
 
     def chunk(self, text: str, *, last: bool = False, **members: Any) -> Json:
         """A piece more of its artifact."""
@@ -106,7 +116,7 @@ class Work:
         self.parts.append({"text": text})
         artifact = {"artifactId": self.artifact_id, "name": "result", "parts": [{"text": text}]}
         flags = {name: True for name, on in (("append", append), ("lastChunk", last)) if on}
-        return {"artifactUpdate": {**self.ids, "artifact": artifact, **flags, **members}}
+        return self.counted({"artifactUpdate": {**self.ids, "artifact": artifact, **flags, **members}})
 
 
 def card(**capabilities: bool) -> Json:
