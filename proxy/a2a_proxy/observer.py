@@ -19,6 +19,7 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Control, Cut, WireEvent
 from a2a_proxy.protocol.conversation import Conversation, Shared
 from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.task import TaskTracker
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.engine import Engine
@@ -154,6 +155,7 @@ class Observer:
         self._cut: list[Exchange] = []
         """Exchanges of adopted connections, closed; told once."""
         self.tasks = TaskTracker()
+        self._segments = SegmentTracker(redactor.text)
         self._rules = Engine()
         self.ended = False
         """The session's END record has been read."""
@@ -196,6 +198,7 @@ class Observer:
         """A record about the session itself: its end, or a hole in the journal that may touch every open connection."""
         if chunk.kind is ChunkKind.END:
             self.ended = True
+            self._segments.end(chunk.at)
             self._rules.end(chunk.at, out)
             return
         lost = msgspec.json.decode(chunk.data)
@@ -278,7 +281,7 @@ class Observer:
 
     def _finish(self, line: _Line, frames: list[Frame | Finding], out: list[Observation]) -> None:
         """Redact, then let tasks and rules see it, and hand it out: nothing above this line sees a secret."""
-        redact, tasks, rules = self._redactor, self.tasks, self._rules
+        redact, tasks, rules, segments = self._redactor, self.tasks, self._rules, self._segments
         source, sieved = _Source(line, redact), redact.sieve(frames)
         for frame in frames:
             if type(frame) is not Frame:
@@ -288,8 +291,10 @@ class Observer:
             if frame.event is _CARD and isinstance(card := plain(frame.payload, frame.schema), dict):
                 redact.learn_card(card)
             frame = redact.frame(frame, exchange, sieved)
-            if exchange is not None and frame.task_id:
-                tasks.apply(frame, exchange)
+            if exchange is not None:
+                if frame.task_id:
+                    tasks.apply(frame, exchange)
+                segments.apply(frame, exchange, line.facts.client)
             out.append(frame)
             rules.frame(frame, source, out)
 
@@ -299,11 +304,15 @@ class Observer:
         self._gone, self._changed = [], set()
         cut, self._cut = self._cut, []
         redact = self._redactor
+        segments, interruptions, handoffs = self._segments.changed()
         exchanges: list[Exchange] = [redact.exchange(e) for line in lines for e in line.talk.changed()]
         return Changes(
             connections=[redact.connection(line.connection()) for line in lines],
             exchanges=cut + exchanges,
             tasks=[redact.task(task) for task in self.tasks.changed()],
+            segments=segments,
+            interruptions=interruptions,
+            handoffs=handoffs,
             healed=[(redact.text(task_id), missed) for task_id, missed in self.tasks.healed()],
         )
 
@@ -317,10 +326,12 @@ class Observer:
             except Exception as error:  # as in `feed`
                 self.abandon(number, at, f"{type(error).__name__}: {error}"[:300], out)
             self.feed(Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, at), out)
+        self._segments.end(at)
         self._rules.end(at, out)
 
     def tick(self, at: int, out: list[Observation]) -> None:
         """It is `at` (ns), and everything captured before was fed: judge silence."""
+        self._segments.tick(at)
         self._rules.tick(at, out)
 
     def load_tasks(self, tasks: list[Task]) -> None:
@@ -349,6 +360,7 @@ class Observer:
         for line in self._lines.values():
             line.talk.touch()
         self.tasks.touch()
+        self._segments.touch()
 
     def abandon(self, number: int, at: int, why: str, out: list[Observation]) -> None:
         """Make a connection opaque from here, with one finding: reading it fails, or has killed the recorder."""
@@ -370,6 +382,7 @@ class Observer:
             "shared": self._shared.save(),
             "redactor": self._redactor.save(),
             "tasks": self.tasks.save(),
+            "segments": self._segments.save(),
             "rules": self._rules.save(),
             "lines": {number: line.save() for number, line in self._lines.items()},
             "edits": self.edits,
@@ -383,6 +396,7 @@ class Observer:
         observer = cls(redactor)
         observer._shared = Shared.restore(state["shared"])
         observer.tasks = TaskTracker.restore(state["tasks"])
+        observer._segments = SegmentTracker.restore(state["segments"], redactor.text)
         observer._rules = Engine.restore(state["rules"])
         for number, line in state["lines"].items():
             observer._lines[number] = _Line.restore(number, line, observer._shared)
