@@ -24,6 +24,8 @@ MAX_MISSED = 64
 MAX_CURSORS = 64
 """Streams of a task; the one that began first is forgotten first."""
 MAX_CLIENTS = 16
+MAX_TOLD = 16
+"""Events of a stream that are known again."""
 
 Range = list[int]
 """First and last number."""
@@ -35,8 +37,10 @@ class _Cursor(msgspec.Struct, gc=False):
     """One stream."""
 
     last: int
-    told: int = 0
-    """Hash of the event with that number; 0 where only a snapshot had it."""
+    told: dict[int, int] = {}
+    """Number -> hash of the event that had it, of the last few."""
+    again: int = 0
+    """A number below the last one, from which the agent counts anew; 0 where it does not."""
     blank: int = 0
     """Events since that had no number that can be read and may have had one."""
     off: bool = False
@@ -154,7 +158,7 @@ class Numbers(msgspec.Struct):
             self._begin(told)
             return
         if number > cursor.last and not cursor.off:
-            first, cursor.blank, cursor.told = cursor.last + 1 + cursor.blank, 0, 0
+            first, cursor.blank = cursor.last + 1 + cursor.blank, 0
             cursor.last = number
             if number >= first:
                 self._heal(self._gap(first, number, told), told, healed)
@@ -164,21 +168,34 @@ class Numbers(msgspec.Struct):
         if cursor is None:
             self._begin(told)
             return
-        number = told.number
-        if number > cursor.last:
-            if number > cursor.last + 1 and not cursor.off:
-                first = cursor.last + 1 + cursor.blank
-                if first < number:
-                    self._elsewhere(self._gap(first, number - 1, told), told, healed)
-            cursor.last, cursor.told, cursor.blank = number, told.digest, 0
-        elif number == cursor.last:
-            if not cursor.told:
-                cursor.told = told.digest
-            elif cursor.told != told.digest and not told.progress:
+        if cursor.off:
+            return
+        number, last = told.number, cursor.last
+        if number > last:
+            first = last + 1 + cursor.blank
+            cursor.last, cursor.blank = number, 0
+            if first < number:
+                self._elsewhere(self._gap(first, number - 1, told), told, healed)
+        elif cursor.again and number == cursor.again + 1:
+            cursor.again = number if number < last else 0
+        elif number == last:
+            before = cursor.told.get(number)
+            if before is not None and before != told.digest and not told.progress:
                 cursor.off, self.support = True, Support.NO
+        elif cursor.told.get(number) != told.digest and not self._late(told, cursor):
+            cursor.again = number
+        if not told.progress or number not in cursor.told:
+            _remember(cursor.told, number, told.digest)
+
+    def _late(self, told: Told, cursor: _Cursor) -> bool:
+        """The event fills a gap of its own stream."""
+        number = told.number
+        return number not in cursor.told and any(
+            gap.exchange == told.exchange and gap.first <= number <= gap.last for gap in self.gaps
+        )
 
     def _begin(self, told: Told) -> None:
-        self.cursors[told.exchange] = _Cursor(told.number, told.digest)
+        self.cursors[told.exchange] = _Cursor(told.number, {told.number: told.digest} if told.digest else {})
         if len(self.cursors) > MAX_CURSORS:
             del self.cursors[next(iter(self.cursors))]
 
@@ -223,6 +240,12 @@ class Numbers(msgspec.Struct):
             if len(self.told) > MAX_CLIENTS:
                 del self.told[next(iter(self.told))]
         return ranges
+
+
+def _remember(told: dict[int, int], number: int, digest: int) -> None:
+    told[number] = digest
+    if len(told) > MAX_TOLD:
+        del told[next(iter(told))]
 
 
 def is_progress(state: int, before: int) -> bool:
