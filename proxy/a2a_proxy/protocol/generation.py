@@ -36,7 +36,8 @@ _NO_NUMBER = re.compile(rb'"generation"\s*:\s*(?:"0"|0|null)\s*[,}]')
 class _Cursor(msgspec.Struct, gc=False):
     """One stream."""
 
-    last: int
+    last: int = 0
+    """0 before the first number, from which the others are counted."""
     told: dict[int, int] = {}
     """Number -> hash of the event that had it, of the last few."""
     again: int = 0
@@ -132,9 +133,7 @@ class Numbers(msgspec.Struct):
 
     def blank(self, exchange: int, payload: bytes, *, progress: bool) -> None:
         """An event of this stream has no number from 1 on."""
-        cursor = self.cursors.get(exchange)
-        if cursor is None:
-            return
+        cursor = self._cursor(exchange)
         unreadable = b'"generation"' in payload and not _NO_NUMBER.search(payload)
         if progress or unreadable:
             cursor.blank += 1
@@ -153,27 +152,19 @@ class Numbers(msgspec.Struct):
                     self._heal(gap, told, healed)
         if not told.streams:
             return
-        cursor = self.cursors.get(told.exchange)
-        if cursor is None:
-            self._begin(told)
-            return
-        if number > cursor.last and not cursor.off:
-            first, cursor.blank = cursor.last + 1 + cursor.blank, 0
-            cursor.last = number
+        cursor = self._cursor(told.exchange)
+        if number >= cursor.last and not cursor.off:
+            first = self._advance(cursor, number)
             if number >= first:
                 self._heal(self._gap(first, number, told), told, healed)
 
     def _event(self, told: Told, healed: Callable[[Missed], None]) -> None:
-        cursor = self.cursors.get(told.exchange)
-        if cursor is None:
-            self._begin(told)
-            return
+        cursor = self._cursor(told.exchange)
         if cursor.off:
             return
         number, last = told.number, cursor.last
         if number > last:
-            first = last + 1 + cursor.blank
-            cursor.last, cursor.blank = number, 0
+            first = self._advance(cursor, number)
             if first < number:
                 self._elsewhere(self._gap(first, number - 1, told), told, healed)
         elif cursor.again and number == cursor.again + 1:
@@ -194,10 +185,22 @@ class Numbers(msgspec.Struct):
             gap.exchange == told.exchange and gap.first <= number <= gap.last for gap in self.gaps
         )
 
-    def _begin(self, told: Told) -> None:
-        self.cursors[told.exchange] = _Cursor(told.number, {told.number: told.digest} if told.digest else {})
-        if len(self.cursors) > MAX_CURSORS:
-            del self.cursors[next(iter(self.cursors))]
+    def _cursor(self, exchange: int) -> _Cursor:
+        cursor = self.cursors.get(exchange)
+        if cursor is None:
+            cursor = self.cursors[exchange] = _Cursor()
+            if len(self.cursors) > MAX_CURSORS:
+                del self.cursors[next(iter(self.cursors))]
+        return cursor
+
+    @staticmethod
+    def _advance(cursor: _Cursor, number: int) -> int:
+        """Go on to a number; the one that had to come next. The first number of a stream is never a jump."""
+        last, cursor.last = cursor.last, number
+        if not last:
+            return number + 1
+        first, cursor.blank = last + 1 + cursor.blank, 0
+        return first
 
     def _gap(self, first: int, last: int, told: Told) -> _Gap:
         gap = _Gap(first, last, told.at, told.exchange, told.client, [[first, last]])
