@@ -14,6 +14,8 @@ from pathlib import Path
 import msgspec
 from platformdirs import user_state_dir
 
+from a2a_proxy.model.exchange import LiveMode
+
 STATE_VARIABLE = "A2A_PROXY_STATE"
 KEY_BYTES = 32
 RECORDER_LOCK = "recorder.lock"
@@ -33,6 +35,11 @@ def journals_dir() -> Path:
 def recordings_dir() -> Path:
     """Where recordings go that no `--record` names. Raises OSError."""
     return _private(state_dir() / "recordings")
+
+
+def hooks_dir() -> Path:
+    """Where the logs of hooks lie. Raises OSError."""
+    return _private(state_dir() / "hooks")
 
 
 def _private(folder: Path) -> Path:
@@ -84,6 +91,8 @@ class SessionFile(msgspec.Struct, frozen=True):
     """Parallel to `listens`."""
     keep_secrets: bool = False
     """The user asked for credentials to be recorded."""
+    live: LiveMode = "auto"
+    """Which payload SendLiveMessage carries: `bidi`, `1975`, `2153`, or by the octets."""
 
 
 class JournalFolder:
