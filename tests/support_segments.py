@@ -122,20 +122,22 @@ def ms(at: int) -> float:
 def run(timeline: Timeline, until: float | None = None, restore_at: tuple[int, ...] = (), *, whole: bool = True) -> Cut:
     """Feed it; `until` ends the session, before the steps `restore_at` the tracker is saved and restored."""
     tracker = SegmentTracker(whole=whole)
-    found: tuple[dict[int, Segment], dict[int, Interruption], dict[int, Handoff]] = ({}, {}, {})
+    found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]] = ({}, {}, {})
     for number, step in enumerate(timeline.steps):
         if number in restore_at:
             if number % 2:
                 _collect(tracker, found)
             octets = msgspec.msgpack.encode(tracker.save())
-            tracker = SegmentTracker.restore(msgspec.msgpack.decode(octets, strict_map_key=False), whole=whole)
+            tracker = SegmentTracker.restore(msgspec.msgpack.decode(octets), whole=whole)
         step(tracker)
     if until is not None:
         tracker.end(ZERO + round(until * MS))
     _collect(tracker, found)
-    return Cut(*([each[number] for number in sorted(each)] for each in found))
+    segments, interruptions, handoffs = ([each[number] for number in sorted(each)] for each in found)
+    return Cut(segments, interruptions, handoffs)
 
 
 def _collect(tracker: SegmentTracker, found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]]) -> None:
-    for known, changed in zip(found, tracker.changed(), strict=True):
-        known.update((each.id, each) for each in changed)
+    changed: Any = tracker.changed()
+    for known, values in zip(found, changed, strict=True):
+        known.update((each.id, each) for each in values)
