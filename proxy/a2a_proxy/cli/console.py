@@ -34,6 +34,22 @@ class Start(msgspec.Struct, frozen=True):
     """It runs until somebody stops it."""
 
 
+class HookEnd(msgspec.Struct, frozen=True):
+    """How a hook did."""
+
+    name: str
+    outcome: str
+    """`done`, or why it did not see all: `stopped`, `slow`, `died`, `failed`."""
+    calls: int
+    errors: int
+    """Calls that failed."""
+    behind_frames: int
+    """Frames that it has not seen."""
+    log: str
+    again: str
+    """The command that calls it for the whole recording."""
+
+
 class Console(Protocol):
     """Where the proxy tells its user what happens."""
 
@@ -51,6 +67,9 @@ class Console(Protocol):
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Something the user should know; `loud`: a warning."""
+
+    def hook(self, end: HookEnd) -> None:
+        """A hook has been ended."""
 
     def close(self) -> None:
         """Everything has been said: wait for the reader, but not for ever."""
@@ -125,6 +144,17 @@ class TextConsole:
         if hint:
             self._tell(f"a2a-proxy: hint: {hint}")
 
+    def hook(self, end: HookEnd) -> None:
+        """How often it was called, what failed, what it has not seen."""
+        calls = f"{end.calls:,} call{'' if end.calls == 1 else 's'}"
+        failed = f", {end.errors:,} of them failed" if end.errors else ""
+        if end.outcome == "done" or not end.behind_frames:
+            self.note(f"hook {end.name}: {calls}{failed}", f"see {end.log}" if failed else "", loud=bool(failed))
+            return
+        why = "is slow" if end.outcome == "slow" else end.outcome
+        told = f"hook {end.name} {why}: {end.behind_frames:,} frames behind, given up; {calls}{failed}"
+        self.note(told, f"call it for all of them: {end.again}")
+
     def close(self) -> None:
         """Wait until all is printed."""
         self._out.settle(_CLOSE_SECONDS)
@@ -138,6 +168,7 @@ class TextConsole:
             self._paint(f"{word:7}", word),
             f"#{exchange.id} {visible(text.title(exchange))}",
             text.manner(exchange),
+            text.live(exchange),
         ]
         if self._many:
             parts.append(f"-> {visible(said.upstream)}")
@@ -248,6 +279,10 @@ class JsonConsole:
         """`warning` or `note`."""
         self._put("warning" if loud else "note", message=message, hint=hint)
 
+    def hook(self, end: HookEnd) -> None:
+        """`hook`."""
+        self._put("hook", **msgspec.to_builtins(end))
+
     def close(self) -> None:
         """Wait until all is printed."""
         self._out.settle(_CLOSE_SECONDS)
@@ -287,7 +322,7 @@ def healed_object(said: Healed) -> dict[str, object]:
 
 def exchange_object(exchange: Exchange) -> dict[str, object]:
     """An exchange as JSON with stable names; headers apart."""
-    zero = exchange.request_ended or exchange.started
+    zero = text.zero(exchange)
     return {
         "id": exchange.id,
         "started": text.utc(exchange.started),
@@ -308,6 +343,8 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
         "if_generation_match": exchange.generation_match,
         "generation": exchange.generation or None,
         "streaming": exchange.streaming,
+        "live_payload": exchange.live_payload or None,
+        "half_close": exchange.half_close or None,
         "requests": exchange.requests,
         "events": exchange.events,
         "bytes_to_agent": exchange.bytes_to_agent,

@@ -16,6 +16,10 @@ from a2a_proxy.recording.database import forget_log, has_log, open_readable, tra
 from a2a_proxy.recording.decode import Decode, Row
 from a2a_proxy.recording.functions import register
 from a2a_proxy.recording.payloads import Payloads
+from a2a_proxy.recording.query.functions import Functions
+from a2a_proxy.recording.query.run import Asked, Watch
+from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.rows import (
     ConnectionRow,
     Counts,
@@ -65,6 +69,7 @@ class Recording:
         self._payloads = Payloads(db)
         self._decode = Decode(db, self._payloads)
         register(db, self._payloads)
+        self._asked: Asked | None = None
 
     def close(self) -> None:
         """Close the file, and leave nothing beside it that was not there before."""
@@ -153,6 +158,44 @@ class Recording:
         query = f"SELECT * FROM frame WHERE {of}id > ? ORDER BY id LIMIT ?"
         return self._pages(query, fixed, number, lambda value: value.id, self._frame(payloads), limit)
 
+    def find_exchanges(
+        self,
+        expression: str | Node,
+        session: int | None = None,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        watch: Watch | None = None,
+    ) -> Iterator[ExchangeRow]:
+        """Exchanges for which an expression of the filter language holds, as `exchanges` gives them.
+
+        `watch` is called now and then with rows looked at and rows in all; where it says False, the search ends.
+        Raises QueryError at once where the expression is wrong, later where a regular expression takes too long;
+        Stopped where `watch` ended it.
+        """
+        ids = self.asked().ids(expression, Rows.EXCHANGES, session=session, after=after, limit=limit, watch=watch)
+        return self._chosen("exchange", ids, self._decode.exchange)
+
+    def find_frames(
+        self,
+        expression: str | Node,
+        session: int | None = None,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        watch: Watch | None = None,
+        payloads: bool = True,
+    ) -> Iterator[FrameRow]:
+        """Frames for which an expression of the filter language holds, in order of storing; see `find_exchanges`."""
+        ids = self.asked().ids(expression, Rows.FRAMES, session=session, after=after, limit=limit, watch=watch)
+        return self._chosen("frame", ids, self._frame(payloads))
+
+    def asked(self) -> Asked:
+        """What the filter language asks this recording through; made when it is first needed."""
+        if self._asked is None:
+            self._asked = Asked(self.db, self.path, Functions(self.db, self._payloads))
+        return self._asked
+
     def payload(self, row: FrameRow) -> bytes:
         """The stored payload of a frame, exactly."""
         with translated(self.path):
@@ -230,6 +273,11 @@ class Recording:
     def _task(self, row: Row) -> TaskRow:
         artifacts = self._all("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],))
         return self._decode.task(row, artifacts)
+
+    def _chosen(self, table: str, ids: Iterator[int], make: Callable[[Row], _Value]) -> Iterator[_Value]:
+        """Values of these ids; the first one does not wait for the others."""
+        for number in ids:
+            yield from map(make, self._all(f"SELECT * FROM {table} WHERE id = ?", (number,)))
 
     def _keyed(
         self,

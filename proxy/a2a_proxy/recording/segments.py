@@ -58,7 +58,9 @@ class Content(msgspec.Struct):
     """What a segment says."""
 
     text: str = ""
-    """Its beginning, where it is long."""
+    """Its beginning, where it is long. What one artifact or message says is one line."""
+    source: str = ""
+    """The artifact or message that spoke last."""
     characters: int = 0
     output_characters: int = 0
     """Of the text that is output."""
@@ -73,6 +75,10 @@ class Content(msgspec.Struct):
 
     def add(self, frame: Frame, said: Said, *, output: bool) -> None:
         """What one frame says."""
+        source = frame.artifact_id or frame.message_id
+        if said.texts and self.text and source != self.source:
+            self.text += "\n"
+        self.source = source
         for text in said.texts:
             self.characters += len(text)
             self.output_characters += len(text) if output else 0

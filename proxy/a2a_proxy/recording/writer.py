@@ -15,9 +15,10 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.blocks import Blocks
 from a2a_proxy.recording.codec import pack_json
-from a2a_proxy.recording.database import check_recording, check_writable, open_writable, translated
+from a2a_proxy.recording.database import open_writable, translated
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
 from a2a_proxy.recording.frame_writer import FrameWriter
+from a2a_proxy.recording.header import check_recording, check_writable
 from a2a_proxy.recording.intern import Shapes, idents, texts
 from a2a_proxy.recording.rows import SessionFacts
 from a2a_proxy.recording.segment_rows import SegmentWriter

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from a2a_inspect.commands.filtered import tasks_kept, tell_nothing
 from a2a_inspect.commands.session import connection_counts, session_line
 from a2a_inspect.commands.table import Room, columns, terminal_width
 from a2a_proxy.cli import generations, text
@@ -37,31 +39,38 @@ _WIDE = 140
 _TASKS = ("TASK", "STATE", "CONTEXT", "AGENT", "STATES", "ARTIFACTS", "EXCHANGES")
 
 
-def list_exchanges(recording: Recording, *, as_json: bool) -> None:
-    """Print the exchanges of all sessions in order."""
+def list_exchanges(recording: Recording, *, as_json: bool, where: str = "") -> None:
+    """Print the exchanges of all sessions in order, or those that match."""
+    if where and next(recording.find_exchanges(where, limit=1), None) is None:
+        tell_nothing(where)
+        return
     if as_json:
-        for row in recording.exchanges():
+        for row in recording.find_exchanges(where) if where else recording.exchanges():
             print(json.dumps({"session": row.session, **exchange_object(row.exchange)}))
         return
     sessions = recording.sessions()
     for session in sessions:
-        for line in _session_lines(recording, session, several=len(sessions) > 1):
+        for line in _session_lines(recording, session, where, several=len(sessions) > 1):
             print(line)
 
 
-def _session_lines(recording: Recording, session: SessionRow, *, several: bool) -> Iterator[str]:
-    empty = next(recording.exchanges(session.id, limit=1), None) is None
+def _session_lines(recording: Recording, session: SessionRow, where: str, *, several: bool) -> Iterator[str]:
+    found = recording.find_exchanges(where, session.id) if where else recording.exchanges(session.id)
+    first = next(found, None)
+    empty = first is None
+    if where and empty:
+        return
     if empty:
         yield session_line(session)
     elif several:
         yield f"session {session.id}, {text.day(session.facts.started)}"
-    if not empty:
+    if first is not None:
         width = terminal_width()
         room = Room(width, {"OPERATION": 28}, _GIVES, ("STATES",)) if width else None
         brief = 0 < width < _WIDE
-        rows = (_cells(row, several=several, brief=brief) for row in recording.exchanges(session.id))
+        rows = (_cells(row, several=several, brief=brief) for row in itertools.chain((first,), found))
         yield from columns(_EXCHANGES, rows, room)
-    counts = connection_counts(recording, session)
+    counts = "" if where else connection_counts(recording, session)
     if counts:
         yield f"{counts}; see {shlex.join(('a2a-inspect', 'show', recording.path))}"
     elif empty:
@@ -84,21 +93,25 @@ def _cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str, ...]:
     )
 
 
-def list_tasks(recording: Recording, *, as_json: bool) -> None:
-    """Print the tasks of all sessions in order of first sight."""
+def list_tasks(recording: Recording, *, as_json: bool, where: str = "") -> None:
+    """Print the tasks of all sessions in order of first sight, or those of exchanges that match."""
+    rows = tasks_kept(recording, recording.tasks(), where) if where else recording.tasks()
+    if where and not rows:
+        tell_nothing(where)
+        return
     if as_json:
-        for row in recording.tasks():
+        for row in rows:
             print(json.dumps(task_object(row)))
         return
     several = len(recording.sessions()) > 1
     width = terminal_width()
     room = Room(width, {}, _TASK_GIVES, ("STATES",)) if width else None
-    for line in columns(_TASKS, _task_rows(recording, several=several), room):
+    for line in columns(_TASKS, _task_rows(rows, several=several), room):
         print(line)
 
 
-def _task_rows(recording: Recording, *, several: bool) -> Iterator[tuple[str, ...]]:
-    for row in recording.tasks():
+def _task_rows(rows: Iterable[TaskRow], *, several: bool) -> Iterator[tuple[str, ...]]:
+    for row in rows:
         task, mark = row.task, f"#{row.session}:" if several else "#"
         yield (
             visible(task.task_id),

@@ -117,9 +117,10 @@ def _place(handoff: Handoff, talks: dict[tuple[str, str, int], Talk], by_exchang
     child = talks.get((handoff.to_agent, handoff.to_task, 0)) or by_exchange.get(
         (handoff.to_exchange, handoff.to_agent)
     )
-    if handoff.kind == "delegation" and child is not None and child is not parent and not _leads(child, parent):
-        if not any(each is child for each in parent.children):
-            parent.children.append(child)
+    if handoff.kind != "delegation" or child is None or child is parent or _leads(child, parent):
+        return
+    if not any(each is child for each in parent.children):
+        parent.children.append(child)
 
 
 def _leads(talk: Talk, to: Talk) -> bool:

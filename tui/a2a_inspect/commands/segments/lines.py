@@ -77,11 +77,17 @@ def _segment(segment: Segment, content: Content, zero: int) -> str:
         text.plural(segment.frames, "frame"),
         _place(segment),
         _generations(segment),
-        f'"{one_line(content.text, _EXCERPT)}"' if content.text else "",
+        _quote(content.text),
         *(_media(each.what) for each in content.heard if isinstance(each.what, Media)),
         *(_called(each.what) for each in content.heard if isinstance(each.what, ToolEvent)),
     ]
     return "  ".join(each for each in parts if each)
+
+
+def _quote(said: str) -> str:
+    """The beginning of it, on one line."""
+    words = one_line(said[: 2 * _EXCERPT].replace("\n", " "), _EXCERPT)
+    return f'"{words}"' if words else ""
 
 
 def _place(segment: Segment) -> str:

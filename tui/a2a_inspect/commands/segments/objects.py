@@ -117,8 +117,8 @@ def interruption_object(broken: Interruption) -> Object:
     }
 
 
-def handoff_object(handoff: Handoff, carried: float | None) -> Object:
-    """The measures of 8.5."""
+def handoff_object(handoff: Handoff, carried: float | None = None) -> Object:
+    """The measures of 8.5; what was carried over where it was worked out."""
     return {
         "number": handoff.id,
         "kind": handoff.kind,
