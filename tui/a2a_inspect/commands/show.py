@@ -186,7 +186,7 @@ def _exchange_lines(
     recording: Recording, row: ExchangeRow, wanted: Wanted, meanings: Meanings, kept: _Kept
 ) -> Iterator[str]:
     exchange = row.exchange
-    parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.outcome(exchange)]
+    parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.standing(exchange)]
     parts += [text.latency(exchange), generations.asked(exchange), visible(exchange.error)]
     if text.outcome(exchange) == "cut":
         parts.append(visible(exchange.how))
