@@ -186,8 +186,8 @@ def _exchange_lines(
     recording: Recording, row: ExchangeRow, wanted: Wanted, meanings: Meanings, kept: _Kept
 ) -> Iterator[str]:
     exchange = row.exchange
-    parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.standing(exchange)]
-    parts += [text.latency(exchange), generations.asked(exchange), visible(exchange.error)]
+    parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.live(exchange)]
+    parts += [text.standing(exchange), text.latency(exchange), generations.asked(exchange), visible(exchange.error)]
     if text.outcome(exchange) == "cut":
         parts.append(visible(exchange.how))
     yield "  ".join(part for part in parts if part)
@@ -228,17 +228,17 @@ def _finding_lines(found: list[Finding], meanings: Meanings) -> Iterator[str]:
 
 def _goes_without_saying(frame: Frame, exchange: Exchange) -> bool:
     """The good end of a call that has one message each way, and a client's half-close right after its only message."""
-    if frame.kind is not FrameKind.END or frame.error_code or exchange.requests > 1:
+    if frame.kind is not FrameKind.END or frame.error_code or exchange.requests > 1 or exchange.live_payload:
         return False
     return frame.direction is Direction.TO_AGENT or not exchange.streaming
 
 
 def _moment(exchange: Exchange, frame: Frame) -> str:
-    """The agent's frames count from the request's end, as the latency in the head does; the client's from its start."""
+    """The agent's frames count as the latency in the head does, from the request's end; the client's from its start."""
     if frame.seq == 0:
         return text.clock(frame.at)
     answer = frame.direction is Direction.TO_CLIENT
-    zero = (exchange.request_ended if answer else 0) or exchange.started
+    zero = text.zero(exchange) if answer else exchange.started
     return "+" + text.duration(max(frame.at - zero, 0))
 
 

@@ -70,7 +70,7 @@ def took(row: ExchangeRow) -> str:
     """How long it took, or has taken up to what came last."""
     exchange = row.exchange
     end = exchange.closed or exchange.last_event
-    return text.duration(max(end - (exchange.request_ended or exchange.started), 0)) if end else ""
+    return text.duration(max(end - text.zero(exchange), 0)) if end else ""
 
 
 def states_error(row: ExchangeRow) -> str:
