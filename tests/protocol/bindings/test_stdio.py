@@ -219,7 +219,7 @@ def test_what_belongs_to_no_call() -> None:
         (FrameKind.UNDECODABLE, stdio.NO_JSON),
         (FrameKind.LOG, ""),
         (FrameKind.CONTROL, "signal"),
-        (FrameKind.UNDECODABLE, "eof"),
+        (FrameKind.UNDECODABLE, "broke off"),
         (FrameKind.CONTROL, "eof"),
         (FrameKind.LOG, ""),
         (FrameKind.CONTROL, "exit"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.wire import BROKE_OFF
 from a2a_proxy.protocol.bindings.stdio import AFTER_END, EXITED, FROM_AGENT, IN_FLIGHT, SECOND, UNKNOWN_ID
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.pipe import DOWN, ask, close_output, ends, pipe, said, tell
@@ -142,13 +143,14 @@ def pending(see: See) -> Iterator[Hit]:
     """
     frame = see.shown
     if frame is not None:
-        if frame.kind is FrameKind.UNDECODABLE and frame.note == "eof" and frame.direction is Direction.TO_CLIENT:
+        if frame.kind is FrameKind.UNDECODABLE and frame.note == BROKE_OFF and frame.direction is Direction.TO_CLIENT:
             told = f"the agent's output ends after {frame.size} octets of a message"
             yield Hit(summary=told, severity=Severity.ERROR)
         return
     exchange = see.exchange
     if exchange.how in (EXITED, "agent gone"):
         how = see.track.cut if exchange.how == EXITED else "closed its output"
+        how = f"was {how}" if how.startswith("killed") else how
         name = exchange.operation or exchange.method[:60]
         yield Hit(summary=f"the agent {how} while {name} (id {exchange.rpc_id[:60]}) was open")
 

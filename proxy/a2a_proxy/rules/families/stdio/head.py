@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.wire import BROKE_OFF, CUT_SHORT
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.pipe import HEAD, PLAIN, UP, VERSIONED, ask, octets, pipe, tell
 from a2a_proxy.rules.examples.talk import json_text
@@ -112,10 +113,10 @@ def wrong_length(see: See) -> Iterator[Hit]:
     """
     frame = see.frame
     wrong = [value for value in values(frame, "content-length") if value != RIGHT and not _same(value, frame.size)]
-    if not wrong or frame.note == "eof" or frame.truncated:
+    if not wrong or frame.note == BROKE_OFF or frame.truncated:
         return
     value = wrong[0][:40]
-    if frame.note == "cut short":
+    if frame.note == CUT_SHORT:
         told = f"Content-Length is {value}, and after {frame.size} octets the content is no JSON value"
     else:
         told = f"Content-Length is {value}, the content has {frame.size} octets"
