@@ -239,6 +239,20 @@ def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
     show_rules(rule, as_json=as_json, as_markdown=as_markdown)
 
 
+@cli.command("hooks")
+@_recording
+@click.option("--hook", "names", multiple=True, metavar="NAME", help="An installed hook, or module:Class.")
+@click.option("--follow", "-f", is_flag=True, help="Go on while sessions run, until they end or Ctrl-C.")
+def use_hooks(recording: Path | None, names: tuple[str, ...], follow: bool) -> int:
+    """Call hooks for what a recording holds; without any word list those that are installed."""
+    from a2a_inspect.commands.hooks import call_hooks, list_hooks
+
+    if recording is None and not (names or follow):
+        list_hooks()
+        return 0
+    return call_hooks(recording, names, follow=follow)
+
+
 @cli.command()
 def recover() -> int:
     """Finish recordings whose proxy and recorder were both ended early."""

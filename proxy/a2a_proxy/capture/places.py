@@ -35,6 +35,11 @@ def recordings_dir() -> Path:
     return _private(state_dir() / "recordings")
 
 
+def hooks_dir() -> Path:
+    """Where the logs of hooks lie. Raises OSError."""
+    return _private(state_dir() / "hooks")
+
+
 def _private(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -31,6 +31,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """Of the journal."""
     fail_on: str = "never"
     """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
+    hooks: tuple[str, ...] = ()
+    """Names of hooks: of an entry point, or `module:Class`."""
 
 
 def proxy_config(
@@ -49,12 +51,17 @@ def proxy_config(
     journal_max: str = "4GiB",
     journal_segment: str = "64MiB",
     fail_on: str = "never",
+    hook: tuple[str, ...] = (),
 ) -> ProxyConfig:
     """The config of the options.
 
     Raises:
-        UserError: an address cannot be read, or the options do not pair up.
+        UserError: an address cannot be read, the options do not pair up, or there is no such hook.
     """
+    if hook:
+        from a2a_proxy.cli.hooks import check_hooks
+
+        check_hooks(hook)
     _check_pairs(len(listen), len(upstream), len(upstream_grpc))
     grpc = upstream_grpc or (None,) * len(listen)
     routes = tuple(_route(*texts) for texts in zip(listen, upstream, grpc, strict=True))
@@ -63,7 +70,7 @@ def proxy_config(
     limits = Limits(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
-    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, limits, fail_on)
+    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, limits, fail_on, hook)
 
 
 def _check_pairs(listens: int, upstreams: int, grpcs: int) -> None:

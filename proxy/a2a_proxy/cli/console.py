@@ -34,6 +34,22 @@ class Start(msgspec.Struct, frozen=True):
     """It runs until somebody stops it."""
 
 
+class HookEnd(msgspec.Struct, frozen=True):
+    """How a hook did."""
+
+    name: str
+    outcome: str
+    """`done`, or why it did not see all: `stopped`, `slow`, `died`, `failed`."""
+    calls: int
+    errors: int
+    """Calls that failed."""
+    behind_frames: int
+    """Frames that it has not seen."""
+    log: str
+    again: str
+    """The command that calls it for the whole recording."""
+
+
 class Console(Protocol):
     """Where the proxy tells its user what happens."""
 
@@ -51,6 +67,9 @@ class Console(Protocol):
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Something the user should know; `loud`: a warning."""
+
+    def hook(self, end: HookEnd) -> None:
+        """A hook has been ended."""
 
     def close(self) -> None:
         """Everything has been said: wait for the reader, but not for ever."""
@@ -124,6 +143,17 @@ class TextConsole:
         self._tell(f"a2a-proxy: {'warning: ' if loud else ''}{message}")
         if hint:
             self._tell(f"a2a-proxy: hint: {hint}")
+
+    def hook(self, end: HookEnd) -> None:
+        """How often it was called, what failed, what it has not seen."""
+        calls = f"{end.calls:,} call{'' if end.calls == 1 else 's'}"
+        failed = f", {end.errors:,} of them failed" if end.errors else ""
+        if end.outcome == "done" or not end.behind_frames:
+            self.note(f"hook {end.name}: {calls}{failed}", f"see {end.log}" if failed else "", loud=bool(failed))
+            return
+        why = "is slow" if end.outcome == "slow" else end.outcome
+        told = f"hook {end.name} {why}: {end.behind_frames:,} frames behind, given up; {calls}{failed}"
+        self.note(told, f"call it for all of them: {end.again}")
 
     def close(self) -> None:
         """Wait until all is printed."""
@@ -247,6 +277,10 @@ class JsonConsole:
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """`warning` or `note`."""
         self._put("warning" if loud else "note", message=message, hint=hint)
+
+    def hook(self, end: HookEnd) -> None:
+        """`hook`."""
+        self._put("hook", **msgspec.to_builtins(end))
 
     def close(self) -> None:
         """Wait until all is printed."""

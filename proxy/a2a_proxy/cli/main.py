@@ -73,6 +73,12 @@ One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhos
     show_default=True,
     help="Exit with 1 where a finding was at least so grave.",
 )
+@click.option(
+    "--hook",
+    multiple=True,
+    metavar="NAME",
+    help="Call this hook for what passes: an installed one, or module:Class. `a2a-inspect hooks` lists them.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No line per exchange; errors and the summary stay.")
 @click.version_option(__version__, prog_name="a2a-proxy", message="%(prog)s %(version)s", help="Print the version.")
 @click.pass_context

@@ -24,6 +24,7 @@ from a2a_proxy.cli.circles import Resolved, refuse_circles
 from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Start, make_console
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.hooks import Hooks
 from a2a_proxy.cli.verdict import grave
 from a2a_proxy.cli.watch import Watch, Watched
 from a2a_proxy.protocol.text import visible
@@ -67,6 +68,7 @@ class ProxyRun:
         self._config = config
         self._work = work
         self._console = make_console(config.log_format, quiet=config.quiet)
+        self._hooks = Hooks(config.hooks, self._console)
         self._stop = asyncio.Event()
         self._leave = asyncio.Event()
 
@@ -95,6 +97,7 @@ class ProxyRun:
             self._signals()
             relay.accept(journal)
             session = await self._record(relay, keeper, folder.path, session)
+            self._hooks.start(session.recording, session.uuid)
         except BaseException:
             keeper.kill()
             await relay.stop(0)
@@ -112,6 +115,7 @@ class ProxyRun:
             finally:
                 watch.cancel()
                 code = await self._finish(journal, keeper, clock())
+                self._hooks.give_up()  # of a session that was not recorded to its end
                 self._forget_empty(keeper.outcome, session.recording)
                 folder.release()
                 self._console.close()
@@ -269,6 +273,7 @@ class ProxyRun:
                 told = now
         outcome = keeper.outcome
         if isinstance(outcome, Done):
+            await self._hooks.end(self._leave)
             self._console.status(outcome)
             return int(grave(outcome, self._config.fail_on))
         return int(isinstance(outcome, Failed))

@@ -26,6 +26,7 @@ from a2a_proxy.recording.rows import (
     TaskRow,
     split,
 )
+from a2a_proxy.recording.segment_rows import SegmentDecode
 from a2a_proxy.recording.version_1 import ranges_told
 
 _CACHED = 65_536
@@ -83,6 +84,7 @@ class Decode:
         self._idents = Lookup(db, "ident", unpack_ident)
         self._shapes: dict[int, Shape] = {}
         self._started: dict[int, int] = {}
+        self.segments = SegmentDecode(self._words, self._idents, self._start)
 
     def session(self, row: Row) -> SessionRow:
         """A row of `session`."""

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from a2a_proxy.recording import segment_schema
 from a2a_proxy.recording.codec import pack_json, unpack_int, unpack_json
 from a2a_proxy.recording.schema import SINCE_2, VIEW_NAMES, VIEWS, dialect, statements
 from a2a_proxy.recording.version_1 import ranges_told
@@ -32,7 +33,12 @@ def m002_generations(db: sqlite3.Connection) -> None:
         db.execute("UPDATE task SET seen = ?, missed = '[]', support = 1 WHERE id = ?", (seen, task))
 
 
-STEPS = (m001_tables, m002_generations)
+def m003_segments(db: sqlite3.Connection) -> None:
+    """Segments, interruptions and hand-offs."""
+    _run(db, dialect(segment_schema.TABLES, strict=_strict()))
+
+
+STEPS = (m001_tables, m002_generations, m003_segments)
 """In order; the number of a step is the `user_version` after it."""
 
 
@@ -50,20 +56,24 @@ def create(db: sqlite3.Connection) -> None:
     """The newest schema in an empty private database: nobody will ask what was done to it."""
     for step in STEPS:
         step(db)
-    _run(db, VIEWS)
+    _make_views(db)
 
 
 def _versioned(step: Callable[[sqlite3.Connection], None], version: int) -> Callable[[Database], None]:
     def migrate(db: Database) -> None:
-        if version == len(STEPS):
-            for name in VIEW_NAMES:  # a table is changed while no view shows it
-                db.conn.execute(f"DROP VIEW IF EXISTS {name}")
+        for name in VIEW_NAMES:  # a table is changed while no view shows it
+            db.conn.execute(f"DROP VIEW IF EXISTS {name}")
         step(db.conn)
         if version == len(STEPS):
-            _run(db.conn, VIEWS)
+            _make_views(db.conn)
         db.conn.execute(f"PRAGMA user_version = {version}")
 
     return migrate
+
+
+def _make_views(db: sqlite3.Connection) -> None:
+    _run(db, VIEWS)
+    _run(db, segment_schema.VIEWS)
 
 
 def _strict() -> bool:

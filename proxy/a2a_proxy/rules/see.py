@@ -11,6 +11,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.bindings.stdio import NOTIFICATIONS
 from a2a_proxy.protocol.canonical import Canonical
 from a2a_proxy.protocol.event import normalise, plain
 from a2a_proxy.protocol.json_summary import camel
@@ -20,7 +21,7 @@ from a2a_proxy.rules import failure
 from a2a_proxy.rules.declared import Declared
 from a2a_proxy.rules.failure import Failure
 from a2a_proxy.rules.registry import Agent, Known, Track
-from a2a_proxy.rules.rule import When
+from a2a_proxy.rules.rule import ENVELOPE, When
 from a2a_proxy.rules.world import World
 
 _UNSET: Any = object()
@@ -99,17 +100,20 @@ class See:
         """What the binding wraps: `params` of a JSON-RPC request, `result` of a response; else `value`."""
         if self._body is _UNSET:
             value = self.value
-            if self.exchange.binding is Binding.JSONRPC and isinstance(value, dict):
-                value = value.get("params" if self.frame.direction is Direction.TO_AGENT else "result")
+            if self.exchange.binding in ENVELOPE and isinstance(value, dict):
+                value = value.get(self._member)
             self._body = value
         return self._body
 
     @property
     def root(self) -> str:
         """Path of `body` in the payload, with a dot where it is not empty."""
-        if self.exchange.binding is not Binding.JSONRPC:
-            return ""
-        return "params." if self.frame.direction is Direction.TO_AGENT else "result."
+        return f"{self._member}." if self.enveloped else ""
+
+    @property
+    def _member(self) -> str:
+        """Where the envelope has the body: requests and notifications have parameters."""
+        return "params" if self.frame.direction is Direction.TO_AGENT or self.notified else "result"
 
     @property
     def event(self) -> dict[str, Any]:
@@ -162,6 +166,16 @@ class See:
         return self.exchange.binding
 
     @property
+    def enveloped(self) -> bool:
+        """Its messages are JSON-RPC."""
+        return self.exchange.binding in ENVELOPE
+
+    @property
+    def notified(self) -> bool:
+        """The agent says it as a notification, not as a response (protocol sheet 5.2)."""
+        return self.frame.note in NOTIFICATIONS and self.exchange.binding is Binding.STDIO
+
+    @property
     def v1(self) -> bool:
         """It speaks 1.0 or later."""
         return self.exchange.dialect in (Dialect.V1_0, Dialect.V1_1)
@@ -179,7 +193,7 @@ class See:
         if frame is None:
             return {}
         value = plain(frame.payload, frame.schema) if frame.payload else {}
-        if exchange.binding is Binding.JSONRPC:
+        if exchange.binding in ENVELOPE:
             value = value.get("params") if isinstance(value, dict) else None
         made: dict[str, Any] = value if isinstance(value, dict) else {}
         if exchange.binding is Binding.REST:

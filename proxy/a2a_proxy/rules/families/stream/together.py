@@ -22,7 +22,7 @@ from a2a_proxy.rules.families.stream.delivery import (
 )
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
 from a2a_proxy.rules.registry import ACTIVE, Track
-from a2a_proxy.rules.rule import RPC, WEBHOOK, Hit, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import NETWORK, WEBHOOK, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _SECOND = 1_000_000_000
@@ -52,6 +52,7 @@ _ALIKE = _two((_A, _B, _C, Wait(7), _END), (_A, _B, _C, Wait(7), _END))
     "Two streams tell events in different order",
     Severity.ERROR,
     section="1.0 3.5.2",
+    bindings=NETWORK,
     scope=Scope.LIVE,
     when=When.SHARED,
     due=lambda see: _crossed(see),
@@ -83,6 +84,7 @@ def _crossed(see: See) -> Iterator[Hit]:
     "Event missing on one of several streams",
     Severity.ERROR,
     section="1.0 3.5.2",
+    bindings=NETWORK,
     scope=Scope.LIVE,
     when=When.SHARED,
     due=lambda see: _missing(see),
@@ -129,6 +131,7 @@ def _missing(see: See) -> Iterator[Hit]:
     "Leaving one stream ended another",
     Severity.WARNING,
     section="1.0 3.5.2",
+    bindings=NETWORK,
     moment=Moment.CLOSED,
     scope=Scope.LIVE,
     operations=STREAMS,
@@ -164,7 +167,7 @@ def dragged_along(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="1.0 3.5.2",
     scope=Scope.LIVE,
-    bindings=RPC | WEBHOOK,
+    bindings=NETWORK | WEBHOOK,
     when=When.TERMINAL,
     due=lambda see: _not_told(see),
     flagged=both(
