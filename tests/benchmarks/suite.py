@@ -21,7 +21,7 @@ import lag
 import load
 import msgspec
 import origins
-import pipes
+import piped
 import proxies
 from processes import free_port, running
 from proxies import Contestant
@@ -194,20 +194,20 @@ class Suite:
     def stdio(self) -> None:
         """What the stdio relay adds: start, end, round trip; and how much passes."""
         with cost.state_in(self.folder):
-            contestants = pipes.commands(self.folder)
+            contestants = piped.commands(self.folder)
             for title, unit, measure, less in (
-                ("stdio: start to the agent's first octet", "ms", pipes.start, True),
-                ("stdio: end of stdin to the exit code", "ms", pipes.end, True),
-                ("stdio: round trip of 400 octets, p50", "us", pipes.trips, True),
-                ("stdio: an agent that writes as fast as it can", "MiB/s", pipes.bulk, False),
+                ("stdio: start to the agent's first octet", "ms", piped.start, True),
+                ("stdio: end of stdin to the exit code", "ms", piped.end, True),
+                ("stdio: round trip of 400 octets, p50", "us", piped.trips, True),
+                ("stdio: an agent that writes as fast as it can", "MiB/s", piped.bulk, False),
             ):
                 values: dict[str, list[float]] = {name: [] for name in contestants}
                 for _ in range(self._rounds):
                     for name, before in contestants.items():
                         values[name].append(measure(before))
                 self.rows += [row(title, name, unit, of, less_is_better=less) for name, of in values.items()]
-                if measure is pipes.start:
-                    added = min(values[pipes.OURS]) - min(values[pipes.DIRECT])
+                if measure is piped.start:
+                    added = min(values[piped.OURS]) - min(values[piped.DIRECT])
                     self._target("added to the start of a stdio agent", 150, added, at_most=True, unit=" ms")
 
     def _rates(
