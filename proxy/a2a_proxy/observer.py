@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
+from a2a_proxy.model.exchange import Binding, Connection, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.observation import Changes, Observation
@@ -146,9 +146,10 @@ class _Source:
 class Observer:
     """Decodes one session: every connection of it, and what they share."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, live: LiveMode = "auto") -> None:
+        """`live`: which payload SendLiveMessage carries, where the user has said it."""
         self._redactor = redactor
-        self._shared = Shared()
+        self._shared = Shared(live)
         self._lines: dict[int, _Line] = {}
         self._changed: set[int] = set()
         self._gone: list[_Line] = []

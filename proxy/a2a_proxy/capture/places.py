@@ -14,6 +14,8 @@ from pathlib import Path
 import msgspec
 from platformdirs import user_state_dir
 
+from a2a_proxy.model.exchange import LiveMode
+
 STATE_VARIABLE = "A2A_PROXY_STATE"
 KEY_BYTES = 32
 RECORDER_LOCK = "recorder.lock"
@@ -89,6 +91,8 @@ class SessionFile(msgspec.Struct, frozen=True):
     """Parallel to `listens`."""
     keep_secrets: bool = False
     """The user asked for credentials to be recorded."""
+    live: LiveMode = "auto"
+    """Which payload SendLiveMessage carries: `bidi`, `1975`, `2153`, or by the octets."""
 
 
 class JournalFolder:

@@ -9,6 +9,7 @@ import msgspec
 from a2a_proxy.capture.segments import Limits
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.sizes import octets
+from a2a_proxy.model.exchange import LiveMode
 from a2a_proxy.relay.edits.leads import Mode
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream
 from a2a_proxy.relay.tls import Trust
@@ -31,6 +32,7 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """Of the journal."""
     fail_on: str = "never"
     """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
+    live: LiveMode = "auto"
     hooks: tuple[str, ...] = ()
     """Names of hooks: of an entry point, or `module:Class`."""
 
@@ -51,6 +53,7 @@ def proxy_config(
     journal_max: str = "4GiB",
     journal_segment: str = "64MiB",
     fail_on: str = "never",
+    live: LiveMode = "auto",
     hook: tuple[str, ...] = (),
 ) -> ProxyConfig:
     """The config of the options.
@@ -70,7 +73,8 @@ def proxy_config(
     limits = Limits(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
-    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, limits, fail_on, hook)
+    checks = (limits, fail_on, live, hook)
+    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, *checks)
 
 
 def _check_pairs(listens: int, upstreams: int, grpcs: int) -> None:

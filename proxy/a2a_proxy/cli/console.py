@@ -162,12 +162,13 @@ class TextConsole:
 
     def _line(self, said: Seen) -> str:
         exchange = said.exchange
-        word = text.outcome(exchange)
+        word = text.standing(exchange)
         parts = [
             text.clock(exchange.started),
             self._paint(f"{word:7}", word),
             f"#{exchange.id} {visible(text.title(exchange))}",
             text.manner(exchange),
+            text.live(exchange),
         ]
         if self._many:
             parts.append(f"-> {visible(said.upstream)}")
@@ -321,7 +322,7 @@ def healed_object(said: Healed) -> dict[str, object]:
 
 def exchange_object(exchange: Exchange) -> dict[str, object]:
     """An exchange as JSON with stable names; headers apart."""
-    zero = exchange.request_ended or exchange.started
+    zero = text.zero(exchange)
     return {
         "id": exchange.id,
         "started": text.utc(exchange.started),
@@ -334,6 +335,7 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
         "context_id": exchange.context_id,
         "states": list(exchange.states),
         "outcome": text.outcome(exchange),
+        "waits": exchange.waits,
         "how": exchange.how,
         "status": exchange.status or None,
         "grpc_status": exchange.grpc_status if exchange.grpc_status >= 0 else None,
@@ -342,6 +344,8 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
         "if_generation_match": exchange.generation_match,
         "generation": exchange.generation or None,
         "streaming": exchange.streaming,
+        "live_payload": exchange.live_payload or None,
+        "half_close": exchange.half_close or None,
         "requests": exchange.requests,
         "events": exchange.events,
         "bytes_to_agent": exchange.bytes_to_agent,

@@ -74,6 +74,13 @@ One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhos
     help="Exit with 1 where a finding was at least so grave.",
 )
 @click.option(
+    "--live",
+    type=click.Choice(["auto", "bidi", "1975", "2153"]),
+    default="auto",
+    show_default=True,
+    help="Which proposal's messages SendLiveMessage carries; auto tells them apart.",
+)
+@click.option(
     "--hook",
     multiple=True,
     metavar="NAME",

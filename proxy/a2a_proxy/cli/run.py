@@ -178,6 +178,7 @@ class ProxyRun:
             uuid=str(uuid.uuid4()),
             command=("a2a-proxy", *sys.argv[1:]),
             keep_secrets=self._config.keep_secrets,
+            live=self._config.live,
         )
 
     async def _listen(self, relay: Relay) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 import msgspec
 
@@ -37,6 +38,10 @@ class Dialect(StrEnum):
     VENDOR = "vendor"
     """The hybrid of protocol sheet 1.4."""
     UNKNOWN = ""
+
+
+LiveMode = Literal["auto", "bidi", "1975", "2153"]
+"""Which payload SendLiveMessage carries: by the octets, or what the user has said (protocol sheet 2.6)."""
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -137,6 +142,8 @@ class Exchange(msgspec.Struct, frozen=True):
     ours: bool = False
     """The proxy answered, not the agent."""
     redacted: tuple[str, ...] = ()
+    live_payload: str = ""
+    """Of a live stream: which proposal's messages it carries, `bidi`, `1975` or `2153`."""
     current_generation: int | None = None
     """`currentGeneration` of a GetTask: the answer may be held until the task has a later one (protocol sheet 6.7).
     None where it is not set, or is no number."""

@@ -21,6 +21,7 @@ __all__ = ["describe", "visible"]
 LIMIT = 160
 """Characters of a description, at most."""
 _QUOTE = 80
+_LIVE = frozenset({"SendLiveMessage", "ReconnectToTask"})
 _ID = 12
 _LABEL = "redacted-"
 """How `redaction` names what it replaces."""
@@ -38,6 +39,8 @@ def describe(
     try:
         if frame.kind is FrameKind.REQUEST:
             line = _request(frame, content, operation)
+        elif frame.kind is FrameKind.END and operation in _LIVE:
+            line = _half_close(frame, content)
         elif frame.kind is FrameKind.ERROR:
             line = _error(frame, content, dialect)
         else:
@@ -50,7 +53,11 @@ def describe(
 def _request(frame: Frame, payload: bytes, operation: str) -> str:
     value = _normal(frame, payload)
     if isinstance(value.get("message"), dict):
-        words = ["message", _message(value["message"])]
+        said = _message(value["message"])
+        again = operation in _LIVE and frame.task_id and not value["message"].get("parts")
+        words = ["reconnect"] if again else ["message", said]
+    elif isinstance(value.get("frame"), dict):
+        return _media(value["frame"])
     elif frame.event is EventKind.PUSH_CONFIG:
         words = ["push config", _text(value.get("url"))]
     else:
@@ -74,6 +81,8 @@ def _asked(frame: Frame, value: dict[str, Any]) -> int | None:
 
 def _told(frame: Frame, payload: bytes) -> str:
     value = _normal(frame, payload)
+    if isinstance(value.get("frame"), dict):
+        return _media(value["frame"])
     line = _EVENTS[frame.event](frame, value)
     marks = [f"generation {frame.generation}"] if frame.generation else []
     marks += ["final"] if frame.final else []
@@ -169,6 +178,24 @@ def _end(frame: Frame, payload: bytes) -> str:
     pairs = msgspec.json.decode(payload, type=list[tuple[str, str]])
     outcome = GrpcOutcome(tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs))
     return f"end: {outcome.line}" if outcome.line else "end OK"
+
+
+def _half_close(frame: Frame, payload: bytes) -> str:
+    """On a live stream each side ends by itself; the agent's end is that of the call (Q-16)."""
+    if not frame.direction:
+        return "client half-closed"
+    return f"agent half-closed ({_end(frame, payload).removeprefix('end').lstrip(': ')})"
+
+
+def _media(media: dict[str, Any]) -> str:
+    """A piece of sound or video, or what stands around it (2.4)."""
+    mark = _text(media.get("event")).removeprefix("EVENT_").removeprefix("MEDIA_").lower()
+    number = f"#{media['seqNum']}" if media.get("seqNum") else ""
+    flow = f"modality {media['modalityIndex']}" if media.get("modalityIndex") else ""
+    part = _member(media, "part")
+    raw = part.get("raw")
+    size = _count(len(raw.rstrip("=")) * 3 // 4, "octet") if isinstance(raw, str) else _quote(part.get("text"))
+    return _joined(["media", mark, number, flow, _text(part.get("mediaType")), size])
 
 
 _NO_PEER = {

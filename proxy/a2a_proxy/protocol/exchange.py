@@ -58,6 +58,7 @@ class ExchangeState(msgspec.Struct):
     extensions: str = ""
     ours: bool = False
     redacted: tuple[str, ...] = ()
+    live_payload: str = ""
     current_generation: int | None = None
     generation_match: int | None = None
     generation: int = 0

@@ -118,7 +118,8 @@ def _live_response(live_type: Any) -> Reader:
     read_event = _responses(live_type.fields_by_name["event"].message_type)
 
     def read(response: Any) -> Summary:
-        return read_event(response.event) if response.HasField("event") else NOTHING
+        which = response.WhichOneof("payload")
+        return read_event(response.event) if which == "event" else UNKNOWN if which is None else NOTHING
 
     return read
 

@@ -149,7 +149,7 @@ class _Recorder:
         self.place = Place(self._path)
         self._crashes = Crashes(folder, self._writer.position, careful=not first)
         self._live = Live()
-        begun = self._resume(lambda: Redactor(key, enabled=not session.keep_secrets), session.started)
+        begun = self._resume(lambda: Redactor(key, enabled=not session.keep_secrets), session)
         self._out, self._feed = begun.out, begun.feed
         self._observer = self._feed.observer
         self._unsaved = begun.unsaved
@@ -160,8 +160,9 @@ class _Recorder:
         self._last_at = self._feed.last_at or session.started
         say(Ready(session.recording, self._writer.session), time.time_ns())
 
-    def _resume(self, redactor: Callable[[], Redactor], started: int) -> Beginning:
-        begun = resume(self._folder, self._path, self._writer, self._crashes, redactor, started)
+    def _resume(self, redactor: Callable[[], Redactor], session: SessionFile) -> Beginning:
+        place = (self._folder, self._path, self._writer, self._crashes)
+        begun = resume(*place, redactor, session.started, session.live)
         if begun.late:
             write_late(self._folder, begun.late)
         return begun

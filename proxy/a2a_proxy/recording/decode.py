@@ -26,6 +26,7 @@ from a2a_proxy.recording.rows import (
     TaskRow,
     split,
 )
+from a2a_proxy.recording.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.segment_rows import SegmentDecode
 from a2a_proxy.recording.version_1 import ranges_told
 
@@ -249,6 +250,7 @@ class Decode:
             extensions=word[extensions],
             ours=bool(flags & 2),
             redacted=self._list(redacted),
+            live_payload=LIVE_PAYLOADS[flags >> 2 & 3],
             current_generation=None if current is None else unpack_int(current),
             generation_match=None if match is None else unpack_int(match),
             generation=unpack_int(generation),

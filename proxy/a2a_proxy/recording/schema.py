@@ -231,6 +231,9 @@ CREATE TABLE note (
 ) STRICT;
 """
 
+LIVE_PAYLOADS = ("", "bidi", "1975", "2153")
+"""`exchange.flags`: bit 0 it streams, bit 1 the proxy answered, bits 2 and 3 which of these payloads."""
+
 FLAGS = ("append", "last_chunk", "final", "truncated", "ours", "pieces")
 """Bits of `shape.flags`, lowest first. `pieces`: parts of the payload are blobs, see `piece`."""
 

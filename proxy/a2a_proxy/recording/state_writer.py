@@ -16,6 +16,7 @@ from a2a_proxy.recording.decode import Decode
 from a2a_proxy.recording.intern import Interner
 from a2a_proxy.recording.payloads import Payloads
 from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.task_join import joined
 
 _REMEMBERED = 4096
@@ -119,7 +120,7 @@ class StateWriter:
             pack_text(value.target),
             word(value.authority),
             word(value.http_version),
-            value.streaming | value.ours << 1,
+            value.streaming | value.ours << 1 | LIVE_PAYLOADS.index(value.live_payload) << 2,
             ids[value.rpc_id],
             *self._headers(value),
             self.words(value.informational),

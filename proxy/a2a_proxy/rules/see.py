@@ -17,6 +17,7 @@ from a2a_proxy.protocol.event import normalise, plain
 from a2a_proxy.protocol.json_summary import camel
 from a2a_proxy.protocol.request import request as canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match
+from a2a_proxy.protocol.schema import MEDIA_LINE
 from a2a_proxy.rules import failure
 from a2a_proxy.rules.declared import Declared
 from a2a_proxy.rules.failure import Failure
@@ -97,17 +98,18 @@ class See:
 
     @property
     def body(self) -> Any:
-        """What the binding wraps: `params` of a JSON-RPC request, `result` of a response; else `value`."""
+        """What the binding wraps: `params` of a JSON-RPC request, `result` of a response, on a live stream with media
+        the request or event inside; else `value`."""
         if self._body is _UNSET:
-            value = self.value
-            if self.exchange.binding in ENVELOPE and isinstance(value, dict):
-                value = value.get(self._member)
-            self._body = value
+            value, root = self.value, self.root
+            self._body = value.get(root[:-1]) if root and isinstance(value, dict) else value
         return self._body
 
     @property
     def root(self) -> str:
         """Path of `body` in the payload, with a dot where it is not empty."""
+        if self.frame.schema.endswith(f"@{MEDIA_LINE}"):
+            return "message." if self.frame.direction is Direction.TO_AGENT else "event."
         return f"{self._member}." if self.enveloped else ""
 
     @property

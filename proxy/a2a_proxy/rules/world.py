@@ -105,6 +105,10 @@ class World:
             # To reconnect says nothing; what follows on that stream does.
             if track.operation in SENDS or (track.operation == "ReconnectToTask" and frame is not track.request):
                 known.awaits, known.spoken = False, frame.at
+        if task_id != track.task_id and track.task_id and frame is not track.request:
+            here = self.tasks.get((track.agent, track.task_id))  # the agent may take it for an answer all the same
+            if here is not None:
+                here.awaits, here.spoken = False, frame.at
 
     @staticmethod
     def _note_known(asked: Asked, known: Known) -> None:

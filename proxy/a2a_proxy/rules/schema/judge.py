@@ -44,7 +44,8 @@ _OLD_CARD = frozenset(("url", "preferredTransport", "additionalInterfaces", "pro
 def hits(see: See, wrong: Wrong) -> Iterable[Hit]:
     """What a rule about this has to say."""
     found = faults(see)
-    return [_hit(fault, see.root) for fault in found if fault.wrong is wrong] if found else ()
+    root = "" if is_protobuf(see.frame.schema) else see.root
+    return [_hit(fault, root) for fault in found if fault.wrong is wrong] if found else ()
 
 
 def _hit(fault: Fault, root: str) -> Hit:

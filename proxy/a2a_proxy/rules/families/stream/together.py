@@ -11,6 +11,7 @@ from a2a_proxy.rules.examples.script import MS, Script, both
 from a2a_proxy.rules.examples.talk import Finish, Wait, rpc, rpc_stream
 from a2a_proxy.rules.families.stream.delivery import (
     Missing,
+    both_live,
     crossed,
     delivered,
     ends,
@@ -87,27 +88,35 @@ def _crossed(see: See) -> Iterator[Hit]:
     bindings=NETWORK,
     scope=Scope.LIVE,
     when=When.SHARED,
-    due=lambda see: _missing(see),
+    due=lambda see: not_delivered(see),
     flagged=_two((_A, _B, _C, Wait(7), _END), (_A, _C, Wait(7), _END)),
     clean=_ALIKE,
 )
 def missing(see: See) -> Iterator[Hit]:
     """An event came on one stream of a task and, within 5 s, not on another that was open. An error where the other has
-    told events before and after it; a warning where the other is silent since, since its client may be slow.
+    told events before and after it; a warning where the other is silent since, since its client may be slow. Between
+    two live streams it is A2A-LIVE-016.
 
     Every event goes to every stream; this client does not know what has happened.
     """
+    watch(see, live=False)
+    yield from ()
+
+
+def watch(see: See, *, live: bool) -> None:
+    """Look for this event on the other streams later: on live ones of a live stream, or on all others."""
     key, task = learn(see), see.task
     if not key or task is None:
         return
     about = f"{see.track.id} {see.frame.seq} {int(is_progress(see))} {int(ends(see))} {see.at} {key}"
     for number in others(task, see.track.id):  # one that has ended may have told later events already
-        ended = Track(number, 0, task.agent, see.binding, "", 0, task_id=task.task_id)
-        see.later(GRACE, about, see.world.tracks.get(number, ended))
-    yield from ()
+        if both_live(task, see.track.id, number) is live:
+            ended = Track(number, 0, task.agent, see.binding, "", 0, task_id=task.task_id)
+            see.later(GRACE, about, see.world.tracks.get(number, ended))
 
 
-def _missing(see: See) -> Iterator[Hit]:
+def not_delivered(see: See) -> Iterator[Hit]:
+    """Due `GRACE` seconds after an event that `watch` looks for."""
     exchange, seq, progress, end, at, key = see.due_note.split(" ", 5)
     task = see.task
     shown = delivered(task, int(exchange)) if task is not None else None
