@@ -181,8 +181,12 @@ def _fill_standard() -> None:
 
 def _inherited() -> list[int]:
     """Descriptors beyond the standard ones that whoever started this process means for the agent."""
-    found = []
-    for name in os.listdir("/dev/fd"):
+    found: list[int] = []
+    try:
+        names = os.listdir("/dev/fd")
+    except OSError:
+        return found
+    for name in names:
         with suppress(OSError):  # the one with which they were listed
             if int(name) > 2 and os.get_inheritable(int(name)):
                 found.append(int(name))
