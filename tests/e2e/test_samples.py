@@ -35,6 +35,7 @@ DIALECTS = {
     "dialect-0.2": {"0.2"},
     "dialect-vendor": {"vendor"},
     "generations": {"1.1"},
+    "stdio": {"1.0"},
 }
 MEANT = {"generations": {"A2A-GEN-001"}}
 """Rules that a sample breaks on purpose."""
@@ -115,7 +116,7 @@ def test_the_stories_are_all_there() -> None:
     """Every binding, and between them input-required, subscription, cancellation, push, errors and broken streams."""
     calls = [exchange for sample in SAMPLES for exchange in exchanges(sample)]
 
-    assert {exchange.binding.value for exchange in calls} >= {"grpc", "jsonrpc", "rest", "card"}
+    assert {exchange.binding.value for exchange in calls} >= {"grpc", "jsonrpc", "rest", "card", "stdio"}
     assert {exchange.operation for exchange in calls} >= {
         "SendMessage",
         "SendStreamingMessage",
