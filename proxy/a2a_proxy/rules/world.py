@@ -16,10 +16,10 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.listing import listed
 from a2a_proxy.protocol.shared import Shared
-from a2a_proxy.rules import course
+from a2a_proxy.rules import course, steady
 from a2a_proxy.rules.course import SENDS, TERMINAL, KnownArtifact
 from a2a_proxy.rules.declared import declare
-from a2a_proxy.rules.glance import ArtifactLook, Seen, artifacts_of
+from a2a_proxy.rules.glance import ArtifactLook, Seen, StatusLook, artifacts_of
 from a2a_proxy.rules.registry import ACTIVE, STREAMS, Agent, Asked, Known, Notes, Track
 from a2a_proxy.rules.rule import When
 
@@ -32,10 +32,6 @@ MAX_SAVED = 1000
 """Tasks that are saved: those touched last."""
 LARGE = 4 << 20
 """What receivers commonly take as one message, octets (protocol sheet 2.9, 1.5)."""
-SILENCE, BURST = 2_000_000_000, 300_000_000
-"""A call begins with so much of silence where something on the way collects events, and they come within this, ns."""
-_RECENT = 32
-"""Digests of payloads that a stream remembers."""
 
 
 class World:
@@ -119,6 +115,10 @@ class World:
         """An answer: learn from it, and say what is notable about it (`When`, as a number: that is faster), and which
         task it is about now. `known` is the task that it names, as `task` has it; `seen` is what its update shows,
         where that has been read."""
+        if known is not None and type(seen) is StatusLook and steady.goes_on(track, frame, known):
+            if not known.moved or self._moves - known.moved > self._near:
+                self._move(known)
+            return steady.told(track, frame, known, seen), known
         kind, event = frame.kind, frame.event
         if kind is not _EVENT and kind is not _RESPONSE:
             if kind is _COMMENT:
@@ -127,7 +127,7 @@ class World:
                 return self._ended(track, frame)
         flags = 0 if track.answers else _FIRST
         track.answers += 1
-        if frame.framing not in _PLAIN_FRAMINGS:
+        if frame.framing not in steady.PLAIN_FRAMINGS:
             flags |= _FRAMED
         if frame.size > LARGE:
             flags |= _LARGE
@@ -146,11 +146,8 @@ class World:
                 self._not_read(track, frame)
         else:
             flags |= of_event
-            if event is _STATUS and frame.at - track.started >= SILENCE:
-                if not track.broken_silence:
-                    track.broken_silence = frame.at
-                if frame.at - track.broken_silence <= BURST:
-                    flags |= _TOGETHER
+            if event is _STATUS and frame.at - track.started >= steady.SILENCE:
+                flags |= steady.together(track, frame.at)
             track.events += 1
             if track.events == 1:
                 track.first = event
@@ -165,7 +162,7 @@ class World:
                     self._not_read(track, frame)
             track.last = event
         if track.operation in STREAMS and frame.payload:
-            flags |= _repeated(track.digests, frame.payload)
+            flags |= steady.repeated(track, frame.payload)
         track.last_at, track.last_seq = frame.at, frame.seq
         return flags, known
 
@@ -401,10 +398,7 @@ class World:
 _FIRST, _OTHER, _ERROR, _END, _LATER = map(int, (When.FIRST, When.OTHER, When.ERROR, When.END, When.LATER))
 _NEW_TASK, _FOREIGN, _SHARED = int(When.NEW_TASK), int(When.FOREIGN), int(When.SHARED)
 _AFTER_TERMINAL, _NUMBERED = int(When.AFTER_TERMINAL), int(When.NUMBERED)
-_REPEAT, _TOGETHER = int(When.REPEAT), int(When.TOGETHER)
 _FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)
-_PLAIN_FRAMINGS = frozenset({"", "data: \0\n\n", "data: \0\r\n\r\n"})
-"""What most senders write around the data of an event; no framing at all: the frame is no event of a stream."""
 _OF_TASKS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _FLAGS = {
     EventKind.TASK: When.TASK,
@@ -437,15 +431,6 @@ def _nameless(frame: Frame) -> bool:
     if frame.artifact_id != "0" or frame.schema != "json":
         return not frame.artifact_id
     return b'"artifactId"' not in frame.payload and b'"taskId"' in frame.payload
-
-
-def _repeated(digests: list[int], payload: bytes) -> int:
-    digest = crc32(payload)
-    seen = digest in digests
-    digests.append(digest)
-    if len(digests) > _RECENT:
-        del digests[0]
-    return _REPEAT if seen else 0
 
 
 def lines_of(dialect: Dialect) -> Dialect:
