@@ -21,9 +21,10 @@ from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import Task
 from a2a_proxy.rules.catalogue import rules
 from a2a_proxy.rules.gate import Checks, checks_of, clean
+from a2a_proxy.rules.given import given
 from a2a_proxy.rules.ledger import Ledger
 from a2a_proxy.rules.registry import Track
-from a2a_proxy.rules.rule import Hit, Judge, Moment, Rule, Scope, When
+from a2a_proxy.rules.rule import GIVEN, Hit, Judge, Moment, Rule, Scope, When
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.world import LARGE, World, lines_of
 
@@ -36,12 +37,14 @@ _VALUE = 200
 _BY_PEERS = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone"})
 """How an exchange ends by the doing of a peer; what the proxy or a hole in the capture ended is not judged."""
 _UNCLEAN, _OTHER = int(When.UNCLEAN), int(When.OTHER)
-_LARGE, _ASKS = int(When.LARGE), int(When.ASKS)
+_LARGE, _ASKS, _NAMES = int(When.LARGE), int(When.ASKS), int(When.NAMES)
 _TO_AGENT, _WEBHOOK, _ERROR_KIND = Direction.TO_AGENT, Binding.WEBHOOK, FrameKind.ERROR
 _NONE, _TASK, _ARTIFACT, _CARD_EVENT = EventKind.NONE, EventKind.TASK, EventKind.ARTIFACT, EventKind.CARD
 """Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""
 _ALL = -1
 """Where there is no frame, `when` says nothing: all rules of the moment are asked."""
+_HEADS = ~int(GIVEN)
+"""All but what is the exchange's own."""
 _ANSWERS = frozenset(
     {
         FrameKind.RESPONSE,
@@ -239,13 +242,14 @@ class Engine:
             track.pending = []
             return
         self.world.shared.learn_dialect(track.agent, exchange.dialect)
+        track.given = given(self.world.agent(track.upstream), track, exchange)
         see = See(self.world, track, exchange, at, self._later)
         pending, track.pending = track.pending, []
         # Of what is no A2A rules see the heads at most: a call that missed its path.
         for frame in () if exchange.binding is Binding.OTHER else pending:
             self._judge_request(see, frame, out)
         see.look(None)
-        self._ask(self._table(Moment.HEADS, exchange), _ALL, see, out)
+        self._ask(self._table(Moment.HEADS, exchange), _HEADS | track.given, see, out)
 
     def _judge_request(self, see: See, frame: Frame, out: list[Observation]) -> None:
         asked = see.track.asked
@@ -255,6 +259,9 @@ class Engine:
             flags |= _UNCLEAN | _OTHER
         if frame.size > LARGE:
             flags |= _LARGE
+        flags |= see.track.given
+        if frame.task_id or see.track.task_id:
+            flags |= _NAMES
         see.look(frame, known, flags)
         see.before = asked.state if asked else 0
         self._ask(self._table(Moment.REQUEST, see.exchange), see.flags, see, out)
@@ -284,6 +291,7 @@ class Engine:
                 before = known.states[-1][1]
         seen = clean(frame, exchange, checks)
         flags, known = world.told(track, frame, known, seen)
+        flags |= track.given
         event = frame.event
         if event is _CARD_EVENT:
             self._card(track, frame, exchange)
@@ -292,7 +300,7 @@ class Engine:
         found = table[flags]
         if found:
             see = See(world, track, exchange, frame.at, self._later)
-            see.shown, see.task, see.flags = frame, known, flags
+            see.shown, see.task, see.flags, see.seen = frame, known, flags, seen
             see.before, see.context_before, see.generation_before = before, context, track.generation
             see.shown_before = shown
             self._each(found, see, out)
@@ -484,7 +492,11 @@ def _concerns(rule: Rule, key: tuple[Moment, Binding, Dialect, str]) -> bool:
 
 
 def _select(asked: _Asked, flags: int) -> _Asked:
-    return tuple((rule, judge) for rule, judge in asked if rule.when is None or flags & int(rule.when))
+    return tuple(
+        (rule, judge)
+        for rule, judge in asked
+        if (rule.when is None or flags & int(rule.when)) and (rule.needs is None or flags & int(rule.needs))
+    )
 
 
 _INDEX = re.compile(r"\[\d+\]|[._$]")

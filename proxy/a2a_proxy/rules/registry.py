@@ -146,6 +146,8 @@ class Track(msgspec.Struct, gc=False):
     """The exchange when it was over."""
     settled: bool = False
     """Its requests and heads have been judged."""
+    given: int = 0
+    """What it is about (`given`), known when it is settled."""
     ours: bool = False
     """The proxy answered."""
     answers: int = 0

@@ -19,6 +19,7 @@ from a2a_proxy.protocol.rest_path import RestMatch, match
 from a2a_proxy.rules import failure
 from a2a_proxy.rules.declared import Declared
 from a2a_proxy.rules.failure import Failure
+from a2a_proxy.rules.glance import Seen, StatusLook, status_of
 from a2a_proxy.rules.registry import Agent, Known, Track
 from a2a_proxy.rules.rule import When
 from a2a_proxy.rules.world import World
@@ -33,6 +34,8 @@ class See:
     """The frame; None at `HEADS`, `CLOSED` and when a time is due."""
     task: Known | None = None
     """The task that the frame is about."""
+    seen: Seen = False
+    """What the gate saw of the frame, where it was asked; see `status`."""
     flags = 0
     before = 0
     """The state that the task was in before this frame; 0 where unknown."""
@@ -69,6 +72,7 @@ class See:
     def look(self, frame: Frame | None, task: Known | None = None, flags: int = 0) -> None:
         """Go on to a frame."""
         self.shown, self.task, self.flags = frame, task, flags
+        self.seen = False
         self._value = self._body = self._event = self._failure = _UNSET
         self._cache = None
 
@@ -125,6 +129,11 @@ class See:
         """What the event wraps: the task, the message, the update itself; empty where there is none."""
         found = next((each for each in self.event.values() if isinstance(each, dict)), None)
         return found or {}
+
+    @property
+    def status(self) -> StatusLook:
+        """A quick look at the status of a task or an update."""
+        return self.seen if type(self.seen) is StatusLook else status_of(self.frame)
 
     @property
     def failure(self) -> Failure:

@@ -177,12 +177,13 @@ class World:
 
     def _ended(self, track: Track, frame: Frame) -> tuple[int, Known | None]:
         """GRPC trailers, or the end of an event stream."""
+        end = _END | _EXTENDS if b"-extensions" in frame.payload.lower() else _END
         if not frame.error_code:
-            return _END, None
+            return end, None
         first = 0 if track.answers else _FIRST
         track.answers += 1
         track.errors += 1
-        return first | _END | _ERROR, self.tasks.get((track.agent, track.task_id))
+        return first | end | _ERROR, self.tasks.get((track.agent, track.task_id))
 
     def _task_told(
         self, track: Track, frame: Frame, event: EventKind, known: Known | None, seen: Seen
@@ -396,6 +397,7 @@ class World:
 
 
 _FIRST, _OTHER, _ERROR, _END, _LATER = map(int, (When.FIRST, When.OTHER, When.ERROR, When.END, When.LATER))
+_EXTENDS = int(When.EXTENDS)
 _NEW_TASK, _FOREIGN, _SHARED = int(When.NEW_TASK), int(When.FOREIGN), int(When.SHARED)
 _AFTER_TERMINAL, _NUMBERED = int(When.AFTER_TERMINAL), int(When.NUMBERED)
 _FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)

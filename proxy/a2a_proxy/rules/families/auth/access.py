@@ -36,6 +36,7 @@ _GET = {"id": "t1"}
     scope=Scope.LIVE,
     bindings=RPC,
     when=When.FIRST,
+    needs=When.CARD_SEEN,
     flagged=_SECURED + rpc("GetTask", _GET, task()),
     clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
 )
@@ -168,6 +169,7 @@ def _denied(see: See) -> bool:
     moment=Moment.HEADS,
     scope=Scope.LIVE,
     bindings=RPC,
+    needs=When.CARD_SEEN,
     flagged=_SECURED + rpc("GetTask", _GET, task(), headers={"x-api-key": "k-1234567890"}),
     clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
 )

@@ -11,7 +11,7 @@ from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.talk import Fields, rest, rpc
 from a2a_proxy.rules.hosts import Reach, host_of, in_clear
 from a2a_proxy.rules.push_configs import pushed, secrets_of
-from a2a_proxy.rules.rule import CARD, HTTP, RPC, WEBHOOK, Hit, Line, Moment, Scope, rule
+from a2a_proxy.rules.rule import CARD, HTTP, RPC, WEBHOOK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
@@ -88,6 +88,7 @@ _SET = "CreateTaskPushNotificationConfig"
     scope=Scope.FRAME,
     lines=Line.ALL,
     operations=SENDS | {_SET},
+    needs=When.PUSHES,
     flagged=rpc(
         _SET,
         _HOOK,
