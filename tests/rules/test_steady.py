@@ -11,7 +11,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules import steady
+from a2a_proxy.rules import engine, steady
 from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.examples.talk import rpc_stream
 from support_mutations import SAMPLES, chunks, loaded
@@ -33,7 +33,7 @@ def test_a_sample(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real conversations, step by step."""
     session = chunks(loaded(sample))
     short = judged(session)
-    monkeypatch.setattr(steady, "goes_on", lambda *_: False)
+    monkeypatch.setattr(engine, "goes_on", lambda *_: False)
     assert judged(session) == short
 
 
@@ -52,5 +52,5 @@ def test_a_stream_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steady, "told", told)
     short = judged(script.chunks())
     assert len(taken) >= len(texts)
-    monkeypatch.setattr(steady, "goes_on", lambda *_: False)
+    monkeypatch.setattr(engine, "goes_on", lambda *_: False)
     assert judged(script.chunks()) == short

@@ -22,10 +22,12 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.rules.catalogue import rules
 from a2a_proxy.rules.gate import Checks, checks_of, clean
 from a2a_proxy.rules.given import given
+from a2a_proxy.rules.glance import Seen, StatusLook
 from a2a_proxy.rules.ledger import Ledger
-from a2a_proxy.rules.registry import Track
+from a2a_proxy.rules.registry import Known, Track
 from a2a_proxy.rules.rule import GIVEN, Hit, Judge, Moment, Rule, Scope, When
 from a2a_proxy.rules.see import See
+from a2a_proxy.rules.steady import goes_on
 from a2a_proxy.rules.world import LARGE, World, lines_of
 
 MAX_PENDING = 16
@@ -283,13 +285,18 @@ class Engine:
         table, checks = asks
         exchange, world = track.facts, self.world
         assert exchange is not None
-        before, context, shown = 0, "", track.state
         known = world.tasks.get((track.agent, frame.task_id)) if frame.task_id else None
-        if known is not None:
-            context = known.context_id
-            if known.states:
-                before = known.states[-1][1]
         seen = clean(frame, exchange, checks)
+        if known is not None and type(seen) is StatusLook and goes_on(track, frame, known):
+            flags = world.goes_on(track, frame, known, seen) | track.given
+            found = table[flags]
+            if found:  # what it would be compared with is what it says
+                before, context = known.state, known.context_id
+                self._each(found, self._seen(track, frame, known, flags, seen, (before, context, track.state)), out)
+            return
+        before, context, shown = 0, "", track.state
+        if known is not None:
+            before, context = known.state, known.context_id
         flags, known = world.told(track, frame, known, seen)
         flags |= track.given
         event = frame.event
@@ -299,16 +306,23 @@ class Engine:
             flags |= _UNCLEAN
         found = table[flags]
         if found:
-            see = See(world, track, exchange, frame.at, self._later)
-            see.shown, see.task, see.flags, see.seen = frame, known, flags, seen
-            see.before, see.context_before, see.generation_before = before, context, track.generation
-            see.shown_before = shown
-            self._each(found, see, out)
+            self._each(found, self._seen(track, frame, known, flags, seen, (before, context, shown)), out)
         if known is not None and frame.task_id:
             if (frame.generation or not known.numbered) and event is not _NONE and frame.kind is not _ERROR_KIND:
                 world.numbered(track, frame, known)
             if event is _ARTIFACT or event is _TASK:
                 world.artifacts_told(track, frame, known)
+
+    def _seen(
+        self, track: Track, frame: Frame, known: Known | None, flags: int, seen: Seen, before: tuple[int, str, int]
+    ) -> See:
+        """For rules about an answer. `before`: the task's state and context, and the state that its stream showed."""
+        assert track.facts is not None
+        see = See(self.world, track, track.facts, frame.at, self._later)
+        see.shown, see.task, see.flags, see.seen = frame, known, flags, seen
+        see.before, see.context_before, see.shown_before = before
+        see.generation_before = track.generation
+        return see
 
     def _card(self, track: Track, frame: Frame, exchange: Exchange) -> None:
         see = See(self.world, track, exchange, frame.at, self._later)

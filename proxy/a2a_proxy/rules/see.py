@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -51,6 +52,9 @@ class See:
     """What the rule gave to `later`."""
     _agent: Agent | None = None
     _cache: dict[str, Any] | None = None
+    _asked_first: dict[str, bytes] | None = None
+    """The first header field of each name; rules about heads look at many of them."""
+    _first: dict[str, bytes] | None = None
     _value: Any = _UNSET
     _body: Any = _UNSET
     _event: Any = _UNSET
@@ -220,7 +224,9 @@ class See:
 
     def asked_field(self, name: str) -> str:
         """The first request header field of this name (lower case); empty where there is none."""
-        return field(self.exchange.request_headers, name)
+        if self._asked_first is None:
+            self._asked_first = _firsts(self.exchange.request_headers)
+        return self._asked_first.get(name, b"").decode("latin-1").strip()
 
     def asked_fields(self, name: str) -> list[str]:
         """All of them."""
@@ -228,7 +234,9 @@ class See:
 
     def field(self, name: str) -> str:
         """The first response header field of this name (lower case); empty where there is none."""
-        return field(self.exchange.response_headers, name)
+        if self._first is None:
+            self._first = _firsts(self.exchange.response_headers)
+        return self._first.get(name, b"").decode("latin-1").strip()
 
     def fields(self, name: str) -> list[str]:
         """All of them."""
@@ -251,6 +259,15 @@ class See:
         """Ask the rule's `due` in so many seconds; `note` is given back as `due_note`. It is asked about this exchange,
         or about `track`."""
         self._later(self, self.at + int(seconds * 1e9), note, track or self.track)
+
+
+def _firsts(headers: Headers) -> dict[str, bytes]:
+    return {_lower(name): value for name, value in reversed(headers)}
+
+
+@lru_cache(4096)
+def _lower(name: bytes) -> str:
+    return name.lower().decode("latin-1")
 
 
 def field(headers: Headers, name: str) -> str:

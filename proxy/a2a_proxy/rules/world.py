@@ -115,10 +115,6 @@ class World:
         """An answer: learn from it, and say what is notable about it (`When`, as a number: that is faster), and which
         task it is about now. `known` is the task that it names, as `task` has it; `seen` is what its update shows,
         where that has been read."""
-        if known is not None and type(seen) is StatusLook and steady.goes_on(track, frame, known):
-            if not known.moved or self._moves - known.moved > self._near:
-                self._move(known)
-            return steady.told(track, frame, known, seen), known
         kind, event = frame.kind, frame.event
         if kind is not _EVENT and kind is not _RESPONSE:
             if kind is _COMMENT:
@@ -165,6 +161,12 @@ class World:
             flags |= steady.repeated(track, frame.payload)
         track.last_at, track.last_seq = frame.at, frame.seq
         return flags, known
+
+    def goes_on(self, track: Track, frame: Frame, known: Known, look: StatusLook) -> int:
+        """The same as `told` of an update that `steady.goes_on`, in less time."""
+        if not known.moved or self._moves - known.moved > self._near:
+            self._move(known)
+        return steady.told(track, frame, known, look)
 
     def _not_read(self, track: Track, frame: Frame) -> None:
         """Nobody could read it, or it does not say of which task or artifact it is, or it says another task's: it may
