@@ -21,7 +21,7 @@ from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import Task
 from a2a_proxy.rules.catalogue import rules
 from a2a_proxy.rules.gate import Checks, checks_of, clean
-from a2a_proxy.rules.given import given
+from a2a_proxy.rules.given import ended, given
 from a2a_proxy.rules.glance import Seen, StatusLook
 from a2a_proxy.rules.ledger import Ledger
 from a2a_proxy.rules.registry import Known, Track
@@ -45,8 +45,8 @@ _NONE, _TASK, _ARTIFACT, _CARD_EVENT = EventKind.NONE, EventKind.TASK, EventKind
 """Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""
 _ALL = -1
 """Where there is no frame, `when` says nothing: all rules of the moment are asked."""
-_HEADS = ~int(GIVEN)
-"""All but what is the exchange's own."""
+_UNGIVEN = ~int(GIVEN)
+"""At `HEADS` and `CLOSED`: all flags but those that are the exchange's own."""
 _ANSWERS = frozenset(
     {
         FrameKind.RESPONSE,
@@ -251,7 +251,7 @@ class Engine:
         for frame in () if exchange.binding is Binding.OTHER else pending:
             self._judge_request(see, frame, out)
         see.look(None)
-        self._ask(self._table(Moment.HEADS, exchange), _HEADS | track.given, see, out)
+        self._ask(self._table(Moment.HEADS, exchange), _UNGIVEN | track.given, see, out)
 
     def _judge_request(self, see: See, frame: Frame, out: list[Observation]) -> None:
         asked = see.track.asked
@@ -340,7 +340,7 @@ class Engine:
         if not ours and exchange.how in _BY_PEERS and exchange.binding not in _UNJUDGED:
             see = See(self.world, track, exchange, exchange.closed, self._later)
             see.task = self.world.task(track.agent, track.task_id) if track.task_id else None
-            self._ask(self._table(Moment.CLOSED, exchange), _ALL, see, out)
+            self._ask(self._table(Moment.CLOSED, exchange), _UNGIVEN | ended(exchange), see, out)
         self._answering.pop(track.id, None)
         self.world.over(track)
 

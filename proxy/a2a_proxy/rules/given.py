@@ -22,7 +22,7 @@ _PLAIN_VERSIONS = frozenset({"", "0.3", "1.0"})
 
 
 def given(agent: Agent, track: Track, exchange: Exchange) -> int:
-    """The flags from `When.CARD_SEEN` to `When.LIMITS`."""
+    """The flags from `When.CARD_SEEN` to `When.ODD_HEAD`."""
     asked, request = track.asked, track.request
     flags = 0
     if agent.card is not None or agent.declared is not None:
@@ -33,6 +33,8 @@ def given(agent: Agent, track: Track, exchange: Exchange) -> int:
         flags |= _COUNTS
     if "istory" in exchange.target:
         flags |= _LIMITS
+    if exchange.status != _OK or not exchange.operation or "?" in exchange.target or "@" in exchange.authority:
+        flags |= _ODD_HEAD
     if asked is None or request is None:
         return flags
     if asked.task_id or asked.context_id or asked.known:
@@ -48,6 +50,12 @@ def given(agent: Agent, track: Track, exchange: Exchange) -> int:
     return flags
 
 
+def ended(exchange: Exchange) -> int:
+    """The flag `When.ODD_END`."""
+    well = exchange.how == "complete" and exchange.status == _OK and exchange.grpc_status <= 0
+    return 0 if well and (exchange.grpc_status == 0 or exchange.binding is not Binding.GRPC) else _ODD_END
+
+
 def may_push(payload: bytes) -> bool:
     """A request may have a push configuration: each has a URL."""
     return b"://" in payload or b":\\/\\/" in payload
@@ -59,4 +67,6 @@ def extends(headers: Headers) -> bool:
 
 
 _CARD_SEEN, _EXTENDS, _COUNTS = int(When.CARD_SEEN), int(When.EXTENDS), int(When.COUNTS)
+_OK = 200
+_ODD_HEAD, _ODD_END = int(When.ODD_HEAD), int(When.ODD_END)
 _NAMES, _PUSHES, _LIMITS = int(When.NAMES), int(When.PUSHES), int(When.LIMITS)

@@ -126,7 +126,7 @@ class When(IntFlag):
     TOGETHER = 1 << 38
     """A status update 2 s and more after the call, at most 0.3 s after the first such."""
     CARD_SEEN = 1 << 40
-    """Of the exchange, as all up to `LIMITS`, and worked out by `given`: a card of its agent was seen."""
+    """Of the exchange, as all up to `ODD_END`, and worked out by `given`: a card of its agent was seen."""
     NAMES = 1 << 41
     """Its request names a task or a context. Also for a later message of a live stream."""
     EXTENDS = 1 << 42
@@ -137,11 +137,17 @@ class When(IntFlag):
     """Its request may have a push configuration."""
     LIMITS = 1 << 45
     """Its request may have a `historyLength`."""
+    ODD_HEAD = 1 << 46
+    """It is no plain call of A2A: a query, a user in the authority, no operation, a status other than 200."""
+    ODD_END = 1 << 47
+    """At `CLOSED`: it broke off, or its HTTP or gRPC status is not that of success."""
     ASKS = 1 << 48
     """A request: for rules that are asked about some requests' answers and about all requests."""
 
 
-GIVEN = When.CARD_SEEN | When.NAMES | When.EXTENDS | When.COUNTS | When.PUSHES | When.LIMITS
+GIVEN = (
+    When.CARD_SEEN | When.NAMES | When.EXTENDS | When.COUNTS | When.PUSHES | When.LIMITS | When.ODD_HEAD | When.ODD_END
+)
 """What is the same for all frames of an exchange."""
 EVENTS = When.TASK | When.STATUS | When.ARTIFACT | When.MESSAGE
 """Any A2A event or answer that is one."""

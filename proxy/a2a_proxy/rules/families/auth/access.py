@@ -70,6 +70,7 @@ def _unseen(see: See, name: str) -> bool:
     moment=Moment.HEADS,
     scope=Scope.EXCHANGE,
     bindings=HTTP | CARD,
+    needs=When.ODD_HEAD,
     flagged=http("GET", "/tasks/t1", status=401),
     clean=http("GET", "/tasks/t1", status=401, reply_headers={"WWW-Authenticate": "Bearer"}),
 )

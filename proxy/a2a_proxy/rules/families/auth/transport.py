@@ -56,6 +56,7 @@ def plain_text(see: See) -> Iterator[Hit]:
     section="1.0 13.4; 0.3 4.1; RFC 6750 2.3",
     moment=Moment.HEADS,
     bindings=HTTP | CARD,
+    needs=When.ODD_HEAD,
     flagged=rest("GET", "/tasks/t1?api_key=k-1234567890", None, task()),
     clean=rest("GET", "/tasks/t1", None, task(), headers={"x-api-key": "k-1234567890"}),
 )

@@ -189,6 +189,7 @@ def internal_detail(see: See) -> Iterator[Hit]:
     section="1.0 3.3.2; RFC 9110 10.2.3",
     moment=Moment.CLOSED,
     scope=Scope.EXCHANGE,
+    needs=When.ODD_END,
     flagged=http(
         "GET", "/tasks/t1", answer='{"error":{"code":503,"status":"UNAVAILABLE","message":"busy"}}', status=503
     ),
