@@ -29,7 +29,7 @@ CLIENT_TO_SERVER, SERVER_TO_CLIENT = 0, 1
 
 
 def missing(*kinds: str) -> str | None:
-    """Why peers of these kinds cannot run here (sdk1, sdk03, js, 0_1, 0_2, vendor); None if they can."""
+    """Why peers of these kinds cannot run here (sdk1, sdk03, js, 0_1, 0_2, vendor, generations); None if they can."""
     for kind in kinds:
         if kind in SDK and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
             return f"the {kind} environment is missing: run `python tests/peers/setup.py`"
@@ -42,6 +42,8 @@ def command(role: str, kind: str) -> list[str]:
     """The command that runs the agent or client of this kind, without its arguments."""
     if kind in OLD:
         return [sys.executable, str(PEERS / "old" / f"{role}_{kind}.py")]
+    if kind == "generations":
+        return [sys.executable, str(PEERS / "generations" / f"{role}.py")]
     if kind == "js":
         return ["node", "--preserve-symlinks-main", str(ENVIRONMENTS / "js" / "js_client.mjs")]
     folder = "agents" if role == "agent" else "clients"

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sysconfig
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -45,6 +46,8 @@ class Proxy:
         self.words = ["--listen", "127.0.0.1:0", "--upstream", upstream, "--record", self.recording.name]
         self.words += ["--log-format", log_format, *(("--upstream-grpc", grpc) if grpc else ()), *extra]
         self.out: list[str] = []
+        self.out_at: list[int] = []
+        """When each line of `out` came, ns since the epoch."""
         self.err: list[str] = []
         self.address = ""
         self._said: queue.Queue[str | None] = queue.Queue()
@@ -67,7 +70,7 @@ class Proxy:
         assert self.process.stderr is not None
         self._readers = [
             threading.Thread(target=self._read, args=each, daemon=True)
-            for each in ((self.process.stdout, self.out), (self.process.stderr, self.err))
+            for each in ((self.process.stdout, self.out, self.out_at), (self.process.stderr, self.err, []))
         ]
         for reader in self._readers:
             reader.start()
@@ -122,8 +125,9 @@ class Proxy:
                     return str(json.loads(line)["routes"][0]["listen"][0])
                 return line.partition(marker)[2].partition(" ")[0]
 
-    def _read(self, stream: IO[str], kept: list[str]) -> None:
+    def _read(self, stream: IO[str], kept: list[str], came: list[int]) -> None:
         for line in stream:
+            came.append(time.time_ns())
             kept.append(line.rstrip("\n"))
             self._said.put(kept[-1])
         self._said.put(None)

@@ -13,7 +13,7 @@ from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.task import ArtifactState, Missed, Support, Task
 from a2a_proxy.recording.rows import SessionFacts
 
 STARTED = 1_800_000_000_000_000_000
@@ -164,6 +164,9 @@ def exchanges(draw: st.DrawFn, number: int) -> Exchange:
         extensions=draw(texts),
         ours=draw(st.booleans()),
         redacted=draw(word_lists),
+        current_generation=draw(st.none() | ints),
+        generation_match=draw(st.none() | ints),
+        generation=draw(ints),
     )
 
 
@@ -189,7 +192,21 @@ tasks = st.builds(
     first=times,
     last=times,
     generation=ints,
-    missed=st.lists(ints, max_size=3).map(tuple),
+    seen=st.lists(st.tuples(ints, ints), max_size=3).map(tuple),
+    missed=st.lists(
+        st.builds(
+            Missed,
+            first=ints,
+            last=ints,
+            at=times,
+            exchange=st.integers(0, 2**38),
+            healed=maybe_times,
+            by=st.integers(0, 2**38),
+            generation=ints,
+        ),
+        max_size=3,
+    ).map(tuple),
+    support=st.sampled_from(Support),
     artifacts=st.lists(artifact_states, max_size=3).map(tuple),
     messages=numbers,
     exchanges=st.lists(st.integers(1, 2**38), max_size=4).map(tuple),

@@ -19,7 +19,7 @@ from a2a_proto.lines import LINES, Line
 
 if TYPE_CHECKING:
     from a2a_proto.dialect import choose_a2a_v1
-    from a2a_proto.live import LivePayload, detect_live
+    from a2a_proto.live import LivePayload, detect_live, proves_bidi
     from a2a_proto.pools import message_class, parse, pool
     from a2a_proto.render import from_dict, read_status, to_dict, to_json
 
@@ -35,6 +35,7 @@ __all__ = [
     "message_class",
     "parse",
     "pool",
+    "proves_bidi",
     "read_status",
     "to_dict",
     "to_json",
@@ -48,6 +49,7 @@ _HOMES = {
     "message_class": "pools",
     "parse": "pools",
     "pool": "pools",
+    "proves_bidi": "live",
     "read_status": "render",
     "to_dict": "render",
     "to_json": "render",

@@ -31,6 +31,12 @@ def detect_live(first_client_message: bytes | None, first_server_message: bytes 
     return server or client
 
 
+def proves_bidi(client_message: bytes) -> bool:
+    """The message has what only a SendMessageRequest has: a configuration. Never raises."""
+    fields = _fields(client_message)
+    return bool(fields) and _client(fields) == "bidi" and 3 in (fields or {})
+
+
 def _client(fields: _Fields | None) -> LivePayload:
     if not fields:
         return ""

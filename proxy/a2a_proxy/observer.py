@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
-from a2a_proxy.model.exchange import Binding, Connection, Exchange
+from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
+from a2a_proxy.model.exchange import Binding, Connection, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.observation import Changes, Observation
@@ -19,10 +19,12 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Control, Cut, WireEvent
 from a2a_proxy.protocol.conversation import Conversation, Shared
 from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.task import TaskTracker
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.engine import Engine
 from a2a_proxy.wire.connection import ConnectionDecoder
+from a2a_proxy.wire.stdio import StdioDecoder
 
 _OPEN, _DATA, _OURS = ChunkKind.OPEN, ChunkKind.DATA, ChunkKind.OURS
 _BROKEN = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST})
@@ -37,7 +39,7 @@ class _Line:
         self.number = number
         self.opened = opened
         self.facts = facts
-        self.wire = ConnectionDecoder()
+        self.wire = ConnectionDecoder(facts.transport)
         self.talk = Conversation(number, facts, shared)
         self.dialed = 0
         self.peer = ""
@@ -53,7 +55,7 @@ class _Line:
     @classmethod
     def adopt(cls, known: Connection, shared: Shared) -> _Line:
         """A connection of which only the recording knows: opaque from here."""
-        line = cls(known.id, known.opened, ConnectionFacts(known.client, known.listen, known.upstream), shared)
+        line = cls(known.id, known.opened, known.facts, shared)
         line.dialed, line.peer, line.how, line.lost = known.dialed, known.peer, known.how, known.lost_bytes
         line.bytes = [known.bytes_to_agent, known.bytes_to_client]
         line.kind, line.counters = known.kind or "opaque", dict(known.counters)
@@ -138,21 +140,23 @@ class _Source:
     def facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is one
         """The addresses of the line."""
         facts, text = self._line.facts, self._redactor.text
-        return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream))
+        return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream), facts.transport)
 
 
 class Observer:
     """Decodes one session: every connection of it, and what they share."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, live: LiveMode = "auto") -> None:
+        """`live`: which payload SendLiveMessage carries, where the user has said it."""
         self._redactor = redactor
-        self._shared = Shared()
+        self._shared = Shared(live)
         self._lines: dict[int, _Line] = {}
         self._changed: set[int] = set()
         self._gone: list[_Line] = []
         self._cut: list[Exchange] = []
         """Exchanges of adopted connections, closed; told once."""
         self.tasks = TaskTracker()
+        self._segments = SegmentTracker(redactor.text)
         self._rules = Engine()
         self.ended = False
         """The session's END record has been read."""
@@ -190,11 +194,14 @@ class Observer:
             self.edits += 1
         elif kind in _BROKEN:
             self._broken(line, chunk, out)
+        elif line.wire.stdio is not None:
+            self._process(line, line.wire.stdio, chunk, out)
 
     def _session(self, chunk: Chunk, out: list[Observation]) -> None:
         """A record about the session itself: its end, or a hole in the journal that may touch every open connection."""
         if chunk.kind is ChunkKind.END:
             self.ended = True
+            self._segments.end(chunk.at)
             self._rules.end(chunk.at, out)
             return
         lost = msgspec.json.decode(chunk.data)
@@ -229,6 +236,20 @@ class Observer:
         if events:
             line.talk.ours = chunk.kind is _OURS
             self._talk(line, events, out)
+
+    def _process(self, line: _Line, wire: StdioDecoder, chunk: Chunk, out: list[Observation]) -> None:
+        """What a stdio agent's process did, or was told to do."""
+        events: list[WireEvent] = []
+        if chunk.kind is ChunkKind.LOG:
+            wire.log(chunk.data, chunk.at, events)
+        elif chunk.kind is ChunkKind.SIGNAL:
+            wire.signal(chunk.data.decode("ascii", "replace"), chunk.at, events)
+        elif chunk.kind is ChunkKind.EXITED:
+            facts = msgspec.json.decode(chunk.data, type=ExitFacts)
+            before = f"{line.how}, then " if line.how not in ("", "agent eof") else ""
+            line.how = f"{before}agent {facts.words}"
+            wire.exited(msgspec.to_builtins(facts), chunk.at, events)
+        self._talk(line, events, out)
 
     def _broken(self, line: _Line, chunk: Chunk, out: list[Observation]) -> None:
         events: list[WireEvent] = []
@@ -277,7 +298,7 @@ class Observer:
 
     def _finish(self, line: _Line, frames: list[Frame | Finding], out: list[Observation]) -> None:
         """Redact, then let tasks and rules see it, and hand it out: nothing above this line sees a secret."""
-        redact, tasks, rules = self._redactor, self.tasks, self._rules
+        redact, tasks, rules, segments = self._redactor, self.tasks, self._rules, self._segments
         source, sieved = _Source(line, redact), redact.sieve(frames)
         for frame in frames:
             if type(frame) is not Frame:
@@ -287,8 +308,10 @@ class Observer:
             if frame.event is _CARD and isinstance(card := plain(frame.payload, frame.schema), dict):
                 redact.learn_card(card)
             frame = redact.frame(frame, exchange, sieved)
-            if exchange is not None and frame.task_id:
-                tasks.apply(frame, exchange)
+            if exchange is not None:
+                if frame.task_id:
+                    tasks.apply(frame, exchange)
+                segments.apply(frame, exchange, line.facts.client)
             out.append(frame)
             rules.frame(frame, source, out)
 
@@ -298,11 +321,16 @@ class Observer:
         self._gone, self._changed = [], set()
         cut, self._cut = self._cut, []
         redact = self._redactor
+        segments, interruptions, handoffs = self._segments.changed()
         exchanges: list[Exchange] = [redact.exchange(e) for line in lines for e in line.talk.changed()]
         return Changes(
             connections=[redact.connection(line.connection()) for line in lines],
             exchanges=cut + exchanges,
             tasks=[redact.task(task) for task in self.tasks.changed()],
+            segments=segments,
+            interruptions=interruptions,
+            handoffs=handoffs,
+            healed=[(redact.text(task_id), missed) for task_id, missed in self.tasks.healed()],
         )
 
     def interrupt(self, at: int, out: list[Observation]) -> None:
@@ -315,10 +343,12 @@ class Observer:
             except Exception as error:  # as in `feed`
                 self.abandon(number, at, f"{type(error).__name__}: {error}"[:300], out)
             self.feed(Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, at), out)
+        self._segments.end(at)
         self._rules.end(at, out)
 
     def tick(self, at: int, out: list[Observation]) -> None:
         """It is `at` (ns), and everything captured before was fed: judge silence."""
+        self._segments.tick(at)
         self._rules.tick(at, out)
 
     def load_tasks(self, tasks: list[Task]) -> None:
@@ -347,6 +377,7 @@ class Observer:
         for line in self._lines.values():
             line.talk.touch()
         self.tasks.touch()
+        self._segments.touch()
 
     def abandon(self, number: int, at: int, why: str, out: list[Observation]) -> None:
         """Make a connection opaque from here, with one finding: reading it fails, or has killed the recorder."""
@@ -368,6 +399,7 @@ class Observer:
             "shared": self._shared.save(),
             "redactor": self._redactor.save(),
             "tasks": self.tasks.save(),
+            "segments": self._segments.save(),
             "rules": self._rules.save(),
             "lines": {number: line.save() for number, line in self._lines.items()},
             "edits": self.edits,
@@ -381,6 +413,7 @@ class Observer:
         observer = cls(redactor)
         observer._shared = Shared.restore(state["shared"])
         observer.tasks = TaskTracker.restore(state["tasks"])
+        observer._segments = SegmentTracker.restore(state["segments"], redactor.text)
         observer._rules = Engine.restore(state["rules"])
         for number, line in state["lines"].items():
             observer._lines[number] = _Line.restore(number, line, observer._shared)

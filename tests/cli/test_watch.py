@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from a2a_proxy.capture.append import JournalStats
-from a2a_proxy.cli.config import octets
 from a2a_proxy.cli.console import JsonConsole
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.sizes import octets
 from a2a_proxy.cli.watch import Watch, Watched
 
 FINE = JournalStats(appended=0, lost=0, segments=1, position=(1, 24), queued=0)

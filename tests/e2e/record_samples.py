@@ -31,6 +31,7 @@ STORIES: dict[str, tuple[str, str, tuple[str, ...], list[str]]] = {
     "js-three-bindings": ("sdk1", "js", ALL, ["card", "streaming", "input", "subscribe"]),
     "js-to-0.3": ("sdk03", "js", ALL, ["card", "streaming", "input"]),
     "concurrent-grpc": ("sdk1", "sdk1", ("grpc",), ["concurrent"]),
+    "generations": ("generations", "generations", ALL, ["gap", "poll", "precondition"]),
     "dialect-0.1": ("0_1", "0_1", ("jsonrpc",), [*SHORT, "push"]),
     "dialect-0.2": ("0_2", "0_2", ("jsonrpc",), [*SHORT, "push", "subscribe"]),
     "dialect-vendor": ("vendor", "vendor", ("jsonrpc",), ["streaming", "failures", "errors"]),

@@ -6,7 +6,15 @@ import pytest
 
 from a2a_proto import message_class
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.errors import GrpcOutcome, binary_value, error_line, rest_error, rpc_reason
+from a2a_proxy.protocol.errors import (
+    GENERATION_MISMATCH,
+    GrpcOutcome,
+    binary_value,
+    error_line,
+    mismatch,
+    rest_error,
+    rpc_reason,
+)
 
 
 def details() -> bytes:
@@ -75,3 +83,28 @@ def test_lines() -> None:
     """An error is one harmless line."""
     assert error_line("TASK_NOT_FOUND", -32001, "no\nsuch") == "TASK_NOT_FOUND -32001: no␊such"
     assert error_line("", 0, "") == ""
+
+
+NUMBERS = {"taskId": "t1", "expectedGeneration": "5", "currentGeneration": "6"}
+INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": GENERATION_MISMATCH, "metadata": NUMBERS}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ([INFO], "changed (expected generation 5, it is 6)"),
+        (NUMBERS, "changed (expected generation 5, it is 6)"),
+        (
+            {"error": {"status": "ABORTED", "details": [{"@type": "x"}, INFO]}},
+            "changed (expected generation 5, it is 6)",
+        ),
+        ({"type": "…/task-generation-mismatch", "currentGeneration": 6}, "changed (it is 6)"),
+        ({"metadata": {"expectedGeneration": "5"}}, "changed (expected generation 5)"),
+        ([{"metadata": "x"}, 7], "changed"),
+        (None, "changed"),
+    ],
+)
+def test_a_generation_mismatch_tells_the_numbers(said: object, told: str) -> None:
+    """Expected and actual generation, wherever they stand; of another error nothing is told."""
+    assert mismatch(GENERATION_MISMATCH, "changed", said) == told
+    assert mismatch("TASK_NOT_FOUND", "changed", said) == "changed"

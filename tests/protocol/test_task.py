@@ -6,7 +6,7 @@ import pytest
 
 from a2a_proxy.model.chunk import ConnectionFacts
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.task import Missed, Support, Task
 from a2a_proxy.protocol import task as protocol_task
 from a2a_proxy.protocol.shared import Shared
 from a2a_proxy.protocol.task import TaskTracker
@@ -173,14 +173,22 @@ def test_context_of_the_call() -> None:
 
 
 def test_generations() -> None:
-    """Highest generation and those never seen; one that comes late, from another stream, is seen."""
+    """What was told, and what a stream left out; that comes from another stream for a part, later."""
     session = Session()
     session.run(session.connect(), stream(status(generation="3"), status(generation="4"), status(generation="8")))
     assert (session.tracker.changed()[0].generation, session.tracker.changed()) == (8, [])
     session.run(session.connect(), stream(status(generation="6")))
     made = session.task()
 
-    assert (made.generation, made.missed) == (8, (5, 7))
+    assert (made.generation, made.seen, made.support) == (8, ((3, 4), (6, 6), (8, 8)), Support.YES)
+    assert made.missed == (Missed(5, 7, 1005, 1),)
+    assert session.tracker.healed() == []
+
+    session.run(session.connect(), Http().call("GetTask", {"id": "t1"}).result(task(generation="8")))
+    healed = Missed(5, 7, 1005, 1, healed=session.at, by=3, generation=8)
+    assert session.task().missed == (healed,)
+    assert session.tracker.healed() == [("t1", healed)]
+    assert session.tracker.healed() == []
 
 
 def test_requests_make_no_task() -> None:
@@ -248,7 +256,8 @@ def test_reload() -> None:
     again.run(again.connect(), stream(artifact("y", append=True, generation="4"), taskId="t1"))
     made = again.task()
 
-    assert (made.states, made.first, made.missed, made.exchanges) == (kept.states, kept.first, (3,), (1, 2))
+    assert (made.states, made.first, made.exchanges) == (kept.states, kept.first, (1, 2))
+    assert (made.seen, made.missed) == (((2, 2), (4, 4)), ())  # 3 passed while nobody listened
     assert (made.artifacts[0].chunks, made.artifacts[0].parts) == (2, 2)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording import schema
-from a2a_proxy.recording.database import check_writable, open_writable, private
+from a2a_proxy.recording import migrations, schema
+from a2a_proxy.recording.database import open_writable, private
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.header import check_writable
 from a2a_proxy.recording.migrations import STEPS
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.writer import Writer, resume
@@ -163,13 +167,13 @@ def test_the_steps_count_up_to_the_version():
     assert len(STEPS) == schema.SCHEMA_VERSION
 
 
-def test_without_strict_tables_nothing_is_converted():
+def test_without_strict_tables_nothing_is_converted(monkeypatch: pytest.MonkeyPatch):
     """SQLite before 3.37: texts that look like numbers stay texts."""
-    script = schema.statements(strict=False)
+    monkeypatch.setattr(migrations, "_STRICT_SINCE", (99,))
+    db = private()
+    script = " ".join(row[0] for row in db.execute("SELECT sql FROM sqlite_schema WHERE type = 'table'"))
     assert "STRICT" not in script
     assert " ANY" not in script
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    db.executescript(script)
     writer = Writer.into(db, facts())
     writer.write(event_frames(3))
     assert [row.frame for row in Recording.over(db, "old").frames_after(0)] == event_frames(3)
@@ -197,3 +201,20 @@ def test_a_log_without_its_database_is_not_played_into_a_new_one(tmp_path: Path)
     second = open_writable(path)
     assert second.execute("SELECT count(*) FROM text").fetchone() == (0,)
     second.close()
+
+
+def test_a_new_recording_is_named_by_one_process_at_a_time(tmp_path: Path) -> None:
+    """Who finds no file throws away the log of a deleted one; that log may be of a file that appeared meanwhile."""
+    path = tmp_path / "r.a2a.db"
+    folder = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    creating = threading.Thread(target=lambda: open_writable(path).close(), daemon=True)
+    creating.start()
+    while not list(tmp_path.iterdir()):
+        time.sleep(0.001)
+    creating.join(0.5)
+    assert creating.is_alive()
+    assert not path.exists()
+    os.close(folder)
+    creating.join(120)
+    assert path.exists()

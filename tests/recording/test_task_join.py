@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.task import ArtifactState, Missed, Support, Task
 from a2a_proxy.recording.database import private
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.task_join import joined
@@ -28,7 +28,9 @@ RICH = Task(
     STARTED + 1,
     STARTED + 9,
     4,
-    (2,),
+    ((1, 1), (3, 4)),
+    (Missed(2, 2, STARTED + 4, 1),),
+    Support.YES,
     (REPORT,),
     12,
     (1, 2),
@@ -81,6 +83,14 @@ def test_the_same_task_is_replaced(db: Connection) -> None:
     assert stored(db, RICH, fewer) == fewer
 
 
+def test_generations_are_joined() -> None:
+    """A gap that was made good after the task had been forgotten is told once."""
+    healed = Missed(2, 2, STARTED + 4, 1, STARTED + 50, 9, 6)
+    again = msgspec.structs.replace(LATER, generation=6, seen=((5, 6),), missed=(healed,), support=Support.YES)
+    made = joined(RICH, again)
+    assert (made.generation, made.seen, made.missed) == (6, ((1, 1), (3, 6)), (healed,))
+
+
 def test_artifacts_are_joined_by_their_ids() -> None:
     again = ArtifactState("report", "", 1, 9, 100, False, STARTED + 50, STARTED + 51)
     fresh = ArtifactState("log", "Log", 1, 1, 5, True, STARTED + 52, STARTED + 52)
@@ -93,8 +103,9 @@ def test_lists_stay_bounded() -> None:
         LATER,
         states=tuple((STARTED + 50 + n, 1 + n % 2) for n in range(64)),
         exchanges=tuple(range(100, 356)),
-        missed=tuple(range(10, 74)),
+        seen=tuple((number, number) for number in range(10, 138, 2)),
+        missed=tuple(Missed(number, number, STARTED + 60, 9) for number in range(11, 139, 2)),
     )
     made = joined(RICH, many)
-    assert (len(made.states), len(made.exchanges), len(made.missed)) == (64, 256, 64)
+    assert (len(made.states), len(made.exchanges), len(made.seen), len(made.missed)) == (64, 256, 64, 64)
     assert made.exchanges[-1] == 355

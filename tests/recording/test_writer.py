@@ -23,6 +23,7 @@ from a2a_proxy.recording.blocks import BLOCK_SIZE
 from a2a_proxy.recording.database import private
 from a2a_proxy.recording.errors import PositionConflict
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.schema import SCHEMA_VERSION
 from a2a_proxy.recording.task_join import joined
 from a2a_proxy.recording.writer import Writer, resume
 from support_recording import STARTED, changes, event_frames, facts, findings, frames
@@ -283,7 +284,7 @@ def test_the_file_is_a_plain_sqlite_database(tmp_path: Path):
     writer.finish(STARTED + 5)
     db = sqlite3.connect(path)
     assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert db.execute("PRAGMA user_version").fetchone() == (1,)
+    assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
     row = db.execute("SELECT direction, at, schema, task_id, rpc_id FROM frames").fetchone()
     rpc = '"' + stored[0].task_id + '"'
     assert row == ("to client", stored[0].at, "json", stored[0].task_id, rpc)

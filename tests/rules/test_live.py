@@ -162,14 +162,14 @@ def test_rules_about_other_streams_leave_live_streams_alone() -> None:
 def test_one_task_on_one_stream() -> None:
     """The rule about ids says it of every stream."""
     other = {"statusUpdate": status("WORKING", second=1)["statusUpdate"] | {"taskId": "t2"}}
-    assert "A2A-ID-007" in {each.rule for each in findings(live(*BEGUN, other, DONE))}
+    assert "A2A-LIVE-007" in {each.rule for each in findings(live(*BEGUN, other, DONE))}
 
 
 def test_all_live_streams_tell_the_same() -> None:
     """So does the rule about several streams of one task."""
     one = live(*BEGUN, Wait(3), chunk("a"), chunk("b", id="a2"), Wait(8), DONE)
     two = live(snapshot("WORKING"), Wait(3), chunk("b", id="a2"), Wait(8), DONE, method=BACK, request=RECONNECT)
-    assert {each.rule for each in findings(both(one, two, after=1000 * MS))} == {"A2A-STREAM-014"}
+    assert {each.rule for each in findings(both(one, two, after=1000 * MS))} == {"A2A-LIVE-016"}
 
 
 def test_reconnecting_is_no_answer_to_a_question() -> None:

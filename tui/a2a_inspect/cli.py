@@ -19,6 +19,9 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect ls                   every exchange
   a2a-inspect show                 the conversation, frame by frame
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
+  a2a-inspect tail -f              every frame as it passes
+  a2a-inspect stats                how many, how fast, what failed
+  a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
   a2a-inspect check                what the peers did wrong
   a2a-inspect rules GEN-001        what a rule means
 
@@ -42,6 +45,9 @@ def _names_file(word: str) -> bool:
 
 
 _recording = click.argument("recording", required=False, type=click.Path(path_type=Path))
+_filter = click.option(
+    "--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4 err'."
+)
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
 
 
@@ -63,15 +69,21 @@ def screen(recording: Path | None) -> int:
 
 @cli.command()
 @_recording
-@click.option("--tasks", is_flag=True, help="One line per task instead.")
+@click.option("--tasks", is_flag=True, help="One line per task instead; with a filter those of matching exchanges.")
+@_filter
+@click.option("--explain", is_flag=True, help="What SQLite is asked for the filter, instead.")
 @_json
-def ls(recording: Path | None, tasks: bool, as_json: bool) -> None:
+def ls(recording: Path | None, tasks: bool, where: str, explain: bool, as_json: bool) -> None:
     """List the exchanges of a recording."""
+    from a2a_inspect.commands.filtered import explain_filter
     from a2a_inspect.commands.ls import list_exchanges, list_tasks
     from a2a_inspect.place import opened
 
     with opened(recording) as source:
-        (list_tasks if tasks else list_exchanges)(source, as_json=as_json)
+        if explain:
+            explain_filter(source, where)
+        else:
+            (list_tasks if tasks else list_exchanges)(source, as_json=as_json, where=where)
 
 
 @cli.command()
@@ -79,8 +91,9 @@ def ls(recording: Path | None, tasks: bool, as_json: bool) -> None:
 @click.option("--payloads", "-p", is_flag=True, help="Each frame with its payload, decoded.")
 @click.option("--artifacts", "-a", is_flag=True, help="Each task with its artifacts, put together from their chunks.")
 @click.option("--raw", is_flag=True, help="Each frame with its payload as it was on the wire.")
+@_filter
 @_json
-def show(words: tuple[str, ...], as_json: bool, **detail: bool) -> None:
+def show(words: tuple[str, ...], where: str, as_json: bool, **detail: bool) -> None:
     """Show the conversation: session, context, task, exchange, frame.
 
     EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
@@ -93,7 +106,77 @@ def show(words: tuple[str, ...], as_json: bool, **detail: bool) -> None:
 
     path, chosen = split_words(words)
     with opened(path) as source:
-        show_conversation(source, Wanted(chosen, **detail), as_json=as_json)
+        show_conversation(source, Wanted(chosen, where=where, **detail), as_json=as_json)
+
+
+@cli.command("tail")
+@_recording
+@click.option("--follow", "-f", is_flag=True, help="Go on with what is recorded from now, until Ctrl-C.")
+@click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Frames of the past.")
+@_json
+def show_tail(recording: Path | None, **wanted: Any) -> None:
+    """Print the newest frames of all exchanges in their order, and with -f each new one.
+
+    With -f a RECORDING may be named before a proxy has made it.
+    """
+    from a2a_inspect.commands.tail import Tail, tail
+
+    tail(recording, Tail(**wanted))
+
+
+@cli.command("stats")
+@_recording
+@_json
+def show_stats(recording: Path | None, as_json: bool) -> None:
+    """Sum a recording up: how many calls of each kind, how fast, what failed, what was found."""
+    from a2a_inspect.commands.stats import show_statistics
+    from a2a_inspect.place import opened
+
+    with opened(recording) as source:
+        show_statistics(source, as_json=as_json)
+
+
+@cli.command("segments")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]...")
+@click.option("--media", type=click.Path(path_type=Path), metavar="DIR", help="Write media parts there, each once.")
+@_json
+def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> None:
+    """Show who spoke when: turns, interruptions and hand-offs between agents, with their latencies.
+
+    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
+    """
+    from a2a_inspect.commands.segments.run import Options, show_segments
+    from a2a_inspect.place import opened, split_words
+
+    path, chosen = split_words(words)
+    with opened(path) as source:
+        show_segments(source, Options(chosen, as_json, media))
+
+
+@cli.command("prune")
+@click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--older-than", metavar="AGE", help="Sessions that ended longer ago go: 12h, 30d, 8w.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Only the N newest sessions stay.")
+@click.option("--max-size", metavar="SIZE", help="The oldest sessions go until the rest takes no more: 500M, 4GiB.")
+@click.option("--dry-run", "-n", is_flag=True, help="Say what would go; delete nothing.")
+def prune_recordings(
+    recordings: tuple[Path, ...], older_than: str | None, keep: int | None, max_size: str | None, dry_run: bool
+) -> None:
+    """Delete old sessions of RECORDINGS, or of all recordings in the state directory.
+
+    Whole sessions only, the oldest first; what is being recorded stays. A file of which no session stays is deleted.
+    """
+    import time
+
+    from a2a_inspect.commands.prune import Limits, age, prune
+    from a2a_proxy.cli.sizes import octets
+
+    limits = Limits(
+        age(older_than) if older_than is not None else None,
+        keep,
+        octets("--max-size", max_size) if max_size is not None else None,
+    )
+    prune(recordings, limits, time.time_ns(), dry_run=dry_run)
 
 
 @cli.group()
@@ -125,6 +208,7 @@ def cassette_read(source: Path, recording: Path) -> None:
 @click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--select", multiple=True, metavar="PREFIX", help="Only rules whose id begins so: A2A-GEN, or GEN.")
 @click.option("--ignore", multiple=True, metavar="PREFIX", help="No rules whose id begins so.")
+@_filter
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "info", "never"]),
@@ -171,6 +255,20 @@ def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
     from a2a_inspect.commands.rules import show_rules
 
     show_rules(rule, as_json=as_json, as_markdown=as_markdown)
+
+
+@cli.command("hooks")
+@_recording
+@click.option("--hook", "names", multiple=True, metavar="NAME", help="An installed hook, or module:Class.")
+@click.option("--follow", "-f", is_flag=True, help="Go on while sessions run, until they end or Ctrl-C.")
+def use_hooks(recording: Path | None, names: tuple[str, ...], follow: bool) -> int:
+    """Call hooks for what a recording holds; without any word list those that are installed."""
+    from a2a_inspect.commands.hooks import call_hooks, list_hooks
+
+    if recording is None and not (names or follow):
+        list_hooks()
+        return 0
+    return call_hooks(recording, names, follow=follow)
 
 
 @cli.command()

@@ -11,6 +11,7 @@ from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import newest_recording
+from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.reader import Recording
 
 
@@ -34,13 +35,21 @@ def opened(path: Path | None) -> Iterator[Recording]:
     """The recording, open for reading; a cassette as well.
 
     Raises:
-        UserError: it cannot be opened or read.
+        UserError: it cannot be opened or read, or an expression that it is asked by is wrong.
     """
     try:
         with open_any(chosen(path)) as recording:
             yield recording
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
+    except QueryError as wrong:
+        raise filter_error(wrong) from wrong
+
+
+def filter_error(wrong: QueryError) -> UserError:
+    """What is wrong with an expression, with the place of it underneath."""
+    hint = wrong.hint or "what can be written is in the manual, filters.md"
+    return UserError("\n  ".join((wrong.message, *wrong.caret.split("\n"))), hint)
 
 
 def split_words(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:

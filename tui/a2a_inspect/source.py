@@ -14,7 +14,9 @@ from typing import TypeVar
 
 import msgspec
 
+from a2a_inspect.commands.session import operation
 from a2a_inspect.positions import PAGE, Positions
+from a2a_proxy.cli import generations
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.describe import describe
@@ -70,6 +72,8 @@ class Stream(msgspec.Struct, frozen=True):
     connection: Connection | None = None
     findings: tuple[Finding, ...] = ()
     """At most 50."""
+    generations: str = ""
+    """Its task's, in words."""
 
 
 def _missing(path: Path) -> bool:
@@ -191,7 +195,17 @@ class _Reader:
             self._stream.grow(),
             None if connection is None else connection.connection,
             tuple(each.finding for each in found),
+            self._generations(row),
         )
+
+    def _generations(self, row: ExchangeRow) -> str:
+        rows = self.recording.task(row.exchange.task_id) if row.exchange.task_id else []
+        told = (
+            generations.line(each.task, lambda number: operation(self.recording, row.session, number))
+            for each in rows
+            if each.session == row.session and row.exchange.id in each.task.exchanges
+        )
+        return next(filter(None, told), "")
 
     def frames(self, exchange: int, page: int) -> list[FrameLine]:
         """See `Source.frames`."""

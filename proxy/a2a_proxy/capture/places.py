@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import tempfile
 import time
 from pathlib import Path
 
 import msgspec
 from platformdirs import user_state_dir
+
+from a2a_proxy.model.exchange import LiveMode
 
 STATE_VARIABLE = "A2A_PROXY_STATE"
 KEY_BYTES = 32
@@ -36,6 +37,11 @@ def recordings_dir() -> Path:
     return _private(state_dir() / "recordings")
 
 
+def hooks_dir() -> Path:
+    """Where the logs of hooks lie. Raises OSError."""
+    return _private(state_dir() / "hooks")
+
+
 def _private(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
@@ -45,6 +51,8 @@ def redaction_key() -> bytes:
     """The key under which secrets become labels; made once, 0600. Raises OSError, ValueError."""
     path = state_dir() / "redaction.key"
     if not path.exists():
+        import secrets  # and with it hashlib: seldom needed, and never by the relay
+
         _make_once(path, secrets.token_bytes(KEY_BYTES))
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
@@ -83,6 +91,8 @@ class SessionFile(msgspec.Struct, frozen=True):
     """Parallel to `listens`."""
     keep_secrets: bool = False
     """The user asked for credentials to be recorded."""
+    live: LiveMode = "auto"
+    """Which payload SendLiveMessage carries: `bidi`, `1975`, `2153`, or by the octets."""
 
 
 class JournalFolder:

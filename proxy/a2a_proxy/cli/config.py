@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import msgspec
 
 from a2a_proxy.capture.segments import Limits
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.sizes import octets
+from a2a_proxy.model.exchange import LiveMode
 from a2a_proxy.relay.edits.leads import Mode
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream
 from a2a_proxy.relay.tls import Trust
@@ -31,6 +32,9 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """Of the journal."""
     fail_on: str = "never"
     """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
+    live: LiveMode = "auto"
+    hooks: tuple[str, ...] = ()
+    """Names of hooks: of an entry point, or `module:Class`."""
 
 
 def proxy_config(
@@ -49,12 +53,18 @@ def proxy_config(
     journal_max: str = "4GiB",
     journal_segment: str = "64MiB",
     fail_on: str = "never",
+    live: LiveMode = "auto",
+    hook: tuple[str, ...] = (),
 ) -> ProxyConfig:
     """The config of the options.
 
     Raises:
-        UserError: an address cannot be read, or the options do not pair up.
+        UserError: an address cannot be read, the options do not pair up, or there is no such hook.
     """
+    if hook:
+        from a2a_proxy.cli.hooks import check_hooks
+
+        check_hooks(hook)
     _check_pairs(len(listen), len(upstream), len(upstream_grpc))
     grpc = upstream_grpc or (None,) * len(listen)
     routes = tuple(_route(*texts) for texts in zip(listen, upstream, grpc, strict=True))
@@ -63,20 +73,8 @@ def proxy_config(
     limits = Limits(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
-    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, limits, fail_on)
-
-
-def octets(option: str, size: str) -> int:
-    """A size as people write it (`500M`, `4GiB`, `65536`) in octets; K, M, G and T are powers of 1024.
-
-    Raises:
-        UserError: it is none, or 0.
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", size.strip(), re.IGNORECASE | re.ASCII)
-    number = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) if found else 0
-    if not number:
-        raise UserError(f"{option}: {size!r} is no size", f"for example: {option} 4GiB")
-    return number
+    checks = (limits, fail_on, live, hook)
+    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, *checks)
 
 
 def _check_pairs(listens: int, upstreams: int, grpcs: int) -> None:

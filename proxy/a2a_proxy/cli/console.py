@@ -14,12 +14,12 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
-from a2a_proxy.cli import text
+from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recorder.status import Done, Failed, Found, Mended, Seen, Skipped, Status, Troubled
+from a2a_proxy.recorder.status import Done, Failed, Found, Healed, Mended, Seen, Skipped, Status, Troubled
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -32,6 +32,22 @@ class Start(msgspec.Struct, frozen=True):
     keep_secrets: bool
     endless: bool = True
     """It runs until somebody stops it."""
+
+
+class HookEnd(msgspec.Struct, frozen=True):
+    """How a hook did."""
+
+    name: str
+    outcome: str
+    """`done`, or why it did not see all: `stopped`, `slow`, `died`, `failed`."""
+    calls: int
+    errors: int
+    """Calls that failed."""
+    behind_frames: int
+    """Frames that it has not seen."""
+    log: str
+    again: str
+    """The command that calls it for the whole recording."""
 
 
 class Console(Protocol):
@@ -52,6 +68,9 @@ class Console(Protocol):
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Something the user should know; `loud`: a warning."""
 
+    def hook(self, end: HookEnd) -> None:
+        """A hook has been ended."""
+
     def close(self) -> None:
         """Everything has been said: wait for the reader, but not for ever."""
 
@@ -64,7 +83,7 @@ _COUNTS = (
     *("connections", "exchanges", *_OUTCOMES, "frames", "tasks"),
     *("findings", "error_findings", "warning_findings"),
 )
-_COLOURS = {"ok": "32", "error": "31", "cut": "33", "refused": "31", "live": "36"}
+_COLOURS = {"ok": "32", "error": "31", "cut": "33", "refused": "31", "live": "36", "waits": "36"}
 
 
 class TextConsole:
@@ -98,13 +117,13 @@ class TextConsole:
                 self._out(self._line(said))
         elif isinstance(said, Found):
             self._out(_finding_line(said))
-        elif isinstance(said, Skipped) and not self._quiet:
-            self._out(_missed(said.count))
-        elif isinstance(said, Troubled):
-            self.note(said.message, said.hint)
         elif isinstance(said, Mended):
             self.note(said.message, loud=False)
-        elif isinstance(said, Failed):
+        elif isinstance(said, Healed):
+            self._out(_healed_line(said))
+        elif isinstance(said, Skipped) and not self._quiet:
+            self._out(_missed(said.count))
+        elif isinstance(said, Troubled | Failed):
             self.note(said.message, said.hint)
         elif isinstance(said, Done):
             self._summary(said)
@@ -125,6 +144,17 @@ class TextConsole:
         if hint:
             self._tell(f"a2a-proxy: hint: {hint}")
 
+    def hook(self, end: HookEnd) -> None:
+        """How often it was called, what failed, what it has not seen."""
+        calls = f"{end.calls:,} call{'' if end.calls == 1 else 's'}"
+        failed = f", {end.errors:,} of them failed" if end.errors else ""
+        if end.outcome == "done" or not end.behind_frames:
+            self.note(f"hook {end.name}: {calls}{failed}", f"see {end.log}" if failed else "", loud=bool(failed))
+            return
+        why = "is slow" if end.outcome == "slow" else end.outcome
+        told = f"hook {end.name} {why}: {end.behind_frames:,} frames behind, given up; {calls}{failed}"
+        self.note(told, f"call it for all of them: {end.again}")
+
     def close(self) -> None:
         """Wait until all is printed."""
         self._out.settle(_CLOSE_SECONDS)
@@ -132,12 +162,13 @@ class TextConsole:
 
     def _line(self, said: Seen) -> str:
         exchange = said.exchange
-        word = "live" if said.live else text.outcome(exchange)
+        word = text.standing(exchange)
         parts = [
             text.clock(exchange.started),
             self._paint(f"{word:7}", word),
             f"#{exchange.id} {visible(text.title(exchange))}",
             text.manner(exchange),
+            text.live(exchange),
         ]
         if self._many:
             parts.append(f"-> {visible(said.upstream)}")
@@ -147,7 +178,7 @@ class TextConsole:
             parts.append(visible(" > ".join(exchange.states)))
         if exchange.streaming:
             parts.append(text.plural(exchange.events, "event"))
-        parts.append(text.latency(exchange))
+        parts += [text.latency(exchange), generations.asked(exchange)]
         if exchange.error:
             parts.append(visible(exchange.error))
         elif word == "cut":
@@ -181,6 +212,14 @@ def _finding_line(said: Found) -> str:
     return "  ".join(filter(None, (first, where, visible(finding.summary))))
 
 
+def _healed_line(said: Healed) -> str:
+    gap = said.missed
+    first = f"{text.clock(gap.healed)}  {'healed':8}task {visible(text.short(said.task_id))}"
+    how = generations.healed(gap, lambda _: visible(said.operation))
+    where = f"generation {generations.numbers(gap.first, gap.last)}, missed on #{gap.exchange}"
+    return f"{first}  {where}: {how}"
+
+
 def _findings(done: Done) -> str:
     """`3 findings (1 error, 2 infos)`."""
     infos = done.findings - done.error_findings - done.warning_findings
@@ -208,12 +247,14 @@ class JsonConsole:
         )
 
     def status(self, said: Status) -> None:
-        """`exchange`, `finding`, `skipped`, `trouble`, `error` or `summary`."""
+        """`exchange`, `finding`, `healed`, `skipped`, `trouble`, `error` or `summary`."""
         if isinstance(said, Seen):
             if not self._quiet:
                 self._put("exchange", live=said.live, upstream=said.upstream, **exchange_object(said.exchange))
         elif isinstance(said, Found):
             self._put("finding", operation=said.operation, **finding_object(said.finding))
+        elif isinstance(said, Healed):
+            self._put("healed", **healed_object(said))
         elif isinstance(said, Skipped):
             self._put("skipped", count=said.count)
         elif isinstance(said, Troubled):
@@ -238,6 +279,10 @@ class JsonConsole:
         """`warning` or `note`."""
         self._put("warning" if loud else "note", message=message, hint=hint)
 
+    def hook(self, end: HookEnd) -> None:
+        """`hook`."""
+        self._put("hook", **msgspec.to_builtins(end))
+
     def close(self) -> None:
         """Wait until all is printed."""
         self._out.settle(_CLOSE_SECONDS)
@@ -259,9 +304,25 @@ def finding_object(finding: Finding) -> dict[str, Any]:
     return {**msgspec.to_builtins(finding), **told}
 
 
+def healed_object(said: Healed) -> dict[str, object]:
+    """A gap in a task's generations that was made good, as JSON with stable names."""
+    gap = said.missed
+    return {
+        "task_id": said.task_id,
+        "at": text.utc(gap.healed),
+        "first": gap.first,
+        "last": gap.last,
+        "missed_at": text.utc(gap.at),
+        "exchange": gap.exchange,
+        "healed_by": gap.by or None,
+        "operation": said.operation,
+        "healed_at_generation": gap.generation,
+    }
+
+
 def exchange_object(exchange: Exchange) -> dict[str, object]:
     """An exchange as JSON with stable names; headers apart."""
-    zero = exchange.request_ended or exchange.started
+    zero = text.zero(exchange)
     return {
         "id": exchange.id,
         "started": text.utc(exchange.started),
@@ -274,11 +335,17 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
         "context_id": exchange.context_id,
         "states": list(exchange.states),
         "outcome": text.outcome(exchange),
+        "waits": exchange.waits,
         "how": exchange.how,
         "status": exchange.status or None,
         "grpc_status": exchange.grpc_status if exchange.grpc_status >= 0 else None,
         "error": exchange.error or None,
+        "current_generation": exchange.current_generation,
+        "if_generation_match": exchange.generation_match,
+        "generation": exchange.generation or None,
         "streaming": exchange.streaming,
+        "live_payload": exchange.live_payload or None,
+        "half_close": exchange.half_close or None,
         "requests": exchange.requests,
         "events": exchange.events,
         "bytes_to_agent": exchange.bytes_to_agent,

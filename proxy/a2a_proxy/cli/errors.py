@@ -13,10 +13,12 @@ EXIT_USAGE = 2
 class UserError(Exception):
     """Something the user can mend. `hint` says what to type or do next."""
 
-    def __init__(self, message: str, hint: str) -> None:
+    def __init__(self, message: str, hint: str, code: int = EXIT_USAGE) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.code = code
+        """What the command exits with."""
 
 
 @contextlib.contextmanager

@@ -73,6 +73,19 @@ One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhos
     show_default=True,
     help="Exit with 1 where a finding was at least so grave.",
 )
+@click.option(
+    "--live",
+    type=click.Choice(["auto", "bidi", "1975", "2153"]),
+    default="auto",
+    show_default=True,
+    help="Which proposal's messages SendLiveMessage carries; auto tells them apart.",
+)
+@click.option(
+    "--hook",
+    multiple=True,
+    metavar="NAME",
+    help="Call this hook for what passes: an installed one, or module:Class. `a2a-inspect hooks` lists them.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No line per exchange; errors and the summary stay.")
 @click.version_option(__version__, prog_name="a2a-proxy", message="%(prog)s %(version)s", help="Print the version.")
 @click.pass_context
@@ -123,6 +136,60 @@ def demo(context: click.Context, record: Path | None) -> None:
     context.exit(run_demo(record))
 
 
+@cli.command(
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    short_help="Relay and record an agent that talks over stdin and stdout.",
+)
+@click.option(
+    "--record", type=click.Path(path_type=Path), metavar="FILE", envvar="A2A_PROXY_RECORD", help="The recording."
+)
+@click.option("--keep-secrets", is_flag=True, envvar="A2A_PROXY_KEEP_SECRETS", help="Record credentials as they are.")
+@click.option(
+    "--journal-max",
+    default="4GiB",
+    show_default=True,
+    metavar="SIZE",
+    envvar="A2A_PROXY_JOURNAL_MAX",
+    help="Traffic not yet recorded takes at most this much disk.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "info", "never"]),
+    default="never",
+    show_default=True,
+    envvar="A2A_PROXY_FAIL_ON",
+    help="Where the agent exits with 0, exit with 1 if a finding was at least so grave.",
+)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def stdio(command: tuple[str, ...], **typed: Any) -> None:
+    """Start COMMAND as an agent that talks over stdin and stdout, and record what passes.
+
+    Octets, stderr, signals and the exit code pass as without the proxy, which prints nothing of its own. Put
+    `a2a-proxy stdio --` before the agent's command where its client starts it, or let `a2a-proxy wrap-card` do that.
+    """
+    from a2a_proxy.cli.stdio import run_stdio, stdio_config
+
+    run_stdio(stdio_config(command=command, **typed))
+
+
+@cli.command("wrap-card", short_help="Print an agent card whose stdio command goes through the proxy.")
+@click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="The recording of the wrapped agent.")
+@click.option("--keep-secrets", is_flag=True, help="Credentials will be recorded as they are.")
+@click.option("--journal-max", metavar="SIZE", help="As of `a2a-proxy stdio`.")
+@click.option("--fail-on", type=click.Choice(["error", "warning", "info"]), help="As of `a2a-proxy stdio`.")
+@click.argument("card", type=click.Path(path_type=Path, allow_dash=True))
+@click.pass_context
+def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
+    """Print CARD (a file, or - for stdin) with `a2a-proxy stdio --` before the commands of its stdio interfaces.
+
+    The options go into the command. All else stays octet for octet; so does a card that is signed or has no stdio
+    command, with a word on stderr and exit code 1.
+    """
+    from a2a_proxy.cli.wrap_card import options_of, run_wrap_card
+
+    context.exit(run_wrap_card(card, options_of(**typed)))
+
+
 def main() -> None:
     """Run `a2a-proxy` and exit with its code."""
     sys.exit(run_cli("a2a-proxy", cli))
@@ -168,7 +235,7 @@ def _run(program: str, command: click.Command) -> int:
         return EXIT_USAGE
     except UserError as mistake:
         tell(program, mistake.message, mistake.hint)
-        return EXIT_USAGE
+        return mistake.code
     except (click.Abort, KeyboardInterrupt):
         return 130
     except SystemExit:

@@ -24,6 +24,8 @@ from a2a_proxy.cli.circles import Resolved, refuse_circles
 from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Start, make_console
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.hooks import Hooks
+from a2a_proxy.cli.verdict import grave
 from a2a_proxy.cli.watch import Watch, Watched
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recorder.keeper import Keeper
@@ -66,6 +68,7 @@ class ProxyRun:
         self._config = config
         self._work = work
         self._console = make_console(config.log_format, quiet=config.quiet)
+        self._hooks = Hooks(config.hooks, self._console)
         self._stop = asyncio.Event()
         self._leave = asyncio.Event()
 
@@ -94,6 +97,7 @@ class ProxyRun:
             self._signals()
             relay.accept(journal)
             session = await self._record(relay, keeper, folder.path, session)
+            self._hooks.start(session.recording, session.uuid)
         except BaseException:
             keeper.kill()
             await relay.stop(0)
@@ -111,6 +115,7 @@ class ProxyRun:
             finally:
                 watch.cancel()
                 code = await self._finish(journal, keeper, clock())
+                self._hooks.give_up()  # of a session that was not recorded to its end
                 self._forget_empty(keeper.outcome, session.recording)
                 folder.release()
                 self._console.close()
@@ -173,6 +178,7 @@ class ProxyRun:
             uuid=str(uuid.uuid4()),
             command=("a2a-proxy", *sys.argv[1:]),
             keep_secrets=self._config.keep_secrets,
+            live=self._config.live,
         )
 
     async def _listen(self, relay: Relay) -> None:
@@ -268,14 +274,10 @@ class ProxyRun:
                 told = now
         outcome = keeper.outcome
         if isinstance(outcome, Done):
+            await self._hooks.end(self._leave)
             self._console.status(outcome)
-            return int(self._grave(outcome))
+            return int(grave(outcome, self._config.fail_on))
         return int(isinstance(outcome, Failed))
-
-    def _grave(self, done: Done) -> bool:
-        """Something was found that is as grave as the user said."""
-        found = {"error": done.error_findings, "warning": done.error_findings + done.warning_findings}
-        return self._config.fail_on != "never" and found.get(self._config.fail_on, done.findings) > 0
 
     def _heard(self, said: Status) -> None:
         """The recorder said something. Its summary waits until nothing else can follow it (`_drain`)."""

@@ -81,6 +81,11 @@ def outcome(exchange: Exchange) -> str:
     return "ok" if exchange.how in ("complete", "") else "cut"
 
 
+def standing(exchange: Exchange) -> str:
+    """The outcome as people see it: a long poll that the agent holds `waits`."""
+    return "waits" if exchange.waits else outcome(exchange)
+
+
 def title(exchange: Exchange) -> str:
     """What it was: the operation, or method and target of traffic that is not A2A."""
     return exchange.operation or f"{exchange.method} {exchange.target}".strip() or "unknown"
@@ -91,11 +96,24 @@ def manner(exchange: Exchange) -> str:
     return f"{exchange.binding} {exchange.dialect}".strip()
 
 
+def live(exchange: Exchange) -> str:
+    """Of a live stream: whose messages it carries, `live:bidi` as in `--live bidi`, and who half-closed first."""
+    if not exchange.live_payload:
+        return ""
+    first = f"{exchange.half_close} half-closed first" if exchange.half_close else ""
+    return "  ".join(filter(None, (f"live:{exchange.live_payload}", first)))
+
+
+def zero(exchange: Exchange) -> int:
+    """From when the times of its answer count, ns: the end of the request, but a live stream's goes on beside it."""
+    return exchange.started if exchange.live_payload else exchange.request_ended or exchange.started
+
+
 def latency(exchange: Exchange) -> str:
-    """How long it took, and on a stream when its first event came, both from the end of the request."""
-    zero = exchange.request_ended or exchange.started
+    """How long it took, and on a stream when its first event came, both from `zero`."""
+    began = zero(exchange)
     end = exchange.closed or exchange.last_event
-    total = duration(max(end - zero, 0)) if end else ""
+    total = duration(max(end - began, 0)) if end else ""
     if exchange.streaming and exchange.first_event:
-        return f"first {duration(max(exchange.first_event - zero, 0))}, {total}"
+        return f"first {duration(max(exchange.first_event - began, 0))}, {total}"
     return total

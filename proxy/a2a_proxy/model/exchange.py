@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 import msgspec
 
+from a2a_proxy.model.chunk import ConnectionFacts
 from a2a_proxy.model.wire import Headers
 
 
@@ -38,6 +40,10 @@ class Dialect(StrEnum):
     UNKNOWN = ""
 
 
+LiveMode = Literal["auto", "bidi", "1975", "2153"]
+"""Which payload SendLiveMessage carries: by the octets, or what the user has said (protocol sheet 2.6)."""
+
+
 class Connection(msgspec.Struct, frozen=True):
     """One client connection with its upstream connection."""
 
@@ -47,20 +53,25 @@ class Connection(msgspec.Struct, frozen=True):
     upstream: str
     opened: int
     kind: str = ""
-    """`h2c`, `http/1.1`, `tls`, `opaque`; empty before the first octet."""
+    """`h2c`, `http/1.1`, `stdio`, `tls`, `opaque`; empty before the first octet."""
     dialed: int = 0
     peer: str = ""
     closed: int = 0
     """0 while open."""
     how: str = ""
     """How it ended, who was first: `client eof`, `agent reset`, `agent goaway`, `refused: ...`, `proxy killed`;
-    empty while open."""
+    empty while open. A stdio agent: `client eof, then agent exited with code 0`, `agent killed by SIGKILL`."""
     bytes_to_agent: int = 0
     bytes_to_client: int = 0
     lost_bytes: int = 0
     """Octets that passed but were not captured."""
     counters: dict[str, int] = {}
     """Wire events too common to store one by one: `ping`, `window_update`, `settings_ack`."""
+
+    @property
+    def facts(self) -> ConnectionFacts:
+        """What was known when it was opened."""
+        return ConnectionFacts(self.client, self.listen, self.upstream, "stdio" if self.kind == "stdio" else "tcp")
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -70,6 +81,7 @@ class Exchange(msgspec.Struct, frozen=True):
     """Number within the session, from 1, in order of first octet."""
     connection: int
     stream: int
+    """Number of the stream; on a pipe, of the request."""
     binding: Binding
     started: int
     """First octet of the request, ns."""
@@ -106,7 +118,9 @@ class Exchange(msgspec.Struct, frozen=True):
     """One line for people: `TASK_NOT_FOUND -32001: no such task`; empty where all went well."""
     how: str = ""
     """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`, `connection lost`
-    (its octets were not captured), `proxy stopped`, `proxy killed`, `refused`; empty while open."""
+    (its octets were not captured), `proxy stopped`, `proxy killed`, `refused`; empty while open. With stdio also
+    `agent exited` (its process ended, and not because its client closed it), `id used again`, and `forgotten` (there
+    were too many)."""
     half_close: str = ""
     """Which direction ended first: `client` or `agent`."""
     task_id: str = ""
@@ -128,3 +142,17 @@ class Exchange(msgspec.Struct, frozen=True):
     ours: bool = False
     """The proxy answered, not the agent."""
     redacted: tuple[str, ...] = ()
+    live_payload: str = ""
+    """Of a live stream: which proposal's messages it carries, `bidi`, `1975` or `2153`."""
+    current_generation: int | None = None
+    """`currentGeneration` of a GetTask: the answer may be held until the task has a later one (protocol sheet 6.7).
+    None where it is not set, or is no number."""
+    generation_match: int | None = None
+    """`ifGenerationMatch` of a send; None as above."""
+    generation: int = 0
+    """The generation that the agent told last in it; 0 where it told none."""
+
+    @property
+    def waits(self) -> bool:
+        """A long poll that is not answered yet."""
+        return self.current_generation is not None and not self.closed and not self.events and not self.error

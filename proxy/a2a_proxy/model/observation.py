@@ -12,7 +12,8 @@ import msgspec
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.model.task import Missed, Task
 
 Observation = Frame | Finding
 
@@ -23,3 +24,9 @@ class Changes(msgspec.Struct):
     connections: list[Connection]
     exchanges: list[Exchange]
     tasks: list[Task]
+    segments: list[Segment] = []
+    """Those that began, grew or ended, but for the turns that are one unary call: their exchange says it all."""
+    interruptions: list[Interruption] = []
+    handoffs: list[Handoff] = []
+    healed: list[tuple[str, Missed]] = []
+    """Task id and gap in its generations, where it was made good since the last time."""

@@ -2,7 +2,36 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import msgspec
+
+
+class Support(IntEnum):
+    """Whether the agent numbers a task (protocol sheet 6.7). The numbers are stored: never renumber."""
+
+    UNKNOWN = 0
+    """Nobody asked for it: the exchanges speak an older version."""
+    YES = 1
+    NO = 2
+    """It gives no numbers though the client speaks 1.1, or gives one number to two events: clients must do without."""
+
+
+class Missed(msgspec.Struct, frozen=True):
+    """A run of generations that a stream left out, and what made it good to the same client."""
+
+    first: int
+    last: int
+    at: int
+    """When it was noticed, ns."""
+    exchange: int
+    """The stream."""
+    healed: int = 0
+    """When, ns; 0 while it is open."""
+    by: int = 0
+    """The exchange that made it good; 0 where another stream had told the events before."""
+    generation: int = 0
+    """What that told: the last of the events, or a snapshot at least as new."""
 
 
 class ArtifactState(msgspec.Struct, frozen=True):
@@ -36,8 +65,11 @@ class Task(msgspec.Struct, frozen=True):
     last: int = 0
     generation: int = 0
     """Highest generation seen; 0 where the agent sends none."""
-    missed: tuple[int, ...] = ()
-    """Generations never seen, at most 64."""
+    seen: tuple[tuple[int, int], ...] = ()
+    """Generations told by events or snapshots, as ascending (first, last), at most the highest 64."""
+    missed: tuple[Missed, ...] = ()
+    """What streams left out, at most 64. A number in neither passed while nobody listened."""
+    support: Support = Support.UNKNOWN
     artifacts: tuple[ArtifactState, ...] = ()
     messages: int = 0
     exchanges: tuple[int, ...] = ()

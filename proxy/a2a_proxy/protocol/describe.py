@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
+from a2a_proxy.model.chunk import ExitFacts
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.protocol.errors import AMBIGUOUS, GrpcOutcome, error_line, rest_error, rpc_reason
+from a2a_proxy.protocol.errors import AMBIGUOUS, GrpcOutcome, error_line, mismatch, rest_error, rpc_reason
 from a2a_proxy.protocol.event import normalise, plain
 from a2a_proxy.protocol.schema import JSON, TEXT, TRAILERS, is_protobuf
-from a2a_proxy.protocol.summary import LABELS
+from a2a_proxy.protocol.summary import LABELS, generation_or_none
 from a2a_proxy.protocol.text import one_line, visible
 
 __all__ = ["describe", "visible"]
@@ -20,6 +21,7 @@ __all__ = ["describe", "visible"]
 LIMIT = 160
 """Characters of a description, at most."""
 _QUOTE = 80
+_LIVE = frozenset({"SendLiveMessage", "ReconnectToTask"})
 _ID = 12
 _LABEL = "redacted-"
 """How `redaction` names what it replaces."""
@@ -37,6 +39,8 @@ def describe(
     try:
         if frame.kind is FrameKind.REQUEST:
             line = _request(frame, content, operation)
+        elif frame.kind is FrameKind.END and operation in _LIVE:
+            line = _half_close(frame, content)
         elif frame.kind is FrameKind.ERROR:
             line = _error(frame, content, dialect)
         else:
@@ -49,20 +53,36 @@ def describe(
 def _request(frame: Frame, payload: bytes, operation: str) -> str:
     value = _normal(frame, payload)
     if isinstance(value.get("message"), dict):
-        words = ["message", _message(value["message"])]
+        said = _message(value["message"])
+        again = operation in _LIVE and frame.task_id and not value["message"].get("parts")
+        words = ["reconnect"] if again else ["message", said]
+    elif isinstance(value.get("frame"), dict):
+        return _media(value["frame"])
     elif frame.event is EventKind.PUSH_CONFIG:
         words = ["push config", _text(value.get("url"))]
     else:
         words = [_method(frame, payload) or operation or "request"]
     if frame.task_id:
         words.append(f"for task {_short(frame.task_id)}")
-    if frame.generation:
-        words.append(f"at generation {frame.generation}")
+    asked = _asked(frame, value)
+    if asked is not None:
+        waits = frame.event is not EventKind.MESSAGE
+        words.append(f"waits for a generation above {asked}" if waits else f"if the generation is {asked}")
     return _joined(words)
+
+
+def _asked(frame: Frame, value: dict[str, Any]) -> int | None:
+    """`currentGeneration` or `ifGenerationMatch`; 0 is one too, which the frame cannot tell from none."""
+    if frame.generation:
+        return frame.generation
+    said = value.get("currentGeneration", _member(value, "configuration").get("ifGenerationMatch"))
+    return generation_or_none(said)
 
 
 def _told(frame: Frame, payload: bytes) -> str:
     value = _normal(frame, payload)
+    if isinstance(value.get("frame"), dict):
+        return _media(value["frame"])
     line = _EVENTS[frame.event](frame, value)
     marks = [f"generation {frame.generation}"] if frame.generation else []
     marks += ["final"] if frame.final else []
@@ -143,8 +163,10 @@ def _error(frame: Frame, payload: bytes, dialect: Dialect) -> str:
     if frame.rpc_id and error:
         known = dialect is not Dialect.UNKNOWN or frame.error_code not in AMBIGUOUS
         reason = rpc_reason(frame.error_code if known else 0, error.get("data"), dialect)
-        return f"error {error_line(reason, frame.error_code, _text(error.get('message')))}"
+        message = mismatch(reason, _text(error.get("message")), error.get("data"))
+        return f"error {error_line(reason, frame.error_code, message)}"
     reason, message = rest_error(value)
+    message = mismatch(reason, message, value)
     text = payload[:_QUOTE].decode("utf-8", "replace") if frame.schema == TEXT else ""
     return f"error {error_line(reason, frame.error_code or '', message or text)}"
 
@@ -156,6 +178,24 @@ def _end(frame: Frame, payload: bytes) -> str:
     pairs = msgspec.json.decode(payload, type=list[tuple[str, str]])
     outcome = GrpcOutcome(tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs))
     return f"end: {outcome.line}" if outcome.line else "end OK"
+
+
+def _half_close(frame: Frame, payload: bytes) -> str:
+    """On a live stream each side ends by itself; the agent's end is that of the call (Q-16)."""
+    if not frame.direction:
+        return "client half-closed"
+    return f"agent half-closed ({_end(frame, payload).removeprefix('end').lstrip(': ')})"
+
+
+def _media(media: dict[str, Any]) -> str:
+    """A piece of sound or video, or what stands around it (2.4)."""
+    mark = _text(media.get("event")).removeprefix("EVENT_").removeprefix("MEDIA_").lower()
+    number = f"#{media['seqNum']}" if media.get("seqNum") else ""
+    flow = f"modality {media['modalityIndex']}" if media.get("modalityIndex") else ""
+    part = _member(media, "part")
+    raw = part.get("raw")
+    size = _count(len(raw.rstrip("=")) * 3 // 4, "octet") if isinstance(raw, str) else _quote(part.get("text"))
+    return _joined(["media", mark, number, flow, _text(part.get("mediaType")), size])
 
 
 _NO_PEER = {
@@ -176,11 +216,23 @@ def _comment(_frame: Frame, payload: bytes) -> str:
     return _joined(["comment", _quote(payload.decode("utf-8", "replace"))]) if payload else "event without data"
 
 
-def _control(frame: Frame, _payload: bytes) -> str:
-    return f"{'agent' if frame.direction else 'client'} {frame.note}"
+def _control(frame: Frame, payload: bytes) -> str:
+    who = "agent" if frame.direction else "client"
+    detail = plain(payload, JSON) if frame.note in ("exit", "signal") else None
+    if not isinstance(detail, dict):
+        return f"{who} {'closes its side' if frame.note == 'eof' else frame.note}"
+    if frame.note == "signal":
+        return f"signal {_text(detail.get('signal'))} passed on to the agent"
+    return f"agent {msgspec.convert(detail, ExitFacts).words}"
+
+
+def _log(_frame: Frame, payload: bytes) -> str:
+    return f"log {payload.decode('utf-8', 'replace')}"
 
 
 def _other(frame: Frame, payload: bytes) -> str:
+    if not frame.exchange:  # of a pipe, where all is A2A or nothing
+        return _joined([f"{frame.note}:", _quote(payload[:200].decode("utf-8", "replace"))])
     words = (
         [f"{_count(frame.size, 'octet')} that {'are' if frame.size != 1 else 'is'} not A2A"]
         if frame.size
@@ -200,6 +252,7 @@ _KINDS: dict[FrameKind, Callable[[Frame, bytes], str]] = {
     FrameKind.END: _end,
     FrameKind.CUT: _cut,
     FrameKind.CONTROL: _control,
+    FrameKind.LOG: _log,
     FrameKind.OTHER: _other,
     FrameKind.UNDECODABLE: _undecodable,
 }

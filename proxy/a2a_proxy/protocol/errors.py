@@ -72,6 +72,29 @@ AMBIGUOUS = frozenset({-32006, -32007, -32008, -32009, -32010})
 """Codes whose meaning depends on the dialect."""
 
 
+def mismatch(reason: str, message: str, said: object) -> str:
+    """The message of an error; of a TaskGenerationMismatchError with the expected and the actual generation, where
+    `said` has them: an ErrorInfo, a list of details, or a whole body with either (3.5)."""
+    if reason != GENERATION_MISMATCH:
+        return message
+    numbers = _numbers(said)
+    expected, current = (one_line(str(numbers.get(f"{name}Generation", "")), 20) for name in ("expected", "current"))
+    told = [f"expected generation {expected}"] if expected else []
+    told += [f"it is {current}"] if current else []
+    return f"{message} ({', '.join(told)})".strip() if told else message
+
+
+def _numbers(said: object) -> dict[str, Any]:
+    """The object that has them: 3.5 puts them into the metadata of the ErrorInfo, problem bodies have them outside."""
+    if isinstance(said, list):
+        return next(filter(None, map(_numbers, said)), {})
+    if not isinstance(said, dict):
+        return {}
+    if "expectedGeneration" in said or "currentGeneration" in said:
+        return said
+    return next(filter(None, (_numbers(said[name]) for name in ("metadata", "error", "details") if name in said)), {})
+
+
 def error_line(reason: str, code: int | str, message: str) -> str:
     """Put one error into words: `TASK_NOT_FOUND -32001: no such task`."""
     head = " ".join(str(word) for word in (reason, code) if word)
@@ -100,7 +123,7 @@ def rest_error(body: object) -> tuple[str, str]:
         reason = reason_of(error.get("details")) or error.get("status")
         return _text(reason), _text(error.get("message"))
     kind = _text(body.get("type")).rpartition("/")[2]
-    reason = kind.replace("-", "_").upper() if kind and kind != "about:blank" else ""
+    reason = reason_of(body.get("details")) or ("" if kind == "about:blank" else kind.replace("-", "_").upper())
     return reason.removesuffix("_ERROR"), _text(body.get("detail") or body.get("message") or body.get("title") or error)
 
 
@@ -127,7 +150,8 @@ class GrpcOutcome:
         self.message = unquote_to_bytes(header(headers, b"grpc-message")).decode("utf-8", "replace")
         self.reason = ""
         if self.status > 0:
-            self.reason = details_reason(header(headers, b"grpc-status-details-bin"))
+            self.reason, metadata = _error_info(header(headers, b"grpc-status-details-bin"))
+            self.message = mismatch(self.reason, self.message, metadata)
 
     @property
     def line(self) -> str:
@@ -138,19 +162,19 @@ class GrpcOutcome:
         return error_line(self.reason, name, self.message)
 
 
-def details_reason(value: bytes) -> str:
-    """The ErrorInfo reason in a `grpc-status-details-bin` value; empty where there is none or it cannot be read."""
+def _error_info(value: bytes) -> tuple[str, dict[str, str]]:
+    """Reason and metadata of the ErrorInfo in a `grpc-status-details-bin` value; empty where it cannot be read."""
     if not value:
-        return ""
+        return "", {}
     try:
         status: Any = message_class("rpc", "google.rpc.Status").FromString(binary_value(value))
         for detail in status.details:
             if detail.type_url.endswith("google.rpc.ErrorInfo"):
                 info: Any = message_class("rpc", "google.rpc.ErrorInfo").FromString(detail.value)
-                return str(info.reason)
+                return str(info.reason), dict(info.metadata)
     except Exception:  # hostile octets: the details are then simply unknown
-        return ""
-    return ""
+        return "", {}
+    return "", {}
 
 
 def binary_value(value: bytes) -> bytes:

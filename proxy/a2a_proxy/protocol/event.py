@@ -18,7 +18,7 @@ from a2a_proxy.protocol.canonical import Canonical, Json
 from a2a_proxy.protocol.json_summary import DEPTH, camel, fit_result, kind_of
 from a2a_proxy.protocol.operations import BY_NAME, Answer
 from a2a_proxy.protocol.request import request
-from a2a_proxy.protocol.schema import JSON, is_protobuf, line_and_name
+from a2a_proxy.protocol.schema import JSON, MEDIA_LINE, is_protobuf, line_and_name
 
 
 def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Json:
@@ -34,10 +34,16 @@ def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kin
             return {"error": value["error"]}
         value = value["result"] if "result" in value else value.get("params", {}) if "method" in value else value
     value = camel(value)
+    if schema.endswith(f"@{MEDIA_LINE}") and isinstance(value, dict):
+        value = next((inner for name in _WRAPS if isinstance(inner := value.get(name), dict)), value)
     if kind is FrameKind.REQUEST:
         return request(form, value, operation) if isinstance(value, dict) else {}
     row = BY_NAME.get(operation)
     return answer(form, value, row.answer if row is not None else Answer.STREAM, kind is FrameKind.EVENT)
+
+
+_WRAPS = ("event", "message")
+"""In the proposal with media, what stands around an event of 1.0, and around a request (2.4)."""
 
 
 def to_event(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Event:

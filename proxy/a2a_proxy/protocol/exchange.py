@@ -58,6 +58,10 @@ class ExchangeState(msgspec.Struct):
     extensions: str = ""
     ours: bool = False
     redacted: tuple[str, ...] = ()
+    live_payload: str = ""
+    current_generation: int | None = None
+    generation_match: int | None = None
+    generation: int = 0
 
     seq: int = 0
     """Frames so far: the next frame's position."""
@@ -67,12 +71,19 @@ class ExchangeState(msgspec.Struct):
     """When the response was complete, ns; 0 before."""
     agent: str = ""
     """Whose tasks these are: the upstream, or the one whose card names this address too (Q-25)."""
+    client: str = ""
+    """Host of the client, without its port: streams and reads of one client belong together."""
     tenant: str = ""
     """From the path or the call; empty where there is none."""
 
     def snapshot(self) -> Exchange:
         """The exchange as it stands."""
         return Exchange(*_values(self))
+
+    def asks(self, current: int | None, match: int | None) -> None:
+        """The first request says for which generations it waits, or on which it depends."""
+        self.current_generation = current if self.operation == "GetTask" else None
+        self.generation_match = match
 
     def close(self, at: int, how: str) -> None:
         """End it, once: who came first stays."""

@@ -20,6 +20,7 @@ from a2a_proxy.protocol.summary import (
     Summary,
     about,
     generation_number,
+    generation_or_none,
     state_number,
 )
 
@@ -136,6 +137,13 @@ def summarise_params(params: ParamsShape) -> Summary:
     event = EventKind.PUSH_CONFIG if pushes else EventKind.NONE
     task_id = params.task_id or bare_id(params.name or params.parent or "") or params.id or ""
     return about(event, task_id, params.context_id or "", "", generation_number(params.current_generation))
+
+
+def generations_asked(params: ParamsShape) -> tuple[int | None, int | None]:
+    """`currentGeneration` and `ifGenerationMatch`; None where not set."""
+    configuration = params.configuration
+    match = configuration.if_generation_match if configuration is not None else None
+    return generation_or_none(params.current_generation), generation_or_none(match)
 
 
 def webhook_of(params: ParamsShape) -> str:

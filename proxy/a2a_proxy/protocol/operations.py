@@ -134,6 +134,8 @@ OPERATIONS: tuple[Operation, ...] = (
 CARD = Operation("GetAgentCard", Answer.CARD)
 """The well-known card by plain GET; no row of its own in the RPC bindings."""
 
+STREAMS = frozenset(each.name for each in OPERATIONS if each.streams)
+"""Operations that answer with a stream of events."""
 BY_NAME: dict[str, Operation] = {operation.name: operation for operation in (*OPERATIONS, CARD)}
 
 _V1_METHODS = {operation.name: (operation, Dialect.V1_0) for operation in OPERATIONS}

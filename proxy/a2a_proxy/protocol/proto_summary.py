@@ -118,7 +118,8 @@ def _live_response(live_type: Any) -> Reader:
     read_event = _responses(live_type.fields_by_name["event"].message_type)
 
     def read(response: Any) -> Summary:
-        return read_event(response.event) if response.HasField("event") else NOTHING
+        which = response.WhichOneof("payload")
+        return read_event(response.event) if which == "event" else UNKNOWN if which is None else NOTHING
 
     return read
 
@@ -131,6 +132,19 @@ def _send(request: Any) -> Summary:
     message = request.request if "request" in request.DESCRIPTOR.fields_by_name else request.message
     generation = getattr(request.configuration, "if_generation_match", 0)
     return about(_MESSAGE, message.task_id, message.context_id, message.message_id, generation)
+
+
+def generations_asked(request: Any) -> tuple[int | None, int | None]:
+    """`current_generation` and `if_generation_match` of a request; None where not set, or not in this line."""
+    configuration = request.configuration if "configuration" in request.DESCRIPTOR.fields_by_name else None
+    return _if_set(request, "current_generation"), _if_set(configuration, "if_generation_match")
+
+
+def _if_set(message: Any, name: str) -> int | None:
+    if message is None or name not in message.DESCRIPTOR.fields_by_name or not message.HasField(name):
+        return None
+    number: int = getattr(message, name)
+    return number
 
 
 def _live_2153(request: Any) -> Summary:

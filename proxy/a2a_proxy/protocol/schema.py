@@ -15,6 +15,9 @@ from a2a_proxy.protocol.proto_summary import Reader, reader_for
 
 JSON, TEXT, BYTES, TRAILERS = "json", "text", "bytes", "trailers"
 
+MEDIA_LINE = "live-1975"
+"""The line whose live messages wrap those of 1.0 beside frames of media."""
+
 _PACKAGES = {
     "0.3": "a2a.v1.",
     "1.0": "lf.a2a.v1.",

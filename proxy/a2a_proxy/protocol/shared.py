@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.exchange import Dialect, LiveMode
 
 _MAX_PUSH_URLS = 10_000
 
@@ -42,7 +42,9 @@ class CardFacts(msgspec.Struct, frozen=True):
 class Shared:
     """One per session."""
 
-    def __init__(self) -> None:
+    def __init__(self, live: LiveMode = "auto") -> None:
+        self.live: LiveMode = live
+        """Which payload SendLiveMessage carries: what the user said, or by the octets."""
         self._last_exchange = 0
         self._cards: dict[str, CardFacts] = {}
         self._dialects: dict[str, Dialect] = {}
@@ -114,6 +116,7 @@ class Shared:
     def save(self) -> dict[str, object]:
         """Plain values for msgpack."""
         return {
+            "live": self.live,
             "last_exchange": self._last_exchange,
             "cards": {agent: msgspec.to_builtins(card) for agent, card in self._cards.items()},
             "dialects": {agent: str(dialect) for agent, dialect in self._dialects.items()},
@@ -124,7 +127,7 @@ class Shared:
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Shared:
         """The state that `save` gave."""
-        shared = cls()
+        shared = cls(state.get("live", "auto"))
         shared._last_exchange = state["last_exchange"]
         shared._cards = msgspec.convert(state["cards"], dict[str, CardFacts])
         shared._dialects = {agent: Dialect(value) for agent, value in state["dialects"].items()}

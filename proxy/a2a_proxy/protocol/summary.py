@@ -46,9 +46,16 @@ def state_number(value: object) -> int:
 
 def generation_number(value: object) -> int:
     """Read an int64 in ProtoJSON form (decimal string or number, Q-31); 0 where it is none."""
+    return generation_or_none(value) or 0
+
+
+def generation_or_none(value: object) -> int | None:
+    """The same, where 0 is an answer: None where it is absent, null, or no int64."""
     if isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 20:
         value = int(value)
-    return int64(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if -(2**63) <= value < 2**63 else None
 
 
 def int64(value: object) -> int:

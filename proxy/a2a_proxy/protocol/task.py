@@ -12,11 +12,13 @@ from typing import Any, Protocol
 import msgspec
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.task import ArtifactState, Missed, Support, Task
 from a2a_proxy.protocol.chunks import Chunk, chunks
+from a2a_proxy.protocol.generation import Numbers, Told, is_progress
 from a2a_proxy.protocol.listing import listed
+from a2a_proxy.protocol.operations import STREAMS
 
 MAX_TASKS = 100_000
 MAX_DONE = 2000
@@ -27,7 +29,6 @@ MAX_OWNERS = 10_000
 MAX_SAVED = 1000
 """Tasks that `save` gives: those touched last."""
 MAX_STATES = 64
-MAX_MISSED = 64
 MAX_EXCHANGES = 256
 MAX_SHOWN = 10_000
 """Chunks of one artifact that are remembered to know them again on another stream."""
@@ -35,7 +36,10 @@ MAX_SHOWN = 10_000
 _SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"})
 _EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
 _NONE, _TASK, _TASKS = EventKind.NONE, EventKind.TASK, EventKind.TASKS
-_ARTIFACT, _WEBHOOK = EventKind.ARTIFACT, Binding.WEBHOOK
+_STATUS, _ARTIFACT, _WEBHOOK = EventKind.STATUS, EventKind.ARTIFACT, Binding.WEBHOOK
+_NUMBERED = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
+"""Events that have a generation where the agent gives any."""
+_V1_1 = Dialect.V1_1
 _FINAL = frozenset(int(state) for state in TaskState if state.terminal)
 
 Key = tuple[str, str]
@@ -52,7 +56,9 @@ class ExchangeView(Protocol):
     task_id: str
     context_id: str
     agent: str
+    client: str
     tenant: str
+    dialect: Dialect
     requests: int
 
 
@@ -79,8 +85,10 @@ class _Track(msgspec.Struct, gc=False):
     states: tuple[tuple[int, int], ...] = ()
     first: int = 0
     last: int = 0
-    generation: int = 0
-    missed: tuple[int, ...] = ()
+    numbers: Numbers | None = None
+    """Its generations, where it has any."""
+    support: Support = Support.UNKNOWN
+    """While it has none."""
     artifacts: dict[str, _Artifact] = {}
     messages: int = 0
     message_id: int = 0
@@ -96,6 +104,7 @@ class _Track(msgspec.Struct, gc=False):
             ArtifactState(name, each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
             for name, each in self.artifacts.items()
         )
+        numbers = self.numbers
         return Task(
             self.agent,
             self.task_id,
@@ -105,8 +114,10 @@ class _Track(msgspec.Struct, gc=False):
             self.states,
             self.first,
             self.last,
-            self.generation,
-            self.missed,
+            numbers.highest if numbers is not None else 0,
+            tuple((first, last) for first, last in numbers.seen) if numbers is not None else (),
+            numbers.missed() if numbers is not None else (),
+            numbers.support if numbers is not None else self.support,
             artifacts,
             self.messages,
             tuple(self.exchanges),
@@ -126,6 +137,7 @@ class TaskTracker:
         self._owners: dict[str, str] = {}
         """Task id -> the agent seen with it last, for webhooks."""
         self._dirty: dict[Key, _Track] = {}
+        self._healed: list[tuple[str, Missed]] = []
 
     def apply(self, frame: Frame, exchange: ExchangeView) -> None:
         """Learn from one frame. Called for every frame: most return at once."""
@@ -146,6 +158,11 @@ class TaskTracker:
         self._dirty.clear()
         return tasks
 
+    def healed(self) -> list[tuple[str, Missed]]:
+        """Task id and gap, of the gaps in generations that were made good since the last call."""
+        found, self._healed = self._healed, []
+        return found
+
     def touch(self) -> None:
         """All tasks count as changed."""
         self._dirty = dict(self._tracks)
@@ -160,7 +177,7 @@ class TaskTracker:
             known.pop((task.agent, task.task_id), None)
             track = _Track(task.agent, task.task_id, task.context_id, task.tenant, task.states)
             track.first, track.last = task.first, task.last
-            track.generation, track.missed = task.generation, task.missed
+            track.numbers, track.support = Numbers.of(task), task.support
             track.messages, track.exchanges = task.messages, dict.fromkeys(task.exchanges, -1)
             for each in task.artifacts:
                 numbers = (each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
@@ -210,15 +227,34 @@ class TaskTracker:
         if not track.context_id:
             # 0.1 names the session in the call only.
             track.context_id = frame.context_id or exchange.context_id
+        if track.numbers is not None or frame.generation > 0 or (not track.support and exchange.dialect is _V1_1):
+            self._number(track, frame, exchange)
         if frame.state:
             _state(track, frame, exchange)
-        if frame.generation:
-            _generation(track, frame.generation)
         self._message(track, frame)
         if frame.event is _ARTIFACT:
             _artifact(track, frame)
         elif frame.event is _TASK:
             _snapshot(track, frame)
+
+    def _number(self, track: _Track, frame: Frame, exchange: ExchangeView) -> None:
+        """Before the state is learned: a status update that changes none may have no number of its own."""
+        numbers, event = track.numbers, frame.event
+        if frame.generation <= 0:
+            if event not in _NUMBERED:
+                return
+            if numbers is None:
+                track.support = Support.NO
+            else:
+                progress = event is _STATUS and is_progress(frame.state, _shown(track, exchange.id))
+                numbers.blank(exchange.id, frame.payload, progress=progress)
+            return
+        if numbers is None:
+            numbers = track.numbers = Numbers()
+        progress = event is _STATUS and is_progress(frame.state, _shown(track, exchange.id))
+        streams, digest = exchange.operation in STREAMS, 0 if event is _TASK else hash(frame.payload) or 1
+        told = Told(frame.generation, frame.at, exchange.id, exchange.client, streams, digest, progress)
+        numbers.tell(told, lambda missed: self._healed.append((track.task_id, missed)))
 
     def _touch(self, track: _Track, frame: Frame, exchange: ExchangeView, told: bool) -> None:
         key = (track.agent, track.task_id)
@@ -319,15 +355,10 @@ def _state(track: _Track, frame: Frame, exchange: ExchangeView) -> None:
     track.states, shown[exchange.id] = states, len(states) - 1
 
 
-def _generation(track: _Track, generation: int) -> None:
-    """Highest number, and those in between that nobody has seen (6.7; the first one seen is the baseline)."""
-    if generation > track.generation:
-        if track.generation:
-            room = MAX_MISSED - len(track.missed)
-            track.missed += tuple(range(track.generation + 1, min(generation, track.generation + 1 + room)))
-        track.generation = generation
-    elif generation in track.missed:
-        track.missed = tuple(each for each in track.missed if each != generation)
+def _shown(track: _Track, exchange: int) -> int:
+    """The state in which this exchange has shown the task last; 0 for none."""
+    place = track.exchanges.get(exchange, -1)
+    return track.states[place][1] if 0 <= place < len(track.states) else 0
 
 
 def _artifact(track: _Track, frame: Frame) -> None:

@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--say", type=int, required=True)
     parser.add_argument("--patience", type=float, required=True)
     arguments = parser.parse_args()
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a stdio relay waits for signals, and so has them blocked
     # Ctrl-C is for the relay: it says END, and the recorder finishes what is in the journal.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

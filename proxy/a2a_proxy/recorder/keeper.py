@@ -54,6 +54,7 @@ class Keeper:
         self._first = threading.Event()
         self._answer: Ready | Failed | None = None
         self._finished = threading.Event()
+        self._launched = threading.Event()
         self._stopping = threading.Event()
         self._starting = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -75,6 +76,11 @@ class Keeper:
             self.kill()
             return Failed(f"the recorder does not start: {self._last_words()}", "report this as a bug of a2a-proxy")
         return self._answer
+
+    def launch(self, timeout: float = 30.0) -> None:
+        """Start the recorder, and wait only until there is a process, or there could be none."""
+        self._thread.start()
+        self._launched.wait(timeout)
 
     def _last_words(self) -> str:
         """The last line of the recorder's log, which will be gone with the journal."""
@@ -138,6 +144,7 @@ class Keeper:
         try:
             read_end, write_end = os.pipe()
         except OSError as wrong:  # too many open files: some connections will close
+            self._launched.set()
             self._cannot_start(wrong)
             return
         try:
@@ -148,6 +155,7 @@ class Keeper:
             return
         finally:
             os.close(write_end)
+            self._launched.set()
         with os.fdopen(read_end, "rb") as pipe:
             for line in pipe:
                 self._hear(line)

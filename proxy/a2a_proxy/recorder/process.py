@@ -29,7 +29,7 @@ from a2a_proxy.recorder.feed import READ
 from a2a_proxy.recorder.live import Live
 from a2a_proxy.recorder.resume import Beginning, read_late, resume, snapshot_name, write_late
 from a2a_proxy.recorder.say import Speaker
-from a2a_proxy.recorder.status import Failed, Found, Mended, Progress, Ready, Seen, Status, Troubled
+from a2a_proxy.recorder.status import Failed, Found, Healed, Mended, Progress, Ready, Seen, Status, Troubled
 from a2a_proxy.recorder.store import Displaced, GaveUp, Place, open_writer, persist, sum_up
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
 from a2a_proxy.redaction import Redactor
@@ -149,7 +149,7 @@ class _Recorder:
         self.place = Place(self._path)
         self._crashes = Crashes(folder, self._writer.position, careful=not first)
         self._live = Live()
-        begun = self._resume(lambda: Redactor(key, enabled=not session.keep_secrets), session.started)
+        begun = self._resume(lambda: Redactor(key, enabled=not session.keep_secrets), session)
         self._out, self._feed = begun.out, begun.feed
         self._observer = self._feed.observer
         self._unsaved = begun.unsaved
@@ -160,8 +160,9 @@ class _Recorder:
         self._last_at = self._feed.last_at or session.started
         say(Ready(session.recording, self._writer.session), time.time_ns())
 
-    def _resume(self, redactor: Callable[[], Redactor], started: int) -> Beginning:
-        begun = resume(self._folder, self._path, self._writer, self._crashes, redactor, started)
+    def _resume(self, redactor: Callable[[], Redactor], session: SessionFile) -> Beginning:
+        place = (self._folder, self._path, self._writer, self._crashes)
+        begun = resume(*place, redactor, session.started, session.live)
         if begun.late:
             write_late(self._folder, begun.late)
         return begun
@@ -267,6 +268,8 @@ class _Recorder:
         for finding in sorted(findings, key=lambda each: each.severity, reverse=True):
             operation = operations.get(finding.exchange) or self._live.operation(finding.exchange)
             self._say(Found(finding, operation), now)
+        for task_id, missed in changes.healed:
+            self._say(Healed(task_id, missed, operations.get(missed.by) or self._live.operation(missed.by)), now)
         # An exchange never changes without its connection.
         upstreams = {connection.id: connection.upstream for connection in changes.connections}
         for exchange in changes.exchanges:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture.journal import START, Position
-from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.exchange import Connection, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.observation import Observation
@@ -46,20 +46,21 @@ def snapshot_name(position: Position) -> str:
 
 
 def resume(
-    folder: Path, path: str, writer: Writer, crashes: Crashes, redactor: Callable[[], Redactor], at: int
+    folder: Path, path: str, writer: Writer, crashes: Crashes, redactor: Callable[[], Redactor], at: int, live: LiveMode
 ) -> Beginning:
-    """Go on where the recording ends; `at` is the time of it as far as known, ns. Raises RecordingError."""
+    """Go on where the recording ends; `at` is the time of it as far as known, ns, `live` what the user
+    said of live streams. Raises RecordingError."""
     committed, name = writer.position, writer.snapshot
     younger = committed is None
     if younger:  # a recording younger than the journal: an earlier one was deleted
         name = _oldest_snapshot(folder)
     if name is None:
-        feed = Feed(folder, crashes, Observer(redactor()))
+        feed = Feed(folder, crashes, Observer(redactor(), live))
     else:
         try:
             feed = Feed.restore(folder, crashes, (folder / name).read_bytes(), redactor())
         except Exception as wrong:  # whatever a damaged file leads to
-            fresh = Feed(folder, crashes, Observer(redactor()), committed or _position_of(name))
+            fresh = Feed(folder, crashes, Observer(redactor(), live), committed or _position_of(name))
             return _without_decoders(path, writer, fresh, wrong, at)
     if committed is not None:
         feed.catch_up(committed)

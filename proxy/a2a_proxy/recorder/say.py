@@ -7,7 +7,7 @@ from collections import Counter
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recorder import status
-from a2a_proxy.recorder.status import Done, Failed, Found, Ready, Seen, Skipped, Status
+from a2a_proxy.recorder.status import Done, Failed, Found, Healed, Ready, Seen, Skipped, Status
 
 _LINES_A_SECOND = 200
 """More lines than a person reads; printing more would take processor time from the relay. As many of findings beside
@@ -29,8 +29,8 @@ class Speaker:
 
     def __call__(self, message: Status, at: int) -> None:
         """Say it now (`at` ns), or count it as skipped where there are too many or the pipe is full."""
-        line = isinstance(message, Seen | Found)
-        if isinstance(message, Seen | Found) and not self._may(message, at):
+        line = isinstance(message, Seen | Found | Healed)
+        if isinstance(message, Seen | Found | Healed) and not self._may(message, at):
             self._skipped += 1
             return
         if self._skipped and not line and self._put(Skipped(self._skipped)):
@@ -42,12 +42,12 @@ class Speaker:
         elif isinstance(message, Ready | Failed | Done):
             self._wait(message)
 
-    def _may(self, message: Seen | Found, at: int) -> bool:
+    def _may(self, message: Seen | Found | Healed, at: int) -> bool:
         """Not yet too many of its kind in this second; what is less grave keeps no finding from being said."""
         if at - self._window > 1_000_000_000:
             self._window, self._exchanges = at, 0
             self._findings.clear()
-        if isinstance(message, Seen):
+        if not isinstance(message, Found):
             self._exchanges += 1
             return self._exchanges <= _LINES_A_SECOND
         severity = message.finding.severity

@@ -6,6 +6,7 @@ import msgspec
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.task import Missed
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
@@ -41,6 +42,15 @@ class Found(msgspec.Struct, frozen=True, tag="found"):
     finding: Finding
     operation: str = ""
     """Of its exchange; empty where that is over, or has none."""
+
+
+class Healed(msgspec.Struct, frozen=True, tag="healed"):
+    """Generations that a stream had left out were made good to its client."""
+
+    task_id: str
+    missed: Missed
+    operation: str = ""
+    """Of the exchange that did it; empty where that is unknown."""
 
 
 class Skipped(msgspec.Struct, frozen=True, tag="skipped"):
@@ -96,7 +106,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     clean: bool
 
 
-Status = Ready | Failed | Seen | Found | Skipped | Troubled | Mended | Progress | Done
+Status = Ready | Failed | Seen | Found | Healed | Skipped | Troubled | Mended | Progress | Done
 
 encode = msgspec.json.Encoder().encode
 """Status -> one line without its line end."""

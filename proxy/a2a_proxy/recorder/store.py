@@ -13,18 +13,14 @@ from a2a_proxy.capture.places import SessionFile
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recorder.status import Done, Mended, Status, Troubled
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.outcome import OUTCOME
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionFacts, key
 from a2a_proxy.recording.writer import Writer, resume
 from a2a_proxy.redaction import Redactor
 
-_OUTCOMES = """SELECT CASE
-    WHEN e.flags & 2 THEN 'refused'
-    WHEN length(e.error) THEN 'error'
-    WHEN e.closed IS NOT NULL AND coalesce(word.value, '') IN ('complete', '') THEN 'ok'
-    ELSE 'cut' END AS outcome, count(*)
-  FROM exchange e LEFT JOIN text word ON word.id = e.how WHERE e.id >= ? AND e.id < ? GROUP BY outcome"""
-"""How many exchanges ended how, in the words that the console has for each of them."""
+_OUTCOMES = f"SELECT {OUTCOME} AS outcome, count(*) FROM exchange e WHERE e.id >= ? AND e.id < ? GROUP BY outcome"
+"""How many exchanges ended how."""
 _RETRY = 1.0
 """Seconds between tries while the recording cannot be written."""
 
@@ -41,7 +37,7 @@ def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
         uuid=session.uuid,
         tool=f"a2a-proxy {__version__}",
         started=session.started,
-        command=tuple(redactor.text(word) for word in session.command),
+        command=redactor.command(session.command),
         listens=session.listens,
         upstreams=tuple(redactor.text(upstream) for upstream in session.upstreams),
         clock="monotonic from the start of the session",
@@ -135,7 +131,7 @@ def sum_up(path: str | Path, session: int, *, lost: int, clean: bool) -> Done:
         exchanges=counts.exchanges,
         ok=outcomes.get("ok", 0),
         error=outcomes.get("error", 0),
-        cut=outcomes.get("cut", 0),
+        cut=outcomes.get("cut", 0) + outcomes.get("live", 0),
         refused=outcomes.get("refused", 0),
         tasks=counts.tasks,
         findings=counts.findings,

@@ -7,80 +7,20 @@ once get one file, and nobody ever sees a half-made one.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import sqlite3
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.header import NAME_ANOTHER, check_recording, check_version, check_writable
 from a2a_proxy.recording.schema import APPLICATION_ID, PAGE_SIZE, SCHEMA_VERSION
 
 BUSY_SECONDS = 30.0
 """How long a short transaction waits for those of other processes."""
-
-_NAME_ANOTHER = "name another file with --record"
-_LEFT_ALONE = "name another file; this one was left as it is"
-_HEADER_SIZE = 100
-_MAGIC = b"SQLite format 3\0"
-
-
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """May a recording be written here? Creates and changes nothing.
-
-    Raises RecordingError.
-    """
-    file = Path(path)
-    if file.exists():
-        check_recording(file)
-        if not os.access(file, os.W_OK):
-            raise RecordingError(f"cannot write to {file}: permission denied", _NAME_ANOTHER)
-    folder = file.parent
-    if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "does not exist"
-        raise RecordingError(f"cannot record to {file}: {folder} {what}", f"create it first: mkdir -p {folder}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise RecordingError(f"cannot record to {file}: no permission to write in {folder}", _NAME_ANOTHER)
-
-
-def check_recording(path: str | os.PathLike[str]) -> None:
-    """Is this file a recording that this version can read? Looks at its first octets only.
-
-    Raises RecordingError.
-    """
-    head = _head(Path(path))
-    if head[:16] != _MAGIC:
-        what = "is empty" if not head else "is not a recording"
-        raise RecordingError(f"{path} {what}", _LEFT_ALONE)
-    if int.from_bytes(head[68:72]) != APPLICATION_ID:
-        raise RecordingError(f"{path} is a database of another program", _LEFT_ALONE)
-    _check_version(path, int.from_bytes(head[60:64]))
-
-
-def _head(file: Path) -> bytes:
-    try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise RecordingError(f"{file} is not a file", "name a recording")
-        with file.open("rb") as stream:
-            return stream.read(_HEADER_SIZE)
-    except FileNotFoundError:
-        raise RecordingError(f"there is no recording {file}", "check the name") from None
-    except NotADirectoryError:
-        raise RecordingError(f"there is no recording {file}: {file.parent} is not a folder", "check the name") from None
-    except PermissionError:
-        raise RecordingError(f"cannot read {file}: permission denied", "only its owner may read it") from None
-    except OSError as error:
-        raise RecordingError(f"cannot read {file}: {error.strerror}", "check the name") from None
-
-
-def _check_version(path: str | os.PathLike[str], version: int) -> None:
-    if version > SCHEMA_VERSION:
-        raise RecordingError(
-            f"{path} was made by a newer a2a-proxy (schema {version}, this one knows {SCHEMA_VERSION})",
-            "upgrade: pip install -U a2a-proxy",
-        )
 
 
 def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlite3.Connection:
@@ -122,7 +62,7 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
             connection = _connect(uri + "&immutable=1") if _settled(file) else _connect(uri)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
         connection.execute("PRAGMA query_only = ON")
-    _check_version(file, version)
+    check_version(file, version)
     return connection
 
 
@@ -156,7 +96,7 @@ def _settled(file: Path) -> bool:
 
 def _upgrade(file: Path, connection: sqlite3.Connection) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    _check_version(file, version)
+    check_version(file, version)
     if version < SCHEMA_VERSION:
         from a2a_proxy.recording import migrations
 
@@ -168,17 +108,30 @@ def _create(file: Path) -> None:
     try:
         handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     except OSError as error:
-        raise RecordingError(f"cannot record to {file}: {error.strerror}", _NAME_ANOTHER) from None
+        raise RecordingError(f"cannot record to {file}: {error.strerror}", NAME_ANOTHER) from None
     os.close(handle)
     made = Path(name)
     try:
         with translated(file):
             _fill(made)
-        _forget_log(file)
-        _place(made, file)
+        with _alone_in(file.parent):
+            _forget_log(file)
+            _place(made, file)
     finally:
         for suffix in ("", "-wal", "-shm"):
             Path(name + suffix).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """One process at a time gives a new recording its name here: another one may have it open already, and a log."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _forget_log(file: Path) -> None:

@@ -12,7 +12,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.task import ArtifactState, Missed, Support, Task
 from a2a_proxy.recording.codec import unpack_headers, unpack_ident, unpack_int, unpack_json, unpack_text
 from a2a_proxy.recording.frame_writer import Extra
 from a2a_proxy.recording.payloads import Payloads
@@ -26,8 +26,12 @@ from a2a_proxy.recording.rows import (
     TaskRow,
     split,
 )
+from a2a_proxy.recording.schema import LIVE_PAYLOADS
+from a2a_proxy.recording.segment_rows import SegmentDecode
+from a2a_proxy.recording.version_1 import ranges_told
 
 _CACHED = 65_536
+_NOT_TOLD = (None, None, 0)
 _DIRECTIONS = tuple(Direction)
 _extra = msgspec.json.Decoder(Extra)
 
@@ -81,6 +85,7 @@ class Decode:
         self._idents = Lookup(db, "ident", unpack_ident)
         self._shapes: dict[int, Shape] = {}
         self._started: dict[int, int] = {}
+        self.segments = SegmentDecode(self._words, self._idents, self._start)
 
     def session(self, row: Row) -> SessionRow:
         """A row of `session`."""
@@ -199,7 +204,8 @@ class Decode:
             rest
         )
         closed, status, grpc_status, error_code, error, how, half_close, task, context, states, *rest = rest
-        requests, events, to_agent, to_client, traceparent, version_header, extensions, redacted = rest
+        requests, events, to_agent, to_client, traceparent, version_header, extensions, redacted, *rest = rest
+        current, match, generation = rest or _NOT_TOLD  # a file of version 1 that may only be read
         session, number = split(row_key)
         start, word, idents = self._start(session), self._words, self._idents
         heads = unpack_headers(self._payloads.at(block, offset, size)) if block else ((), (), ())
@@ -244,14 +250,22 @@ class Decode:
             extensions=word[extensions],
             ours=bool(flags & 2),
             redacted=self._list(redacted),
+            live_payload=LIVE_PAYLOADS[flags >> 2 & 3],
+            current_generation=None if current is None else unpack_int(current),
+            generation_match=None if match is None else unpack_int(match),
+            generation=unpack_int(generation),
         )
         return ExchangeRow(row_key, session, value)
 
     def task(self, row: Row, artifacts: list[Row]) -> TaskRow:
         """A row of `task` with its rows of `artifact` in order."""
         number, session, agent, ident, context, tenant, state, states, first, last, generation, missed, *rest = row
-        messages, exchanges = rest
-        start = self._start(session)
+        messages, exchanges, *rest = rest
+        start, highest, runs = self._start(session), unpack_int(generation), unpack_json(missed)
+        if rest:
+            seen, support = unpack_json(rest[0]), Support(rest[1])
+        else:  # as above
+            seen, runs, support = ranges_told(highest, runs), [], Support(highest > 0)
         value = Task(
             self._words[agent],
             self._idents[ident],
@@ -261,8 +275,10 @@ class Decode:
             tuple((start + at, entered) for at, entered in unpack_json(states)),
             start + first,
             start + last,
-            unpack_int(generation),
-            tuple(unpack_json(missed)),
+            highest,
+            tuple((low, high) for low, high in seen),
+            tuple(_missed(run, start) for run in runs),
+            support,
             tuple(self._artifact(artifact, start) for artifact in artifacts),
             messages,
             tuple(unpack_json(exchanges)),
@@ -332,6 +348,11 @@ class Decode:
             row = self._db.execute("SELECT started FROM session WHERE id = ?", (session,)).fetchone()
             start = self._started[session] = int(row[0])
         return start
+
+
+def _missed(run: list[Any], start: int) -> Missed:
+    first, last, at, exchange, healed, by, generation = run
+    return Missed(first, last, start + at, exchange, _time(start, healed), by, generation)
 
 
 def _time(start: int, at: int | None) -> int:

@@ -17,7 +17,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.task import ArtifactState, Missed, Support, Task
+from a2a_proxy.recording.version_1 import ranges_told
 
 Line = dict[str, Any]
 _Convert = Callable[[Any, int], Any]
@@ -109,6 +110,17 @@ def _read_artifacts(value: Any, start: int) -> Any:
     return tuple(ArtifactState(**_read(_ARTIFACT, line, start)) for line in value)
 
 
+_MISSED = _fields(Missed, "", at=_TIME, healed=_TIME)
+
+
+def _write_missed(value: Any, start: int) -> Any:
+    return [_write(_MISSED, missed, start) for missed in value]
+
+
+def _read_missed(value: Any, start: int) -> Any:
+    return tuple(Missed(**_read(_MISSED, line, start)) for line in value if isinstance(line, dict))
+
+
 _CONNECTION = _fields(Connection, "id", opened=_TIME, dialed=_TIME, closed=_TIME)
 _EXCHANGE = _fields(
     Exchange,
@@ -130,7 +142,9 @@ _TASK = _fields(
     states=(_write_states, _read_states),
     first=_TIME,
     last=_TIME,
-    missed=_LIST,
+    seen=(lambda value, _: [list(each) for each in value], lambda value, _: tuple((a, b) for a, b in value)),
+    missed=(_write_missed, _read_missed),
+    support=_names(Support),
     artifacts=(_write_artifacts, _read_artifacts),
     exchanges=_LIST,
 )
@@ -185,11 +199,17 @@ def read_exchange(line: Line, start: int) -> Exchange:
 
 def write_task(value: Task, start: int) -> Line:
     """`{"task": "id", ...}`."""
-    return _write(_TASK, value, start)
+    line = _write(_TASK, value, start)
+    if value.generation:  # also where it is empty: its absence tells version 1
+        line.setdefault("seen", [])
+    return line
 
 
 def read_task(line: Line, start: int) -> Task:
     """Inverse of `write_task`; raises as `read_connection`."""
+    if line.get("generation") and "seen" not in line:  # version 1: `missed` has the numbers themselves
+        seen = ranges_told(line["generation"], line.get("missed", []))
+        line = {**line, "seen": seen, "missed": [], "support": "yes"}
     return Task(**_read(_TASK, line, start))
 
 

@@ -6,7 +6,10 @@ import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from a2a_proxy.recording.schema import statements
+from a2a_proxy.recording import segment_schema
+from a2a_proxy.recording.codec import pack_json, unpack_int, unpack_json
+from a2a_proxy.recording.schema import SINCE_2, VIEW_NAMES, VIEWS, dialect, statements
+from a2a_proxy.recording.version_1 import ranges_told
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -16,13 +19,26 @@ _STRICT_SINCE = (3, 37)
 
 def m001_tables(db: sqlite3.Connection) -> None:
     """The first tables."""
-    script = statements(strict=sqlite3.sqlite_version_info >= _STRICT_SINCE)
-    for statement in script.split(";\n"):  # `executescript` would end the migration's transaction
-        if statement.strip():
-            db.execute(statement)
+    _run(db, statements(strict=_strict()))
 
 
-STEPS = (m001_tables,)
+def m002_generations(db: sqlite3.Connection) -> None:
+    """What exchanges ask and tell about generations, and each task's line of them."""
+    for table, columns in SINCE_2.items():
+        for name, kind in columns.items():
+            db.execute(dialect(f"ALTER TABLE {table} ADD COLUMN {name} {kind}", strict=_strict()))
+    numbered = db.execute("SELECT id, generation, missed FROM task WHERE generation <> 0").fetchall()
+    for task, generation, missed in numbered:
+        seen = pack_json(ranges_told(unpack_int(generation), unpack_json(missed)))
+        db.execute("UPDATE task SET seen = ?, missed = '[]', support = 1 WHERE id = ?", (seen, task))
+
+
+def m003_segments(db: sqlite3.Connection) -> None:
+    """Segments, interruptions and hand-offs."""
+    _run(db, dialect(segment_schema.TABLES, strict=_strict()))
+
+
+STEPS = (m001_tables, m002_generations, m003_segments)
 """In order; the number of a step is the `user_version` after it."""
 
 
@@ -40,11 +56,31 @@ def create(db: sqlite3.Connection) -> None:
     """The newest schema in an empty private database: nobody will ask what was done to it."""
     for step in STEPS:
         step(db)
+    _make_views(db)
 
 
 def _versioned(step: Callable[[sqlite3.Connection], None], version: int) -> Callable[[Database], None]:
     def migrate(db: Database) -> None:
+        for name in VIEW_NAMES:  # a table is changed while no view shows it
+            db.conn.execute(f"DROP VIEW IF EXISTS {name}")
         step(db.conn)
+        if version == len(STEPS):
+            _make_views(db.conn)
         db.conn.execute(f"PRAGMA user_version = {version}")
 
     return migrate
+
+
+def _make_views(db: sqlite3.Connection) -> None:
+    _run(db, VIEWS)
+    _run(db, segment_schema.VIEWS)
+
+
+def _strict() -> bool:
+    return sqlite3.sqlite_version_info >= _STRICT_SINCE
+
+
+def _run(db: sqlite3.Connection, script: str) -> None:
+    for statement in script.split(";\n"):  # `executescript` would end the migration's transaction
+        if statement.strip():
+            db.execute(statement)

@@ -16,12 +16,19 @@ from a2a_proxy.recording.database import forget_log, has_log, open_readable, tra
 from a2a_proxy.recording.decode import Decode, Row
 from a2a_proxy.recording.functions import register
 from a2a_proxy.recording.payloads import Payloads
+from a2a_proxy.recording.query.functions import Functions
+from a2a_proxy.recording.query.run import Asked, Watch
+from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.rows import (
     ConnectionRow,
     Counts,
     ExchangeRow,
     FindingRow,
     FrameRow,
+    HandoffRow,
+    InterruptionRow,
+    SegmentRow,
     SessionRow,
     TaskRow,
     key,
@@ -62,6 +69,7 @@ class Recording:
         self._payloads = Payloads(db)
         self._decode = Decode(db, self._payloads)
         register(db, self._payloads)
+        self._asked: Asked | None = None
 
     def close(self) -> None:
         """Close the file, and leave nothing beside it that was not there before."""
@@ -150,6 +158,45 @@ class Recording:
         query = f"SELECT * FROM frame WHERE {of}id > ? ORDER BY id LIMIT ?"
         return self._pages(query, fixed, number, lambda value: value.id, self._frame(payloads), limit)
 
+    def find_exchanges(
+        self,
+        expression: str | Node,
+        session: int | None = None,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        watch: Watch | None = None,
+    ) -> Iterator[ExchangeRow]:
+        """Exchanges for which an expression of the filter language holds, as `exchanges` gives them.
+
+        `watch` is called now and then with rows looked at and rows in all; where it says False, the search ends.
+        Raises QueryError at once where the expression is wrong, later where a regular expression takes too long;
+        Stopped where `watch` ended it.
+        """
+        ids = self.asked().ids(expression, Rows.EXCHANGES, session=session, after=after, limit=limit, watch=watch)
+        return self._chosen("exchange", ids, self._decode.exchange)
+
+    def find_frames(
+        self,
+        expression: str | Node,
+        session: int | None = None,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        watch: Watch | None = None,
+        payloads: bool = True,
+    ) -> Iterator[FrameRow]:
+        """Frames for which an expression of the filter language holds, in order of storing; see `find_exchanges`."""
+        ids = self.asked().ids(expression, Rows.FRAMES, session=session, after=after, limit=limit, watch=watch)
+        return self._chosen("frame", ids, self._frame(payloads))
+
+    def asked(self) -> Asked:
+        """What the filter language asks this recording through; made when it is first needed."""
+        if self._asked is None:
+            with translated(self.path):
+                self._asked = Asked(self.db, self.path, Functions(self.db, self._payloads))
+        return self._asked
+
     def payload(self, row: FrameRow) -> bytes:
         """The stored payload of a frame, exactly."""
         with translated(self.path):
@@ -187,6 +234,29 @@ class Recording:
         query = f"SELECT * FROM finding WHERE {' AND '.join(where)} AND id > ? ORDER BY id LIMIT ?"
         return self._pages(query, tuple(fixed), after, lambda value: value.id, self._decode.finding, limit)
 
+    def segments(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[SegmentRow]:
+        """Segments as they stand, by session and number, those with a key greater than `after`; turns that are one
+        unary call have none (see `segment_schema`)."""
+        return self._cut("segment", self._decode.segments.segment, session, after, limit)
+
+    def interruptions(
+        self, session: int | None = None, *, after: int = 0, limit: int | None = None
+    ) -> Iterator[InterruptionRow]:
+        """Interruptions as they stand, by session and number, those with a key greater than `after`."""
+        return self._cut("interruption", self._decode.segments.interruption, session, after, limit)
+
+    def handoffs(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[HandoffRow]:
+        """Hand-offs as they stand, by session and number, those with a key greater than `after`."""
+        return self._cut("handoff", self._decode.segments.handoff, session, after, limit)
+
+    def _cut(
+        self, table: str, make: Callable[[Row], _Value], session: int | None, after: int, limit: int | None
+    ) -> Iterator[_Value]:
+        """Rows of a table that recordings before schema version 3 do not have."""
+        if not self._all("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)):
+            return iter(())
+        return self._keyed(table, make, session, after, limit=limit)
+
     def search(self, text: str, *, after: int = 0) -> Iterator[int]:
         """Ids of the frames whose payload has this text, as it is or escaped as in JSON, in order of storing."""
         needles = _spellings(text)
@@ -208,6 +278,11 @@ class Recording:
     def _task(self, row: Row) -> TaskRow:
         artifacts = self._all("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],))
         return self._decode.task(row, artifacts)
+
+    def _chosen(self, table: str, ids: Iterator[int], make: Callable[[Row], _Value]) -> Iterator[_Value]:
+        """Values of these ids; the first one does not wait for the others."""
+        for number in ids:
+            yield from map(make, self._all(f"SELECT * FROM {table} WHERE id = ?", (number,)))
 
     def _keyed(
         self,

@@ -7,6 +7,7 @@ import msgspec
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.schema import SESSION_SHIFT
 
@@ -100,6 +101,30 @@ class FindingRow(msgspec.Struct, frozen=True):
     id: int
     session: int
     finding: Finding
+
+
+class SegmentRow(msgspec.Struct, frozen=True):
+    """A segment and its key."""
+
+    key: int
+    session: int
+    segment: Segment
+
+
+class InterruptionRow(msgspec.Struct, frozen=True):
+    """An interruption and its key."""
+
+    key: int
+    session: int
+    interruption: Interruption
+
+
+class HandoffRow(msgspec.Struct, frozen=True):
+    """A hand-off and its key."""
+
+    key: int
+    session: int
+    handoff: Handoff
 
 
 class Counts(msgspec.Struct, frozen=True):

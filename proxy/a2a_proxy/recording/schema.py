@@ -24,11 +24,12 @@ from enum import IntEnum
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.task import Support
 
 APPLICATION_ID = int.from_bytes(b"a2ap")
 """Offset 68 of the file: tells a recording from any other SQLite database."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 3
 """`PRAGMA user_version`, counted up by each migration."""
 
 PAGE_SIZE = 4096
@@ -230,6 +231,9 @@ CREATE TABLE note (
 ) STRICT;
 """
 
+LIVE_PAYLOADS = ("", "bidi", "1975", "2153")
+"""`exchange.flags`: bit 0 it streams, bit 1 the proxy answered, bits 2 and 3 which of these payloads."""
+
 FLAGS = ("append", "last_chunk", "final", "truncated", "ours", "pieces")
 """Bits of `shape.flags`, lowest first. `pieces`: parts of the payload are blobs, see `piece`."""
 
@@ -253,6 +257,13 @@ def _named(column: str, names: dict[int, str]) -> str:
 def _lower(kind: type[IntEnum]) -> dict[int, str]:
     return {each.value: each.name.lower() for each in kind}
 
+
+SINCE_2 = {
+    "exchange": {"current_generation": "ANY", "generation_match": "ANY", "generation": "ANY NOT NULL DEFAULT 0"},
+    "task": {"seen": "TEXT NOT NULL DEFAULT '[]'", "support": "INTEGER NOT NULL DEFAULT 0"},
+}
+"""Columns that version 2 put after the others: how tasks are numbered (protocol sheet 6.7). `task.missed` held numbers
+before; since then it holds one list for each run of them that a stream left out."""
 
 _STATES = {state.value: state.label for state in TaskState}
 
@@ -279,22 +290,30 @@ CREATE VIEW exchanges AS SELECT e.id, e.id >> {SESSION_SHIFT} AS session, e.id &
     {_words("e.authority")} AS authority,
     e.status, e.grpc_status, e.error_code, e.error, {_words("e.how")} AS how, {_ident("e.task")} AS task_id,
     {_ident("e.context")} AS context_id, {_words("e.states")} AS states, e.requests, e.events, e.bytes_to_agent,
-    e.bytes_to_client, session.started + e.started AS started, session.started + e.response_started AS response_started,
+    e.bytes_to_client, e.current_generation, e.generation_match, e.generation,
+    session.started + e.started AS started, session.started + e.response_started AS response_started,
     session.started + e.first_event AS first_event, session.started + e.last_event AS last_event,
     session.started + e.closed AS closed, e.block, e.offset, e.size
   FROM exchange e JOIN session ON session.id = e.id >> {SESSION_SHIFT};
 CREATE VIEW tasks AS SELECT t.id, t.session, {_words("t.agent")} AS agent, {_ident("t.ident")} AS task_id,
-    {_ident("t.context")} AS context_id, {_named("t.state", _STATES)} AS state, t.generation, t.messages, t.exchanges,
+    {_ident("t.context")} AS context_id, {_named("t.state", _STATES)} AS state, t.generation,
+    {_named("t.support", _lower(Support))} AS support, t.seen, t.missed, t.messages, t.exchanges,
     session.started + t.first AS first, session.started + t.last AS last
   FROM task t JOIN session ON session.id = t.session;
 """
 
 
-def statements(*, strict: bool) -> str:
-    """All of it as one script.
+VIEW_NAMES = ("ident_text", "frames", "exchanges", "tasks", "segments", "interruptions", "handoffs")
+"""Those of `segment_schema` too."""
 
-    SQLite before 3.37 knows no STRICT; there ANY becomes BLOB, the affinity that converts nothing.
-    """
+
+def statements(*, strict: bool) -> str:
+    """The tables of version 1 as one script."""
+    return dialect(TABLES, strict=strict)
+
+
+def dialect(script: str, *, strict: bool) -> str:
+    """SQLite before 3.37 knows no STRICT; there ANY becomes BLOB, the affinity that converts nothing."""
     if strict:
-        return TABLES + VIEWS
-    return TABLES.replace(" STRICT, WITHOUT", " WITHOUT").replace(" STRICT;", ";").replace(" ANY", " BLOB") + VIEWS
+        return script
+    return script.replace(" STRICT, WITHOUT", " WITHOUT").replace(" STRICT;", ";").replace(" ANY", " BLOB")

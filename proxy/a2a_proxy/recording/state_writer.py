@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.model.task import ArtifactState, Missed, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.recording.blocks import Address, Blocks
 from a2a_proxy.recording.codec import Column, pack_headers, pack_int, pack_json, pack_text
@@ -16,6 +16,7 @@ from a2a_proxy.recording.decode import Decode
 from a2a_proxy.recording.intern import Interner
 from a2a_proxy.recording.payloads import Payloads
 from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.task_join import joined
 
 _REMEMBERED = 4096
@@ -28,17 +29,21 @@ def _replace(table: str, columns: int) -> str:
 
 
 _CONNECTION = _replace("connection", 14)
-_EXCHANGE = _replace("exchange", 39)
+_EXCHANGE = _replace("exchange", 42)
 _ARTIFACT = _replace("artifact", 10)
 _FINDING = f"INSERT INTO finding VALUES (NULL, {', '.join('?' * 11)})"
 _TASK_COLUMNS = (
     *("context", "tenant", "state", "states", "first", "last"),
-    *("generation", "missed", "messages", "exchanges"),
+    *("generation", "missed", "messages", "exchanges", "seen", "support"),
 )
 _TASK = (
-    f"INSERT INTO task (session, agent, ident, {', '.join(_TASK_COLUMNS)}) VALUES ({', '.join('?' * 13)})"
+    f"INSERT INTO task (session, agent, ident, {', '.join(_TASK_COLUMNS)}) VALUES ({', '.join('?' * 15)})"
     f" ON CONFLICT (session, agent, ident) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _TASK_COLUMNS)}"
 )
+
+
+def _maybe(value: int | None) -> Column:
+    return None if value is None else pack_int(value)
 
 
 class StateWriter:
@@ -115,7 +120,7 @@ class StateWriter:
             pack_text(value.target),
             word(value.authority),
             word(value.http_version),
-            value.streaming | value.ours << 1,
+            value.streaming | value.ours << 1 | LIVE_PAYLOADS.index(value.live_payload) << 2,
             ids[value.rpc_id],
             *self._headers(value),
             self.words(value.informational),
@@ -142,6 +147,9 @@ class StateWriter:
             word(value.version_header),
             word(value.extensions),
             self.words(value.redacted),
+            _maybe(value.current_generation),
+            _maybe(value.generation_match),
+            pack_int(value.generation),
         )
 
     def _headers(self, value: Exchange) -> Address | tuple[None, None, None]:
@@ -196,10 +204,16 @@ class StateWriter:
             value.first - started,
             value.last - started,
             pack_int(value.generation),
-            pack_json(value.missed),
+            pack_json([self._missed(each) for each in value.missed]),
             value.messages,
             pack_json(value.exchanges),
+            pack_json(value.seen),
+            int(value.support),
         )
+
+    def _missed(self, value: Missed) -> list[int | None]:
+        at, healed = value.at - self._started, self._time(value.healed)
+        return [value.first, value.last, at, value.exchange, healed, value.by, value.generation]
 
     def _write_artifacts(self, task: Task, changed: list[tuple[int, ArtifactState]]) -> None:
         find = "SELECT id FROM task WHERE session = ? AND agent = ? AND ident = ?"

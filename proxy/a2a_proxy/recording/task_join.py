@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.task import ArtifactState, Task
-from a2a_proxy.protocol.task import MAX_EXCHANGES, MAX_MISSED, MAX_STATES
+from a2a_proxy.model.task import ArtifactState, Missed, Task
+from a2a_proxy.protocol.generation import MAX_MISSED, union
+from a2a_proxy.protocol.task import MAX_EXCHANGES, MAX_STATES
 
 
 def joined(old: Task, new: Task) -> Task:
@@ -22,7 +23,9 @@ def joined(old: Task, new: Task) -> Task:
         old.first,
         max(old.last, new.last),
         max(old.generation, new.generation),
-        tuple(dict.fromkeys((*old.missed, *new.missed)))[:MAX_MISSED],
+        union(old.seen, new.seen),
+        _missed(old, new),
+        new.support or old.support,
         _artifacts(old, new),
         max(old.messages, new.messages),
         tuple(dict.fromkeys((*old.exchanges, *new.exchanges)))[-MAX_EXCHANGES:],
@@ -36,6 +39,12 @@ def _states(old: Task, new: Task) -> tuple[tuple[int, int], ...]:
         if not states or states[-1][1] != state:
             states.append((at, state))
     return tuple(states[-MAX_STATES:])
+
+
+def _missed(old: Task, new: Task) -> tuple[Missed, ...]:
+    """Each run once, as the new view has it: since then it may have been made good."""
+    found = {(each.exchange, each.at, each.first): each for each in (*old.missed, *new.missed)}
+    return tuple(found.values())[-MAX_MISSED:]
 
 
 def _artifacts(old: Task, new: Task) -> tuple[ArtifactState, ...]:

@@ -15,11 +15,13 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.blocks import Blocks
 from a2a_proxy.recording.codec import pack_json
-from a2a_proxy.recording.database import check_recording, check_writable, open_writable, translated
+from a2a_proxy.recording.database import open_writable, translated
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
 from a2a_proxy.recording.frame_writer import FrameWriter
+from a2a_proxy.recording.header import check_recording, check_writable
 from a2a_proxy.recording.intern import Shapes, idents, texts
 from a2a_proxy.recording.rows import SessionFacts
+from a2a_proxy.recording.segment_rows import SegmentWriter
 from a2a_proxy.recording.state_writer import StateWriter
 
 Position = tuple[int, int]
@@ -96,6 +98,7 @@ class Writer:
                 self._advance(store, position, snapshot)
             store.frames.write(frames)
             store.states.write(changes or _NOTHING, findings)
+            store.segments.write(changes or _NOTHING)
             store.blocks.flush()
         if position is not None:
             self.position, self.snapshot = position, snapshot or self.snapshot
@@ -169,6 +172,7 @@ class _Store:
         self._words = texts(db)
         self._idents = idents(db)
         self.states = StateWriter(db, session, started, self._words, self._idents, self.blocks)
+        self.segments = SegmentWriter(db, session, started, self._words, self._idents)
         self._shapes = Shapes(db, self._words, self.states.words)
         self.frames = FrameWriter(db, session, started, self._idents, self._shapes, self.blocks)
 

@@ -27,7 +27,7 @@ from a2a_proxy.rules.ledger import Ledger
 from a2a_proxy.rules.registry import Known, Track
 from a2a_proxy.rules.rule import GIVEN, Hit, Judge, Moment, Rule, Scope, When
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.steady import goes_on
+from a2a_proxy.rules.steady import PLAIN_FRAMINGS, goes_on
 from a2a_proxy.rules.world import LARGE, World, lines_of
 
 MAX_PENDING = 16
@@ -36,10 +36,10 @@ BROKEN = "RULES"
 """The rule of the finding that says that a rule broke down."""
 _VALUE = 200
 """Characters of a value in the evidence."""
-_BY_PEERS = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone"})
+_BY_PEERS = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone", "agent exited"})
 """How an exchange ends by the doing of a peer; what the proxy or a hole in the capture ended is not judged."""
 _UNCLEAN, _OTHER = int(When.UNCLEAN), int(When.OTHER)
-_LARGE, _ASKS, _NAMES = int(When.LARGE), int(When.ASKS), int(When.NAMES)
+_LARGE, _ASKS, _NAMES, _FRAMED = int(When.LARGE), int(When.ASKS), int(When.NAMES), int(When.FRAMED)
 _TO_AGENT, _WEBHOOK, _ERROR_KIND = Direction.TO_AGENT, Binding.WEBHOOK, FrameKind.ERROR
 _NONE, _TASK, _ARTIFACT, _CARD_EVENT = EventKind.NONE, EventKind.TASK, EventKind.ARTIFACT, EventKind.CARD
 """Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""
@@ -58,7 +58,7 @@ _ANSWERS = frozenset(
         FrameKind.END,
     }
 )
-_UNJUDGED = frozenset({Binding.OTHER, Binding.STDIO})
+_UNJUDGED = frozenset({Binding.OTHER})
 
 
 class Source(Protocol):
@@ -90,6 +90,7 @@ class _Due(msgspec.Struct, order=True):
     task_id: str = ""
     seq: int = -1
     note: str = ""
+    connection: int = 0
 
 
 MAX_DEADLINES = 100_000
@@ -240,9 +241,6 @@ class Engine:
         """Dialect and binding are clear now: judge what the client said, and the heads."""
         track.settled, track.facts = True, exchange
         track.binding, track.operation = exchange.binding, exchange.operation
-        if exchange.binding is Binding.STDIO:
-            track.pending = []
-            return
         self.world.shared.learn_dialect(track.agent, exchange.dialect)
         track.given = given(self.world.agent(track.upstream), track, exchange)
         see = See(self.world, track, exchange, at, self._later)
@@ -264,6 +262,8 @@ class Engine:
         flags |= see.track.given
         if frame.task_id or see.track.task_id:
             flags |= _NAMES
+        if frame.framing not in PLAIN_FRAMINGS:
+            flags |= _FRAMED
         see.look(frame, known, flags)
         see.before = asked.state if asked else 0
         self._ask(self._table(Moment.REQUEST, see.exchange), see.flags, see, out)
@@ -386,6 +386,7 @@ class Engine:
             task.task_id if task is not None else track.task_id,
             frame.seq if frame is not None else -1,
             note,
+            track.connection,
         )
         heapq.heappush(self._agenda, due)
 
@@ -397,7 +398,8 @@ class Engine:
         track = self.world.tracks.get(due.exchange)
         exchange = track.facts if track is not None else None
         if track is None:
-            track = Track(due.exchange, 0, due.agent, Binding.OTHER, "", 0, upstream=due.agent, task_id=due.task_id)
+            where = (due.exchange, due.connection, due.agent)
+            track = Track(*where, Binding.OTHER, "", 0, upstream=due.agent, task_id=due.task_id)
         see = See(self.world, track, exchange or _gone(due), due.at, self._later)
         see.task = self.world.task(due.agent, due.task_id) if due.task_id else None
         see.due_seq, see.due_note = due.seq, due.note

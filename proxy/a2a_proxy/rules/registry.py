@@ -13,11 +13,11 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.protocol.operations import STREAMS
 from a2a_proxy.rules.course import KnownArtifact, Saying
 from a2a_proxy.rules.declared import Declared
 
 ACTIVE = frozenset({int(TaskState.SUBMITTED), int(TaskState.WORKING)})
-STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask", "SendLiveMessage", "ReconnectToTask"})
 
 Notes = dict[str, Any]
 

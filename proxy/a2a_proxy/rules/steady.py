@@ -9,15 +9,19 @@ from __future__ import annotations
 from zlib import crc32
 
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.protocol.operations import STREAMS
 from a2a_proxy.rules import course
 from a2a_proxy.rules.glance import StatusLook
-from a2a_proxy.rules.registry import ACTIVE, STREAMS, Known, Track
+from a2a_proxy.rules.registry import ACTIVE, Known, Track
 from a2a_proxy.rules.rule import When
 
 SILENCE, BURST = 2_000_000_000, 300_000_000
 """A call begins with so much of silence where something on the way collects events, and they come within this, ns."""
-PLAIN_FRAMINGS = frozenset({"", "data: \0\n\n", "data: \0\r\n\r\n"})
-"""What most senders write around the data of an event; no framing at all: the frame is no event of a stream."""
+_LENGTH, _TYPE = "Content-Length: \1\r\n", "Content-Type: application/json\r\n"
+PLAIN_FRAMINGS = frozenset(
+    {"", "data: \0\n\n", "data: \0\r\n\r\n", f"{_LENGTH}{_TYPE}\r\n\0", f"{_TYPE}{_LENGTH}\r\n\0"}
+)
+"""What most senders write around the data of an event, or a message on a pipe; no framing at all: it is neither."""
 _RECENT, _SIZE = 32, 4
 """Payloads that a stream remembers, and octets of a CRC-32."""
 

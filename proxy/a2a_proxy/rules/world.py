@@ -15,12 +15,13 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.listing import listed
+from a2a_proxy.protocol.operations import STREAMS
 from a2a_proxy.protocol.shared import Shared
 from a2a_proxy.rules import course, steady
 from a2a_proxy.rules.course import SENDS, TERMINAL, KnownArtifact
 from a2a_proxy.rules.declared import declare
 from a2a_proxy.rules.glance import ArtifactLook, Seen, StatusLook, artifacts_of
-from a2a_proxy.rules.registry import ACTIVE, STREAMS, Agent, Asked, Known, Notes, Track
+from a2a_proxy.rules.registry import ACTIVE, Agent, Asked, Known, Notes, Track
 from a2a_proxy.rules.rule import When
 
 MAX_TASKS = 100_000
@@ -100,6 +101,10 @@ class World:
             # To reconnect says nothing; what follows on that stream does.
             if track.operation in SENDS or (track.operation == "ReconnectToTask" and frame is not track.request):
                 known.awaits, known.spoken = False, frame.at
+        if task_id != track.task_id and track.task_id and frame is not track.request:
+            here = self.tasks.get((track.agent, track.task_id))  # the agent may take it for an answer all the same
+            if here is not None:
+                here.awaits, here.spoken = False, frame.at
 
     @staticmethod
     def _note_known(asked: Asked, known: Known) -> None:

@@ -152,6 +152,8 @@ class ContentDecoder:
         """The value of the field (`gzip`, `deflate, gzip`), in the order in which the sender applied them."""
         self.problem = ""
         """Why the body cannot be read; empty while all is well."""
+        self.broken = False
+        """The octets are not what the field says: the sender's fault, not a want of ours."""
         names = [name.strip().lower() for name in encodings.split(b",")]
         self._stages: list[_Stage] = []
         self._counts: list[list[int]] = []
@@ -177,13 +179,14 @@ class ContentDecoder:
     def finish(self) -> None:
         """The body is over; `problem` is set where its coding is not."""
         if not self.problem and any(stage.within for stage in self._stages):
-            self.problem = "encoded content ends early"
+            self.problem, self.broken = "encoded content ends early", True
 
     def save(self) -> dict[str, object]:
         """Plain values: a decompressor cannot be saved, so these hold the encoded octets, up to `REPLAY_LIMIT`."""
         return {
             "encodings": self.encodings,
             "problem": self.problem,
+            "broken": self.broken,
             "seen": bytes(self._seen) if self._replayable else None,
         }
 
@@ -196,6 +199,7 @@ class ContentDecoder:
         if state["seen"] is None:
             decoder._replayable = False
             decoder.problem = state["problem"] or "cannot resume encoded content"
+            decoder.broken = state["broken"]
         else:
             decoder.feed(state["seen"])
             decoder.problem = decoder.problem or state["problem"]
@@ -216,7 +220,7 @@ class ContentDecoder:
                 if self.problem:
                     break
         except ContentError as error:
-            self.problem = str(error)
+            self.problem, self.broken = str(error), True
         return bytes(out)
 
     def _through(self, data: bytes) -> bytes:

@@ -9,6 +9,7 @@ import pytest
 from a2a_proto import message_class
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.protocol.shared import Shared
 from support_conversation import TO_AGENT, TO_CLIENT, Grpc, frame, play, prefixed
 from support_messages import artifact, ask, message, status, task, v1
 
@@ -182,6 +183,42 @@ def test_live_payloads() -> None:
     ]
     assert [each.event for each in played.frames] == [EventKind.MESSAGE, EventKind.TASK]
     assert [(each.event, each.artifact_id) for each in other.frames] == [(EventKind.ARTIFACT, "a")]
+
+
+LIVE = "/lf.a2a.v1.A2AService/SendLiveMessage"
+
+
+def test_a_live_payload_that_shows_late() -> None:
+    """A plain message is read as BIDI until the agent proves another proposal; what was given stays."""
+    update = {"messageUpdate": {"taskId": "t1", "contextId": "c1", "message": {"messageId": "m3"}, "generation": "2"}}
+    script = Grpc().open(LIVE).send(v1("SendMessageRequest", ask()), end=False).respond()
+    script.give(v1("StreamResponse", {"task": task()})).give(message("live-2153", "StreamResponse", update))
+    script.send(v1("SendMessageRequest", ask("more")), end=False).give(v1("StreamResponse", status("COMPLETED")))
+    played = play(script)
+
+    assert [each.schema.removeprefix("lf.a2a.v1.") for each in played.frames] == [
+        "SendMessageRequest",
+        "StreamResponse",
+        "StreamResponse@live-2153",
+        "StreamRequest@live-2153",
+        "StreamResponse@live-2153",
+    ]
+    assert [each.event.name for each in played.frames] == ["MESSAGE", "TASK", "MESSAGE", "MESSAGE", "STATUS"]
+    assert (played.exchange.live_payload, played.exchange.dialect.value) == ("2153", "1.1")
+
+
+def test_a_forced_live_payload() -> None:
+    """The user's word goes before the octets; where these are something else, that is said."""
+    script = Grpc().open(LIVE).send(v1("SendMessageRequest", ask()), end=False).respond()
+    played = play(script.give(v1("StreamResponse", status("WORKING"))), Shared("1975"))
+
+    assert played.exchange.live_payload == "1975"
+    assert [each.kind for each in played.frames] == [FrameKind.UNDECODABLE, FrameKind.EVENT]
+    told = "looks like `bidi`, read as `--live 1975`"
+    assert [each.summary.partition(": ")[2] for each in played.findings] == [told]
+    assert (played.frames[1].event, played.frames[1].note) == (EventKind.UNKNOWN, told)
+    assert play(script, Shared("2153")).frames[0].schema == "lf.a2a.v1.StreamRequest@live-2153"
+    assert play(script).exchange.live_payload == "bidi"
 
 
 def test_unknown_member_of_the_wrapper() -> None:

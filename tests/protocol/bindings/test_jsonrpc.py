@@ -311,6 +311,22 @@ def test_content_coding() -> None:
     assert played.frames[1].payload == body
     assert [each.event.name for each in played.frames if each.exchange == 2] == ["MESSAGE", "STATUS", "NONE"]
     assert played.frames[-1].kind is FrameKind.UNDECODABLE
+    (found,) = played.findings
+    assert found.summary.startswith("expected content coded as gzip, got ")
+    assert (found.exchange, found.seq) == (3, 1)
+
+
+def test_content_whose_coding_ends_early_is_a_fault() -> None:
+    """Of the stream's agent; what came before is read. A coding that is only unknown here is nobody's fault."""
+    script = (
+        Http().call("GetTask", {"id": "t1"}).answer(gzip.compress(b'{"jsonrpc": "2.0"}')[:-9], content_encoding="gzip")
+    )
+    script.call("GetTask", {"id": "t1"}, 2).answer(b"\1\2", content_encoding="exotic")
+    played = play(script)
+
+    assert [(each.exchange, each.summary) for each in played.findings] == [
+        (1, "expected content coded as gzip, got encoded content ends early")
+    ]
 
 
 def test_broken_off_stream() -> None:

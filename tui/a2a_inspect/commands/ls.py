@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from a2a_inspect.commands.filtered import tasks_kept, tell_nothing
 from a2a_inspect.commands.session import connection_counts, session_line
 from a2a_inspect.commands.table import Room, columns, terminal_width
-from a2a_proxy.cli import text
+from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.protocol.text import visible
@@ -37,31 +39,38 @@ _WIDE = 140
 _TASKS = ("TASK", "STATE", "CONTEXT", "AGENT", "STATES", "ARTIFACTS", "EXCHANGES")
 
 
-def list_exchanges(recording: Recording, *, as_json: bool) -> None:
-    """Print the exchanges of all sessions in order."""
+def list_exchanges(recording: Recording, *, as_json: bool, where: str = "") -> None:
+    """Print the exchanges of all sessions in order, or those that match."""
+    if where and next(recording.find_exchanges(where, limit=1), None) is None:
+        tell_nothing(where)
+        return
     if as_json:
-        for row in recording.exchanges():
+        for row in recording.find_exchanges(where) if where else recording.exchanges():
             print(json.dumps({"session": row.session, **exchange_object(row.exchange)}))
         return
     sessions = recording.sessions()
     for session in sessions:
-        for line in _session_lines(recording, session, several=len(sessions) > 1):
+        for line in _session_lines(recording, session, where, several=len(sessions) > 1):
             print(line)
 
 
-def _session_lines(recording: Recording, session: SessionRow, *, several: bool) -> Iterator[str]:
-    empty = next(recording.exchanges(session.id, limit=1), None) is None
+def _session_lines(recording: Recording, session: SessionRow, where: str, *, several: bool) -> Iterator[str]:
+    found = recording.find_exchanges(where, session.id) if where else recording.exchanges(session.id)
+    first = next(found, None)
+    empty = first is None
+    if where and empty:
+        return
     if empty:
         yield session_line(session)
     elif several:
         yield f"session {session.id}, {text.day(session.facts.started)}"
-    if not empty:
+    if first is not None:
         width = terminal_width()
         room = Room(width, {"OPERATION": 28}, _GIVES, ("STATES",)) if width else None
         brief = 0 < width < _WIDE
-        rows = (_cells(row, several=several, brief=brief) for row in recording.exchanges(session.id))
+        rows = (_cells(row, several=several, brief=brief) for row in itertools.chain((first,), found))
         yield from columns(_EXCHANGES, rows, room)
-    counts = connection_counts(recording, session)
+    counts = "" if where else connection_counts(recording, session)
     if counts:
         yield f"{counts}; see {shlex.join(('a2a-inspect', 'show', recording.path))}"
     elif empty:
@@ -73,32 +82,36 @@ def _cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str, ...]:
     return (
         f"{row.session}:{exchange.id}" if several else str(exchange.id),
         text.clock(exchange.started),
-        text.outcome(exchange),
+        text.standing(exchange),
         visible(text.title(exchange)),
         text.manner(exchange),
         visible(text.short(exchange.task_id)),
-        visible(" > ".join(exchange.states)),
+        visible(", ".join(filter(None, (" > ".join(exchange.states), generations.asked(exchange))))),
         str(exchange.events) if exchange.streaming else "",
         text.latency(exchange).rpartition(", ")[2] if brief else text.latency(exchange),
         visible(exchange.error) or (visible(exchange.how) if text.outcome(exchange) == "cut" else ""),
     )
 
 
-def list_tasks(recording: Recording, *, as_json: bool) -> None:
-    """Print the tasks of all sessions in order of first sight."""
+def list_tasks(recording: Recording, *, as_json: bool, where: str = "") -> None:
+    """Print the tasks of all sessions in order of first sight, or those of exchanges that match."""
+    rows = tasks_kept(recording, recording.tasks(), where) if where else recording.tasks()
+    if where and not rows:
+        tell_nothing(where)
+        return
     if as_json:
-        for row in recording.tasks():
+        for row in rows:
             print(json.dumps(task_object(row)))
         return
     several = len(recording.sessions()) > 1
     width = terminal_width()
     room = Room(width, {}, _TASK_GIVES, ("STATES",)) if width else None
-    for line in columns(_TASKS, _task_rows(recording, several=several), room):
+    for line in columns(_TASKS, _task_rows(rows, several=several), room):
         print(line)
 
 
-def _task_rows(recording: Recording, *, several: bool) -> Iterator[tuple[str, ...]]:
-    for row in recording.tasks():
+def _task_rows(rows: Iterable[TaskRow], *, several: bool) -> Iterator[tuple[str, ...]]:
+    for row in rows:
         task, mark = row.task, f"#{row.session}:" if several else "#"
         yield (
             visible(task.task_id),
@@ -122,7 +135,7 @@ def task_object(row: TaskRow) -> dict[str, object]:
         "state": state_name(task.state),
         "states": [{"at": text.utc(at), "state": state_name(state)} for at, state in task.states],
         "generation": task.generation or None,
-        "missed_generations": list(task.missed),
+        "generations": generations.facts(task),
         "artifacts": [
             {
                 "artifact_id": artifact.artifact_id,

@@ -9,17 +9,20 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_inspect.artifacts import artifacts_of
+from a2a_inspect.commands.filtered import frames_kept, tell_nothing
 from a2a_inspect.commands.ls import state_name
+from a2a_inspect.commands.segments.marks import Marks
 from a2a_inspect.commands.session import (
     Meanings,
     connection_findings,
     connection_lines,
     finding_facts,
     finding_words,
+    operation,
     session_line,
 )
 from a2a_inspect.decoded import decoded, decoded_lines, json_text, raw_lines
-from a2a_proxy.cli import text
+from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.chunk import Direction
@@ -33,7 +36,11 @@ from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow
 
-_ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
+ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
+
+
+_Kept = dict[int, set[int]] | None
+"""By key of an exchange the numbers of the frames that match a filter; None where there is no filter."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -45,6 +52,8 @@ class Wanted(msgspec.Struct, frozen=True):
     raw: bool = False
     artifacts: bool = False
     """The content of each task's artifacts, put together from their chunks."""
+    where: str = ""
+    """An expression of the filter language: only frames that match."""
 
     def has(self, row: ExchangeRow) -> bool:
         """The exchange was asked for."""
@@ -67,28 +76,38 @@ def show_conversation(recording: Recording, wanted: Wanted, *, as_json: bool) ->
     found = False
     meanings = Meanings()
     for session in recording.sessions():
-        rows = [row for row in recording.exchanges(session.id) if wanted.has(row)]
+        kept = frames_kept(recording, session.id, wanted.where)
+        rows = [row for row in recording.exchanges(session.id) if wanted.has(row) and (kept is None or row.key in kept)]
         found = found or bool(rows)
         if as_json:
-            for told in _objects(recording, session, rows, wanted):
+            for told in _objects(recording, session, rows, wanted, kept):
                 print(json.dumps(told))
-        elif rows or not wanted.words:
-            for line in _session_lines(recording, session, rows, wanted, meanings):
+        elif rows or not (wanted.words or wanted.where):
+            for line in _session_lines(recording, session, rows, wanted, meanings, kept):
                 print(line)
+    if wanted.where and not found:
+        tell_nothing(wanted.where)
+        return
     if wanted.words and not found:
         listing = shlex.join(("a2a-inspect", "ls", recording.path))
         raise UserError(f"nothing in it is called {' or '.join(wanted.words)}", f"see what there is with: {listing}")
 
 
 def _session_lines(
-    recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted, meanings: Meanings
+    recording: Recording,
+    session: SessionRow,
+    rows: list[ExchangeRow],
+    wanted: Wanted,
+    meanings: Meanings,
+    kept: _Kept = None,
 ) -> Iterator[str]:
     yield session_line(session)
-    connections = [] if wanted.words else list(connection_lines(recording, session))
+    connections = [] if wanted.words or wanted.where else list(connection_lines(recording, session))
     yield from ("  " + line for line in connections)
     if not rows and not connections:
         yield "  nothing was recorded"
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
+    marks = Marks(recording, session.id)
     for context, members in _by_context(rows, tasks):
         yield f"  context {visible(context)}" if context else "  outside any context"
         for task_id, exchanges in members.items():
@@ -96,10 +115,14 @@ def _session_lines(
             if task_id:
                 depth = 6
                 yield "    " + _task_line(task_id, tasks.get(task_id))
+                if task_id in tasks:
+                    yield from _generation_lines(recording, session.id, tasks[task_id])
                 if wanted.artifacts and task_id in tasks:
                     yield from _artifact_lines(recording, session.id, tasks[task_id])
             for row in exchanges:
-                yield from (" " * depth + line for line in _exchange_lines(recording, row, wanted, meanings))
+                yield from (
+                    " " * depth + line for line in _exchange_lines(recording, row, wanted, meanings, kept, marks)
+                )
 
 
 _Members = dict[str, list[ExchangeRow]]
@@ -136,6 +159,12 @@ def _task_line(task_id: str, task: Task | None) -> str:
     return f"task {visible(task_id)}  {passed}{artifacts}"
 
 
+def _generation_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
+    told = generations.line(task, lambda number: operation(recording, session, number))
+    if told:
+        yield f"      {told}"
+
+
 def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
     for name, found in artifacts_of(recording, session, task).items():
         end = "complete" if found.complete else "not complete"
@@ -157,10 +186,12 @@ def _part_text(part: Part) -> str:
     return f"file {about} {text.size(len(part.raw or '') * 3 // 4)}"
 
 
-def _exchange_lines(recording: Recording, row: ExchangeRow, wanted: Wanted, meanings: Meanings) -> Iterator[str]:
+def _exchange_lines(
+    recording: Recording, row: ExchangeRow, wanted: Wanted, meanings: Meanings, kept: _Kept, marks: Marks
+) -> Iterator[str]:
     exchange = row.exchange
-    parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.outcome(exchange)]
-    parts += [text.latency(exchange), visible(exchange.error)]
+    parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.live(exchange)]
+    parts += [text.standing(exchange), text.latency(exchange), generations.asked(exchange), visible(exchange.error)]
     if text.outcome(exchange) == "cut":
         parts.append(visible(exchange.how))
     yield "  ".join(part for part in parts if part)
@@ -170,15 +201,18 @@ def _exchange_lines(recording: Recording, row: ExchangeRow, wanted: Wanted, mean
     for frame_row in recording.frames(row.key):
         frame = frame_row.frame
         told = found.pop(frame.seq, [])
-        if _goes_without_saying(frame, exchange) and not (wanted.raw or wanted.payloads or told):
+        if kept is not None and frame.seq not in kept[row.key]:
+            continue
+        if kept is None and _goes_without_saying(frame, exchange) and not (wanted.raw or wanted.payloads or told):
             continue
         what = describe(frame, frame.payload, exchange.operation, exchange.dialect)
-        yield f"  {_moment(exchange, frame):>14} {_ARROWS[frame.direction]} {what}"
+        yield f"  {_moment(exchange, frame):>14} {ARROWS[frame.direction]} {what}"
         if wanted.raw:
             yield from (" " * 20 + line for line in raw_lines(frame))
         elif wanted.payloads:
             yield from (" " * 20 + line for line in decoded_lines(frame, exchange))
         yield from _finding_lines(told, meanings)
+        yield from (f"{'':21}{words}" for words in marks.at(exchange.id, frame.seq))
     for told in found.values():
         yield from _finding_lines(told, meanings)
 
@@ -199,17 +233,17 @@ def _finding_lines(found: list[Finding], meanings: Meanings) -> Iterator[str]:
 
 def _goes_without_saying(frame: Frame, exchange: Exchange) -> bool:
     """The good end of a call that has one message each way, and a client's half-close right after its only message."""
-    if frame.kind is not FrameKind.END or frame.error_code or exchange.requests > 1:
+    if frame.kind is not FrameKind.END or frame.error_code or exchange.requests > 1 or exchange.live_payload:
         return False
     return frame.direction is Direction.TO_AGENT or not exchange.streaming
 
 
 def _moment(exchange: Exchange, frame: Frame) -> str:
-    """The agent's frames count from the request's end, as the latency in the head does; the client's from its start."""
+    """The agent's frames count as the latency in the head does, from the request's end; the client's from its start."""
     if frame.seq == 0:
         return text.clock(frame.at)
     answer = frame.direction is Direction.TO_CLIENT
-    zero = (exchange.request_ended if answer else 0) or exchange.started
+    zero = text.zero(exchange) if answer else exchange.started
     return "+" + text.duration(max(frame.at - zero, 0))
 
 
@@ -225,24 +259,29 @@ def _head_lines(exchange: Exchange) -> Iterator[str]:
 
 
 def _objects(
-    recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted
+    recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted, kept: _Kept
 ) -> Iterator[dict[str, object]]:
+    tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
+    marks = Marks(recording, session.id)
     for row in rows:
-        yield _object(recording, row)
-    if not wanted.words:
+        task, shown = tasks.get(row.exchange.task_id), None if kept is None else kept[row.key]
+        yield {**_object(recording, row, task, shown), **marks.facts(row.exchange.id)}
+    if not (wanted.words or wanted.where):
         for finding in connection_findings(recording, session):
             yield {"session": session.id, "finding": finding_facts(finding.finding)}
 
 
-def _object(recording: Recording, row: ExchangeRow) -> dict[str, object]:
+def _object(recording: Recording, row: ExchangeRow, task: Task | None, kept: set[int] | None) -> dict[str, object]:
     exchange = row.exchange
+    frames = (r.frame for r in recording.frames(row.key) if kept is None or r.frame.seq in kept)
     return {
         "session": row.session,
         **exchange_object(exchange),
+        "task_generations": generations.facts(task) if task is not None else None,
         "request_headers": _pairs(exchange.request_headers),
         "response_headers": _pairs(exchange.response_headers),
         "trailers": _pairs(exchange.trailers),
-        "frames": [frame_object(r.frame, exchange) for r in recording.frames(row.key)],
+        "frames": [frame_object(frame, exchange) for frame in frames],
         "findings": [finding_facts(r.finding) for r in recording.findings(exchange=row.key)],
     }
 

@@ -7,10 +7,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from a2a_inspect.screen.columns import Column
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.source import Snapshot
-from a2a_proxy.cli import text
+from a2a_proxy.cli import generations, text
 from a2a_proxy.recording.rows import ExchangeRow
 
-_STYLES = {"ok": "list--good", "error": "list--bad", "cut": "list--warn", "refused": "list--bad", "live": "list--live"}
+_STYLES = {
+    "ok": "list--good",
+    "error": "list--bad",
+    "cut": "list--warn",
+    "refused": "list--bad",
+    "live": "list--live",
+    "waits": "list--live",
+}
 
 
 class ExchangeList(LazyList):
@@ -21,7 +28,7 @@ class ExchangeList(LazyList):
             [
                 Column("#", 4, self._number, right=True, style="list--dim"),
                 Column("TIME", 12, lambda row: text.clock(row.exchange.started), drop=1, style="list--dim"),
-                Column("OUTCOME", 7, lambda row: text.outcome(row.exchange), style=outcome_style),
+                Column("OUTCOME", 7, lambda row: text.standing(row.exchange), style=outcome_style),
                 Column("OPERATION", 20, lambda row: text.title(row.exchange), grow=1, style="list--strong"),
                 Column("BINDING", 12, lambda row: text.manner(row.exchange), drop=2, style="list--dim"),
                 Column("TASK", 9, lambda row: text.short(row.exchange.task_id), drop=3, style="list--dim"),
@@ -51,7 +58,7 @@ class ExchangeList(LazyList):
 
 def outcome_style(row: ExchangeRow) -> str:
     """How a row's outcome looks; it is told in words as well."""
-    return _STYLES[text.outcome(row.exchange)]
+    return _STYLES[text.standing(row.exchange)]
 
 
 def events(row: ExchangeRow) -> str:
@@ -63,14 +70,15 @@ def took(row: ExchangeRow) -> str:
     """How long it took, or has taken up to what came last."""
     exchange = row.exchange
     end = exchange.closed or exchange.last_event
-    return text.duration(max(end - (exchange.request_ended or exchange.started), 0)) if end else ""
+    return text.duration(max(end - text.zero(exchange), 0)) if end else ""
 
 
 def states_error(row: ExchangeRow) -> str:
     """The states passed, in order, and what went wrong."""
     exchange = row.exchange
     wrong = exchange.error or ("" if ended_well(row) else exchange.how)
-    return "  ".join(words for words in (" > ".join(exchange.states), wrong) if words)
+    words = (" > ".join(exchange.states), generations.asked(exchange), wrong)
+    return "  ".join(word for word in words if word)
 
 
 def ended_well(row: ExchangeRow) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_inspect.commands.session import Meanings, evidence_words
 from a2a_inspect.source import Stream
-from a2a_proxy.cli import text
+from a2a_proxy.cli import generations, text
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
@@ -80,7 +80,7 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     )
     yield "first octet", _moment(frame.began, exchange)
     yield "last octet", _moment(frame.at, exchange)
-    if frame.direction is Direction.TO_CLIENT and exchange.request_ended:
+    if frame.direction is Direction.TO_CLIENT and exchange.request_ended and not exchange.live_payload:
         yield "after the request", "+" + text.duration(max(frame.at - exchange.request_ended, 0))
     yield "span", f"octets {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with framing"
     kept = f", the first {text.plural(len(frame.payload), 'octet')} kept" if frame.truncated else ""
@@ -105,7 +105,7 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
 def _exchange_facts(stream: Stream) -> Iterator[Fact]:
     exchange = stream.row.exchange
     yield "number", f"{exchange.id} of session {stream.row.session}"
-    yield "outcome", ", ".join(word for word in (text.outcome(exchange), exchange.how) if word)
+    yield "outcome", ", ".join(word for word in (text.standing(exchange), exchange.how) if word)
     yield "error", exchange.error
     yield "operation", text.title(exchange)
     yield "binding", text.manner(exchange)
@@ -116,12 +116,15 @@ def _exchange_facts(stream: Stream) -> Iterator[Fact]:
     for name in ("request_ended", "response_started", "first_event", "last_event", "closed"):
         at = getattr(exchange, name)
         yield name.replace("_", " "), _moment(at, exchange) if at else ""
-    yield "first to end", exchange.half_close
+    yield "live payload", exchange.live_payload
+    yield "half-closed first", exchange.half_close
     status = exchange.grpc_status
     yield "grpc status", f"{status} {GRPC_STATUS[status]}" if 0 <= status < len(GRPC_STATUS) else ""
     yield "messages", f"{exchange.requests} to the agent, {exchange.events} to the client"
     yield "octets", f"{exchange.bytes_to_agent} to the agent, {exchange.bytes_to_client} to the client"
+    yield "asks", generations.asked(exchange)
     yield "task", exchange.task_id
+    yield "generations", stream.generations
     yield "context", exchange.context_id
     yield "states", " > ".join(exchange.states)
     yield "traceparent", exchange.traceparent

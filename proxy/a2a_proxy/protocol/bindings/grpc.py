@@ -10,26 +10,24 @@ from typing import Any, Literal, cast
 import msgspec
 from google.protobuf.message import DecodeError
 
-from a2a_proto import choose_a2a_v1, detect_live, to_dict
+from a2a_proto import choose_a2a_v1, to_dict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Call, Link, Out, Piece
 from a2a_proxy.protocol.dialect import of_version, with_generation
-from a2a_proxy.protocol.errors import GrpcOutcome, header
+from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GrpcOutcome, header
 from a2a_proxy.protocol.exchange import ExchangeState
+from a2a_proxy.protocol.live import LiveReading, live_schema, payload_of
 from a2a_proxy.protocol.operations import BY_NAME, GRPC_METHODS, Operation, messages
+from a2a_proxy.protocol.proto_summary import generations_asked
 from a2a_proxy.protocol.schema import BYTES, TEXT, TRAILERS, Decoder, decoder, line_of, schema_of
-from a2a_proxy.protocol.summary import NOTHING
+from a2a_proxy.protocol.summary import NOTHING, UNKNOWN
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.grpc import GrpcMessage, GrpcReassembler
 
-_LIVE_MESSAGES = {
-    "1975": ("live-1975", "LiveRequest", "LiveResponse"),
-    "2153": ("live-2153", "StreamRequest", "StreamResponse"),
-}
 _KEEP = 64 * 1024
-"""Octets kept of an answer that is no gRPC, and of a live stream's first message."""
+"""Octets kept of an answer that is no gRPC."""
 
 
 def is_grpc(headers: Headers) -> bool:
@@ -66,7 +64,8 @@ class GrpcCall(Call):
         self._readers: list[GrpcReassembler | None] = [_reader(exchange.request_headers), None]
         self._decoders: list[Decoder | None] = [None, None]
         self._answer = _answer_kind(self._operation)
-        self._first_request: bytes | None = None
+        self._live = LiveReading(link.shared.live) if exchange.operation == "SendLiveMessage" else None
+        """Of a live stream: which payload it carries."""
         self._tail: Piece | None = None
         self._foreign: BodyCollector | None = None
         """The body of an answer that is no gRPC."""
@@ -97,7 +96,10 @@ class GrpcCall(Call):
             return
         assert type(message) is GrpcMessage
         kind = FrameKind.REQUEST if direction == TO_AGENT else self._answer
-        how = self._decoders[direction] or self._decoder(direction, message.data)
+        if self._live is None:
+            how = self._decoders[direction] or self._decoder(direction, message.data)
+        else:
+            how = self._live_decoder(self._live, direction, message.data)
         framing = message.encoding if message.compressed else ""
         if how is None:
             kind = kind if self.exchange.binding is Binding.GRPC else FrameKind.OTHER
@@ -113,7 +115,8 @@ class GrpcCall(Call):
             self.exchange.dialect = with_generation(self.exchange.dialect)
         if direction == TO_AGENT or how.schema.endswith("AgentCard"):
             self._learn(parsed)
-        self.emit(out, direction, kind, message, how.schema, summary, framing=framing)
+        note = self._other_payload(direction, message.data) if summary is UNKNOWN else ""
+        self.emit(out, direction, kind, message, how.schema, summary, framing=framing, note=note)
 
     def _unread(self, message: GrpcMessage, direction: Any, kind: FrameKind, how: Decoder, out: Out) -> None:
         """A message that its class refuses: cut for storage, or wrong."""
@@ -122,16 +125,21 @@ class GrpcCall(Call):
             return
         name = how.schema.rpartition(".")[2]
         self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NOTHING, note=f"not a {name}")
-        got = f"{message.size} octets that are none"
+        other = self._other_payload(direction, message.data)
+        got = f"{message.size} octets that are none" + (f": {other}" if other else "")
         self.find_unread(Undecodable(direction, message.at, message.start, f"a {name}", got), out)
+
+    def _other_payload(self, direction: Any, data: bytes) -> str:
+        """Of a live stream that is read as the user said: what a message looks like, where that is something else."""
+        forced = self._live.forced if self._live is not None else ""
+        found = payload_of(direction, data) if forced else ""
+        return f"looks like `{found}`, read as `--live {forced}`" if found not in ("", forced) else ""
 
     def _decoder(self, direction: Any, data: bytes) -> Decoder | None:
         """Settle how messages of this direction are read; the first message of each side helps to."""
         operation = self._operation
         if operation is None:
             return None
-        if operation.name == "SendLiveMessage":
-            return self._live_decoder(direction, data)
         if self.exchange.dialect is Dialect.UNKNOWN:
             self._choose_line(operation, direction, data)
         line = line_of(self.exchange.dialect)
@@ -147,15 +155,15 @@ class GrpcCall(Call):
         self.exchange.dialect = Dialect.RC if line == "rc" else Dialect.V0_3
         shared.learn_dialect(agent, self.exchange.dialect)
 
-    def _live_decoder(self, direction: Any, data: bytes) -> Decoder | None:
-        """Three payloads go by the name SendLiveMessage (2.6)."""
-        if direction == TO_AGENT:
-            self._first_request = data[:_KEEP]
-            family = detect_live(data, None)
-        else:
-            family = detect_live(self._first_request, data)
-        line, request, response = _LIVE_MESSAGES.get(family, ("1.0", "SendMessageRequest", "StreamResponse"))
-        return self._settled(direction, schema_of(line, (request, response)[direction]))
+    def _live_decoder(self, live: LiveReading, direction: Any, data: bytes) -> Decoder:
+        """Three payloads go by the name SendLiveMessage (2.6); a message may change how the next are read."""
+        if live.look(direction, data):
+            self._decoders = [None, None]
+        how: Decoder | None = self._decoders[direction]
+        if how is not None:
+            return how
+        self.exchange.live_payload = live.payload(TO_AGENT) or live.payload(TO_CLIENT) or "bidi"
+        return self._settled(direction, live_schema(live.payload(direction), direction))
 
     def _settled(self, direction: Any, schema: str) -> Decoder:
         how = self._decoders[direction] = decoder(schema)
@@ -167,6 +175,8 @@ class GrpcCall(Call):
             self.link.shared.learn_card(self.link.facts.upstream, to_dict(message))
             return
         self.exchange.tenant = self.exchange.tenant or getattr(message, "tenant", "")
+        if not self.exchange.requests:
+            self.exchange.asks(*generations_asked(message))
         if self.exchange.operation in _SETS_PUSH:
             self.link.shared.learn_push_url(_push_url(message))
 
@@ -203,6 +213,8 @@ class GrpcCall(Call):
         exchange.grpc_status = outcome.status
         if outcome.line:
             self.fail(outcome.status, outcome.line)
+        if outcome.reason == GENERATION_MISMATCH:
+            exchange.dialect = with_generation(exchange.dialect)
         pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
         payload = msgspec.json.encode(pairs) if pairs else b""
         place = self._tail or Piece(event.at, event.at, event.start, event.start)
@@ -235,7 +247,7 @@ class GrpcCall(Call):
         return {
             "readers": [reader and reader.save() for reader in self._readers],
             "schemas": [how and how.schema for how in self._decoders],
-            "first_request": self._first_request,
+            "live": self._live and self._live.save(),
             "tail": self._tail and msgspec.to_builtins(self._tail, builtin_types=(bytes,)),
             "foreign": self._foreign and self._foreign.save(),
         }
@@ -244,7 +256,7 @@ class GrpcCall(Call):
         """Take over what `save_framing` gave."""
         self._readers = [saved and GrpcReassembler.restore(saved) for saved in state["readers"]]
         self._decoders = [schema and decoder(schema) for schema in state["schemas"]]
-        self._first_request = state["first_request"]
+        self._live = state["live"] and LiveReading.restore(state["live"])
         self._tail = state["tail"] and msgspec.convert(state["tail"], Piece, builtin_types=(bytes,))
         self._foreign = state["foreign"] and BodyCollector.restore(state["foreign"])
 

@@ -13,9 +13,9 @@ import msgspec
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.model.wire import Body, Cut, End, Head, Headers
+from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, Undecodable
 from a2a_proxy.protocol.bindings import card, jsonrpc, other, rest, webhook
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Call, Link, Out, Piece, Span
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Call, Link, Out, Piece, RpcExchange, Span
 from a2a_proxy.protocol.errors import header
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.rest_path import RestMatch, match
@@ -54,7 +54,7 @@ def open_call(link: Link, exchange: ExchangeState, head: Head) -> HttpCall:
     return call
 
 
-class HttpCall(Call):
+class HttpCall(Call, RpcExchange):
     """One request with its response or event stream."""
 
     kind = "http"
@@ -63,10 +63,6 @@ class HttpCall(Call):
         super().__init__(link, exchange)
         self.path: RestMatch | None = None
         """What the request line says, where it is REST."""
-        self.guessed = False
-        """The dialect is a guess that the response may correct."""
-        self.calls: dict[str, str] = {}
-        """JSON-RPC id -> 1.0 operation, where one request carries several calls."""
         self.heads: list[Piece | None] = [None, None]
         """Spans of the two heads: the place of a message without a body."""
         self._bodies = [_Inlet(exchange.request_headers), _Inlet(())]
@@ -128,8 +124,7 @@ class HttpCall(Call):
             events.feed(data, event.at, event.start, event.end, found)
             self._deliver(found, out)
         if inlet.problem != before:
-            place = Piece(event.at, event.at, event.start, event.end)
-            self.emit(out, direction, FrameKind.UNDECODABLE, place, "bytes", NOTHING, note=inlet.problem)
+            self._encoded(direction, Piece(event.at, event.at, event.start, event.end), out)
 
     def _deliver(self, found: list[SseEvent], out: Out) -> None:
         for event in found:
@@ -163,13 +158,22 @@ class HttpCall(Call):
         if span is None:
             return
         if inlet.problem:
-            self.emit(out, direction, FrameKind.UNDECODABLE, span, "bytes", NOTHING, note=inlet.problem)
+            self._encoded(direction, span, out)
         elif direction == TO_AGENT:
             self.settle_by_body(span)
             _READERS[self.exchange.binding].request(self, span, out)
         else:
             self.settle_by_response(span.data)
             _READERS[self.exchange.binding].response(self, span, out)
+
+    def _encoded(self, direction: Direction, span: Span, out: Out) -> None:
+        """The content coding could not be taken off. That is a fault only where the octets are not what they claim."""
+        inlet = self._bodies[direction]
+        self.emit(out, direction, FrameKind.UNDECODABLE, span, "bytes", NOTHING, note=inlet.problem)
+        if inlet.broken and other.may_be_a2a(self.headers(direction)):
+            coding = header(self.headers(direction), b"content-encoding").decode("latin-1")
+            expected = f"content coded as {coding}"
+            self.find_unread(Undecodable(direction, span.at, span.start, expected, inlet.problem), out)
 
     def _end_of_stream(self, event: End, out: Out) -> None:
         self._rest_of_stream(event.at, out)
@@ -255,6 +259,11 @@ class _Inlet:
     def problem(self) -> str:
         """Why the content coding could not be removed; empty where it could."""
         return self._decoder.problem if self._decoder is not None else ""
+
+    @property
+    def broken(self) -> bool:
+        """The octets are not what Content-Encoding says."""
+        return self._decoder is not None and self._decoder.broken
 
     @property
     def collected(self) -> Span | None:

@@ -11,10 +11,11 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import card, other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Out, Span
 from a2a_proxy.protocol.dialect import of_version, with_generation
-from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, header, rest_error
+from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, header, mismatch, rest_error
 from a2a_proxy.protocol.json_shapes import UNREADABLE, ParamsShape, decode_params, decode_result
 from a2a_proxy.protocol.json_summary import (
     fit_params,
+    generations_asked,
     lenient_result,
     summarise,
     summarise_answer,
@@ -24,7 +25,7 @@ from a2a_proxy.protocol.json_summary import (
 from a2a_proxy.protocol.operations import Answer
 from a2a_proxy.protocol.rest_path import RestMatch
 from a2a_proxy.protocol.schema import JSON
-from a2a_proxy.protocol.summary import NOTHING, Summary, generation_number, int64
+from a2a_proxy.protocol.summary import NOTHING, Summary, generation_or_none, int64
 from a2a_proxy.wire.sse import SseEvent
 
 if TYPE_CHECKING:
@@ -68,7 +69,11 @@ def request(call: HttpCall, body: Span, out: Out) -> None:
     call.link.shared.learn_push_url(webhook_of(params))
     call.exchange.tenant = call.exchange.tenant or params.tenant or ""
     event, task_id, context_id, message_id, *_, generation, _append, _last, _final = summarise_params(params)
-    generation = generation or generation_number(path.parameter("currentGeneration"))
+    current, match = generations_asked(params)
+    if current is None:
+        current = generation_or_none(path.parameter("currentGeneration"))
+    call.exchange.asks(current, match)
+    generation = generation or current or 0
     summary: Summary = (
         event,
         path.task_id or task_id,
@@ -175,6 +180,7 @@ def _error(call: HttpCall, body: Span, out: Out, code: int, note: str = "", fram
     reason, message = rest_error(value)
     if value is None and not body.size:
         reason, message = "", ""
+    message = mismatch(reason, message, value)
     if reason == GENERATION_MISMATCH:
         exchange.dialect = with_generation(exchange.dialect)
     kind = header(exchange.response_headers, b"content-type").lower()

@@ -65,7 +65,7 @@ def _read_json(payload: bytes, form: str) -> Card | None:
 def _urls(card: dict[str, Any]) -> list[CardUrl]:
     urls = []
     if isinstance(card.get("url"), str):
-        urls.append(CardUrl(card["url"], _text(card.get("preferredTransport"))))
+        urls.append(CardUrl(card["url"], _text(card.get("preferredTransport") or card.get("transport"))))
     for member, transport in _TRANSPORT.items():
         entries = card.get(member)
         urls += (

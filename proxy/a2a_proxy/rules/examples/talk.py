@@ -367,7 +367,9 @@ def _octets(name: str, value: Json | str | bytes) -> bytes:
     if isinstance(value, bytes):
         return value
     assert isinstance(value, dict)
-    return from_dict("live-1975" if name in _MEDIA_LIVE else "1.0", name, value).SerializeToString()
+    name, _, line = name.partition("@")
+    line = line or ("live-1975" if name in _MEDIA_LIVE else "1.0")
+    return from_dict(line, name, value).SerializeToString()  # type: ignore[arg-type]
 
 
 def grpc(
@@ -394,7 +396,8 @@ def grpc(
     tells: str = "",
 ) -> Script:
     """A gRPC call: its request, its answers, its trailers (`status` None: none). `details` are ErrorInfo objects,
-    `reset` is the code where it is cut; `asks` and `tells` are the message types where they are not those of 1.0.
+    `reset` is the code where it is cut; `asks` and `tells` are the message types where they are not those of 1.0,
+    `StreamRequest@live-2153` with their line.
     """
     asks = asks or _REQUESTS.get(method, f"{method}Request")
     tells = tells or _ANSWERS.get(method, "StreamResponse")

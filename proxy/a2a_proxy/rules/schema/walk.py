@@ -31,6 +31,10 @@ EVENTS_0_3 = {
 """`kind` of 0.2 and 0.3 -> shape."""
 
 
+_MARKS = frozenset({"EVENT_MEDIA_START", "EVENT_MEDIA_STOP", "EVENT_MEDIA_PAUSE", "EVENT_INTERRUPT"})
+"""Frames of media that only mark where a flow begins, ends, rests or is interrupted (2.4)."""
+
+
 class Walk:
     """Over one payload."""
 
@@ -206,6 +210,8 @@ class Walk:
         """Where the default is a fine value."""
         if name == "parts":
             return self._live and shape.name == "Message" and bool(value.get("taskId"))
+        if name == "part":  # of the marks of a flow of media, only a piece of it has content
+            return shape.name == "MediaFrame" and value.get("event") in _MARKS
         if name == "scopes":
             return self._grammar.binary
         return name == "description" and shape.name == "AgentCard" and (value.get(name) == "" or self._grammar.binary)

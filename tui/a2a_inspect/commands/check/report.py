@@ -11,6 +11,7 @@ from a2a_inspect.commands.check.suppressions import Suppression
 from a2a_inspect.commands.session import evidence_words
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.recheck import recheck
 from a2a_proxy.recording.rows import SessionRow, key
@@ -119,13 +120,19 @@ def facts(finding: Finding) -> list[str]:
     return ([rule.section] if rule is not None else []) + evidence_words(finding)
 
 
-def check(recording: Recording, path: Path, wanted: set[str]) -> Iterator[Checked]:
-    """Run the rules over every session of a recording; `wanted` as from `chosen`."""
+def check(recording: Recording, path: Path, wanted: set[str], where: str = "") -> Iterator[Checked]:
+    """Run the rules over every session of a recording; `wanted` as from `chosen`.
+
+    With a filter the rules see everything, and what they find in exchanges that do not match is left out.
+    """
+    keys = set(recording.asked().ids(where, Rows.EXCHANGES)) if where else None
     asked = {ident: rule for ident, rule in rules().items() if ident in wanted}
     unwanted = OWN.keys() - wanted
     for session in recording.sessions():
         counts = recording.counts(session.id)
         told = (each for each in recheck(recording, session, asked) if each.rule not in unwanted)
+        if keys is not None:
+            told = (each for each in told if key(session.id, each.exchange) in keys)
         found = [Found(each, _operation(recording, session, each)) for each in told]
         yield Checked(str(path), session.id, counts.exchanges, counts.frames, _missing(session), found)
 

@@ -33,6 +33,8 @@ class Options(msgspec.Struct, kw_only=True):
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    where: str = ""
+    """An expression of the filter language: only findings of exchanges that match."""
     fail_on: str = "error"
     """The name of a severity, or `never`."""
     output_format: str = "text"
@@ -58,7 +60,7 @@ def run(paths: tuple[Path | None, ...], options: Options, today: datetime.date) 
     report = Report(ran, None if options.fail_on == "never" else Severity[options.fail_on.upper()])
     for path in recordings:
         with place.opened(path) as recording:
-            report.checked += check(recording, path, wanted)
+            report.checked += check(recording, path, wanted, options.where)
     report.unused, report.expired = _suppress(report, entries), expired
     _write(report, options)
     return _code(report, options)

@@ -8,9 +8,9 @@ from typing import Any
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.protocol.operations import STREAMS
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.talk import rest, rpc, rpc_error
-from a2a_proxy.rules.registry import STREAMS
 from a2a_proxy.rules.rule import JSON_TEXT, JSONRPC, REST, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See, media_type
 

@@ -9,11 +9,10 @@ from datetime import datetime
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.protocol.operations import OPERATIONS
+from a2a_proxy.protocol.operations import OPERATIONS, STREAMS
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import Wait, fetch_card, http, json_text, rpc, rpc_stream
 from a2a_proxy.rules.families.http.media import named, types
-from a2a_proxy.rules.registry import STREAMS
 from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See, media_type
 

@@ -14,6 +14,7 @@ from a2a_proxy.rules.rule import EVERY, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _STREAMED = frozenset({"SendStreamingMessage", "SubscribeToTask", "SendLiveMessage", "ReconnectToTask"})
+_ONE_WAY = frozenset({"SendStreamingMessage", "SubscribeToTask"})
 _DONE = status("COMPLETED", second=1)
 _FOREIGN = {"statusUpdate": status("WORKING", second=1)["statusUpdate"] | {"taskId": "t2"}}
 _ASTRAY = {"statusUpdate": status("COMPLETED", second=1)["statusUpdate"] | {"contextId": "c2"}}
@@ -27,13 +28,13 @@ _FOLLOWED = rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKI
     section="1.0 3.1.2",
     scope=Scope.EXCHANGE,
     when=When.FOREIGN,
-    operations=_STREAMED,
+    operations=_ONE_WAY,
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), _FOREIGN, _DONE),
     clean=_FOLLOWED,
 )
 def foreign(see: See) -> Iterator[Hit]:
     """A Task, a status update or an artifact update on a stream has another task id than the stream's task: the one
-    that was subscribed to, else that of the first event.
+    that was subscribed to, else that of the first event. On a live stream it is A2A-LIVE-007.
 
     Clients apply the event to the task they follow, or drop it: either way one task is shown wrong.
     """

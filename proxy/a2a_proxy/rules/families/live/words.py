@@ -26,9 +26,11 @@ def question(text: str = "which one?", *, second: int = 1, id: str = "q1") -> Js
 
 def plain_live(see: See) -> bool:
     """Its messages are SendMessageRequest and StreamResponse, so the rules of that proposal hold. Two other ones carry
-    other messages under the same name, and have rules of their own."""
-    request = see.track.request
-    return request is not None and request.schema.endswith("SendMessageRequest")
+    other messages under the same name, and have rules of their own; one of them may show late."""
+    request, frame = see.track.request, see.shown
+    if request is None or not request.schema.endswith("SendMessageRequest"):
+        return False
+    return not frame.schema.endswith("@live-2153") if frame is not None else see.exchange.live_payload != "2153"
 
 
 def reconnects(track: Track) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.rules.course import SECOND, SENDS
@@ -67,7 +66,7 @@ def _at_once(see: See) -> bool | None:
     if (
         see.v1
         and asked.schema == "json"
-        and (quick := _quick(asked.payload, rpc=see.binding is Binding.JSONRPC)) is not None
+        and (quick := _quick(asked.payload, rpc=see.enveloped)) is not None
     ):
         return quick
     configuration: Any = see.params.get("configuration")

@@ -13,13 +13,14 @@ from typing import Any
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.digest import digest
-from a2a_proxy.rules.registry import Known, Notes
+from a2a_proxy.rules.registry import Known, Notes, Track
 from a2a_proxy.rules.rule import When
 from a2a_proxy.rules.see import See
 
 MAX_EVENTS = 256
 """Events of one stream that are remembered."""
 MAX_STREAMS = 8
+LIVE = frozenset({"SendLiveMessage", "ReconnectToTask"})
 AMBIGUOUS = -1
 """Where an event has come more than once."""
 
@@ -34,6 +35,11 @@ class Delivered:
     def first(self) -> int:
         """When the stream told its first event, or when it was first not alone, ns."""
         return int(self._notes["first"])
+
+    @property
+    def live(self) -> bool:
+        """It is a live stream."""
+        return bool(self._notes["live"])
 
     @property
     def base(self) -> int:
@@ -77,6 +83,12 @@ def others(task: Known, exchange: int) -> list[int]:
     return [number for number in sorted({*task.streams, *ended}) if number != exchange]
 
 
+def both_live(task: Known, one: int, other: int) -> bool:
+    """Both are live streams: one that is left out there is A2A-LIVE-016's."""
+    pair = [delivered(task, each) for each in (one, other)]
+    return all(each is not None and each.live for each in pair)
+
+
 def key_of(see: See) -> str:
     """The event as it is known again: `3:9f...`, or `:9f...` without a number; empty where it cannot be."""
     if see.frame.event not in (EventKind.STATUS, EventKind.ARTIFACT):
@@ -112,16 +124,17 @@ def _begin(see: See, task: Known) -> Delivered:
     for number in task.streams:  # what comes from now on has to come on those as well
         other = see.world.tracks.get(number)
         if other is not None and number != see.track.id and str(number) not in every:
-            _enter(every, number, see.at, other.generation)
+            _enter(every, other, see.at, other.generation)
     told = see.frame.generation
     base = told if see.frame.event is EventKind.TASK else see.generation_before or max(told - 1, 0)
-    return _enter(every, see.track.id, see.at, base)
+    return _enter(every, see.track, see.at, base)
 
 
-def _enter(every: dict[str, Any], exchange: int, at: int, base: int) -> Delivered:
-    notes: Notes = {"first": at, "base": base, "keys": [], "places": {}, "count": 0, "top": {}}
+def _enter(every: dict[str, Any], track: Track, at: int, base: int) -> Delivered:
+    live = track.operation in LIVE
+    notes: Notes = {"first": at, "base": base, "keys": [], "places": {}, "count": 0, "top": {}, "live": live}
     if len(every) < MAX_STREAMS:
-        every[str(exchange)] = notes
+        every[str(track.id)] = notes
     return Delivered(notes)
 
 

@@ -11,6 +11,7 @@ from a2a_proxy.rules.examples.script import MS, Script, both
 from a2a_proxy.rules.examples.talk import Finish, Wait, rpc, rpc_stream
 from a2a_proxy.rules.families.stream.delivery import (
     Missing,
+    both_live,
     crossed,
     delivered,
     ends,
@@ -22,7 +23,7 @@ from a2a_proxy.rules.families.stream.delivery import (
 )
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
 from a2a_proxy.rules.registry import ACTIVE, Track
-from a2a_proxy.rules.rule import RPC, WEBHOOK, Hit, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import NETWORK, WEBHOOK, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _SECOND = 1_000_000_000
@@ -52,6 +53,7 @@ _ALIKE = _two((_A, _B, _C, Wait(7), _END), (_A, _B, _C, Wait(7), _END))
     "Two streams tell events in different order",
     Severity.ERROR,
     section="1.0 3.5.2",
+    bindings=NETWORK,
     scope=Scope.LIVE,
     when=When.SHARED,
     due=lambda see: _crossed(see),
@@ -83,29 +85,38 @@ def _crossed(see: See) -> Iterator[Hit]:
     "Event missing on one of several streams",
     Severity.ERROR,
     section="1.0 3.5.2",
+    bindings=NETWORK,
     scope=Scope.LIVE,
     when=When.SHARED,
-    due=lambda see: _missing(see),
+    due=lambda see: not_delivered(see),
     flagged=_two((_A, _B, _C, Wait(7), _END), (_A, _C, Wait(7), _END)),
     clean=_ALIKE,
 )
 def missing(see: See) -> Iterator[Hit]:
     """An event came on one stream of a task and, within 5 s, not on another that was open. An error where the other has
-    told events before and after it; a warning where the other is silent since, since its client may be slow.
+    told events before and after it; a warning where the other is silent since, since its client may be slow. Between
+    two live streams it is A2A-LIVE-016.
 
     Every event goes to every stream; this client does not know what has happened.
     """
+    watch(see, live=False)
+    yield from ()
+
+
+def watch(see: See, *, live: bool) -> None:
+    """Look for this event on the other streams later: on live ones of a live stream, or on all others."""
     key, task = learn(see), see.task
     if not key or task is None:
         return
     about = f"{see.track.id} {see.frame.seq} {int(is_progress(see))} {int(ends(see))} {see.at} {key}"
     for number in others(task, see.track.id):  # one that has ended may have told later events already
-        ended = Track(number, 0, task.agent, see.binding, "", 0, task_id=task.task_id)
-        see.later(GRACE, about, see.world.tracks.get(number, ended))
-    yield from ()
+        if both_live(task, see.track.id, number) is live:
+            ended = Track(number, 0, task.agent, see.binding, "", 0, task_id=task.task_id)
+            see.later(GRACE, about, see.world.tracks.get(number, ended))
 
 
-def _missing(see: See) -> Iterator[Hit]:
+def not_delivered(see: See) -> Iterator[Hit]:
+    """Due `GRACE` seconds after an event that `watch` looks for."""
     exchange, seq, progress, end, at, key = see.due_note.split(" ", 5)
     task = see.task
     shown = delivered(task, int(exchange)) if task is not None else None
@@ -129,6 +140,7 @@ def _missing(see: See) -> Iterator[Hit]:
     "Leaving one stream ended another",
     Severity.WARNING,
     section="1.0 3.5.2",
+    bindings=NETWORK,
     moment=Moment.CLOSED,
     scope=Scope.LIVE,
     operations=STREAMS,
@@ -164,7 +176,7 @@ def dragged_along(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="1.0 3.5.2",
     scope=Scope.LIVE,
-    bindings=RPC | WEBHOOK,
+    bindings=NETWORK | WEBHOOK,
     when=When.TERMINAL,
     due=lambda see: _not_told(see),
     flagged=both(

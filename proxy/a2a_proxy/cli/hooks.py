@@ -1,0 +1,90 @@
+"""The hooks of one run: started beside the recorder, never waited for while traffic passes, summed up at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+
+from a2a_proxy.cli.console import Console, HookEnd
+from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.follower.keeper import HookKeeper, Report
+from a2a_proxy.hooks.find import HookError, check
+from a2a_proxy.protocol.text import visible
+
+PATIENCE = 10.0
+"""Seconds that hooks get to catch up after everything is recorded."""
+_UNNOTICED = 0.5
+"""Seconds that need no explanation."""
+
+
+def check_hooks(names: tuple[str, ...]) -> None:
+    """Are there such hooks? None of their code is run.
+
+    Raises:
+        UserError: one of them is not there, or given twice.
+    """
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise UserError(f"--hook {name} is given twice", "leave one of them out")
+        try:
+            check(name)
+        except HookError as wrong:
+            raise UserError(wrong.message, wrong.hint) from wrong
+
+
+class Hooks:
+    """Those that the user named."""
+
+    def __init__(self, names: tuple[str, ...], console: Console) -> None:
+        self._names = names
+        self._console = console
+        self._keepers: list[HookKeeper] = []
+        self._recording = self._session = ""
+
+    def start(self, recording: str, session: str) -> None:
+        """Follow the session of this uuid; returns at once.
+
+        Raises:
+            UserError: the state directory cannot be used.
+        """
+        self._recording, self._session = recording, session
+        for name in self._names:
+            with state_directory():
+                keeper = HookKeeper(name, recording, self._tell, session=session, follow=True)
+            self._keepers.append(keeper)
+            keeper.start()
+
+    async def end(self, leave: asyncio.Event, patience: float = PATIENCE) -> None:
+        """Let them catch up for `patience` seconds, or until `leave`; end them and say how they did."""
+        began, told = time.monotonic(), False
+        while waiting := [keeper for keeper in self._keepers if not keeper.wait(0)]:
+            passed = time.monotonic() - began
+            if leave.is_set() or passed >= patience:
+                break
+            if passed >= _UNNOTICED and not told:
+                told = True
+                names = ", ".join(f"hook {keeper.name}" for keeper in waiting)
+                self._console.note(f"stopping: waiting for {names} (Ctrl-C again does not wait)", loud=False)
+            await asyncio.to_thread(waiting[0].wait, 0.05)
+        self.give_up()
+
+    def give_up(self) -> None:
+        """End them now and say how they did. Where that has been done, nothing."""
+        keepers, self._keepers = self._keepers, []
+        for keeper in keepers:
+            self._console.hook(self._summed_up(keeper.finish()))
+
+    def _summed_up(self, report: Report) -> HookEnd:
+        from a2a_proxy.follower.behind import frames_after  # which knows SQLite: the relay starts without it
+        from a2a_proxy.recording.errors import RecordingError
+
+        try:
+            behind = frames_after(self._recording, self._session, report.frame)
+        except RecordingError:
+            behind = 0
+        again = shlex.join(("a2a-inspect", "hooks", self._recording, "--hook", report.name))
+        return HookEnd(report.name, report.outcome, report.calls, report.errors, behind, report.log, again)
+
+    def _tell(self, message: str, hint: str) -> None:
+        self._console.note(visible(message), hint)

@@ -1,0 +1,174 @@
+"""One run of `a2a-proxy stdio`: start the agent, relay it, start the recorder beside it, end as the agent ended.
+
+Nothing is printed once the agent runs: stdout and stderr are its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import threading
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from a2a_proxy.capture import places
+from a2a_proxy.capture.append import Journal
+from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.capture.segments import Limits
+from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.sizes import octets
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.header import check_writable
+from a2a_proxy.recording.names import recording_name
+from a2a_proxy.relay.clock import session_clock
+from a2a_proxy.relay.stdio import StdioRelay
+from a2a_proxy.relay.stdio_agent import end_like
+from a2a_proxy.relay.tape import Tape
+
+if TYPE_CHECKING:
+    from a2a_proxy.recorder.keeper import Keeper
+
+NOT_FOUND, NOT_RUN = 127, 126
+"""Exit codes, as a shell has them."""
+_DISK_SECONDS = 2.0
+"""How long a disk that takes nothing may hold up the end."""
+_LAUNCH_SECONDS = 5.0
+"""How long the end waits until a recorder is started."""
+
+
+class StdioConfig(msgspec.Struct, frozen=True):
+    """One run of a stdio agent behind the proxy."""
+
+    command: tuple[str, ...]
+    record: Path | None
+    """None: a new file in the state directory."""
+    keep_secrets: bool
+    limits: Limits
+    """Of the journal."""
+    fail_on: str
+    """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
+
+
+def stdio_config(
+    *, command: tuple[str, ...], record: Path | None, keep_secrets: bool, journal_max: str, fail_on: str
+) -> StdioConfig:
+    """The config of the options. Raises UserError."""
+    limits = Limits(max_bytes=octets("--journal-max", journal_max))
+    return StdioConfig(command, record, keep_secrets, limits, fail_on)
+
+
+def run_stdio(config: StdioConfig) -> NoReturn:
+    """Relay the agent, and end as it did, or with 1 where `fail_on` says so.
+
+    Raises:
+        UserError: the agent cannot be started, or not recorded; nothing has been created.
+    """
+    if not config.command:
+        raise UserError("the agent's command is missing", "for example: a2a-proxy stdio -- npx run my-agent")
+    if config.record is not None:
+        _check(config.record)
+    clock = session_clock()
+    with state_directory():
+        folder = places.new_journal(_session(config, clock()))
+    try:
+        relay = _start(config.command)
+        try:
+            with state_directory():
+                journal = Journal(folder.path, _no_timer, config.limits)
+        except BaseException:
+            relay.kill()
+            raise
+    except BaseException:
+        folder.release()
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+    relay.start(Tape(journal, clock))
+    recorder = _Recorder(folder.path, journal)
+    recorder.start()
+    code = relay.wait()
+    recorder.join(_LAUNCH_SECONDS)
+    journal.close(clock(), _DISK_SECONDS)
+    if code == 0 and config.fail_on != "never" and recorder.failed(config.fail_on):
+        code = 1
+    end_like(code)
+
+
+class _Recorder(threading.Thread):
+    """Starts the recorder process without anybody waiting for it. It outlives this one, and finishes alone."""
+
+    def __init__(self, folder: Path, journal: Journal) -> None:
+        super().__init__(name="recorder-start", daemon=True)
+        self._folder = folder
+        self._journal = journal
+        self._keeper: Keeper | None = None
+
+    def run(self) -> None:
+        """Until it is started, or could not be."""
+        from a2a_proxy.recorder.keeper import Keeper  # while the agent starts
+
+        try:
+            keeper = Keeper(self._folder, lambda _: None)
+        except OSError:  # too many open files: the journal is left to `a2a-inspect recover`
+            return
+        self._journal.wake_by(keeper.wake_write)
+        keeper.launch()
+        self._keeper = keeper
+
+    def failed(self, severity: str) -> bool:
+        """Wait for the recording's end; True where something so grave was found, or nobody can tell."""
+        from a2a_proxy.cli.verdict import grave
+        from a2a_proxy.recorder.status import Done
+        from a2a_proxy.relay.stdio_agent import take_signals
+
+        take_signals()
+        if self._keeper is None:
+            return True
+        self._keeper.let_go()
+        self._keeper.drain()
+        outcome = self._keeper.outcome
+        return grave(outcome, severity) if isinstance(outcome, Done) else True
+
+
+def _check(record: Path) -> None:
+    try:
+        check_writable(record)
+    except RecordingError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+
+
+def _session(config: StdioConfig, started: int) -> SessionFile:
+    path = config.record or places.recordings_dir() / recording_name(started)
+    return SessionFile(
+        recording=str(path.absolute()),
+        pid=os.getpid(),
+        started=started,
+        uuid=str(uuid.uuid4()),
+        command=("a2a-proxy", *sys.argv[1:]),
+        listens=("stdio",),
+        upstreams=(shlex.join(config.command),),
+        keep_secrets=config.keep_secrets,
+    )
+
+
+def _start(command: tuple[str, ...]) -> StdioRelay:
+    name = command[0]
+    try:
+        return StdioRelay(command)
+    except OSError as wrong:
+        if isinstance(wrong, FileNotFoundError) and shutil.which(name) is None:
+            hint = "check the spelling and the PATH, or name it with its folder; no shell reads the command"
+            raise UserError(f"there is no command {name}", hint, NOT_FOUND) from wrong
+        if isinstance(wrong, FileNotFoundError):
+            hint = f"look at its first line: head -1 {shlex.quote(shutil.which(name) or name)}"
+            raise UserError(f"cannot run {name}: its interpreter is missing", hint, NOT_RUN) from wrong
+        hint = f"is it a program? try: chmod +x {shlex.quote(name)}"
+        raise UserError(f"cannot run {name}: {(wrong.strerror or str(wrong)).lower()}", hint, NOT_RUN) from wrong
+
+
+def _no_timer(_seconds: float, _callback: object) -> None:
+    """A tape hands everything over at once; what a slow disk left waiting goes with the next."""

@@ -1,0 +1,103 @@
+"""`a2a-proxy wrap-card`: an agent card whose stdio command goes through `a2a-proxy stdio`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.cli.errors import UserError, tell
+from a2a_proxy.cli.sizes import octets
+from a2a_proxy.relay.edits.card import read_card, write_card
+from a2a_proxy.relay.edits.stdio_command import is_command, is_stdio, is_wrapped, wrap
+
+EXIT_UNCHANGED = 1
+"""The card was printed as it was, for a reason that stands on stderr."""
+_NAME, _COMMAND = "a2a-proxy", "stdio"
+_MARK = b"\xef\xbb\xbf"
+_EXAMPLE = 'for example: "url": "npx run my-agent", "preferredTransport": "stdio"'
+
+
+def options_of(*, record: Path | None, keep_secrets: bool, journal_max: str | None, fail_on: str | None) -> list[str]:
+    """The options of `a2a-proxy stdio` as words. The recording's path becomes absolute: nobody knows in which folder a
+    client starts its agents. Raises UserError."""
+    words = ["--record", os.path.abspath(record)] if record is not None else []
+    words += ["--keep-secrets"] if keep_secrets else []
+    if journal_max is not None:
+        octets("--journal-max", journal_max)
+        words += ["--journal-max", journal_max]
+    return words + (["--fail-on", fail_on] if fail_on is not None else [])
+
+
+def run_wrap_card(card: Path, options: list[str]) -> int:
+    """Print the card of the file, or of stdin (`-`), with `options` for the proxy; the exit code.
+
+    Raises:
+        UserError: there is no card to read.
+    """
+    changed, why = wrap_card(_read(card), options)
+    sys.stdout.buffer.write(changed)
+    if why is None:
+        return 0
+    sys.stdout.flush()
+    tell(_NAME, why.message, why.hint)
+    return EXIT_UNCHANGED
+
+
+def wrap_card(given: bytes, options: list[str]) -> tuple[bytes, UserError | None]:
+    """The card with its stdio commands wrapped, everything else octet for octet; and why it is as it was.
+
+    Raises:
+        UserError: it is no card.
+    """
+    mark, text = (_MARK, given[len(_MARK) :]) if given.startswith(_MARK) else (b"", given)
+    _check(text)
+    card = read_card(text, "json")
+    urls = [each.text for each in card.urls if is_stdio(each.transport)] if card is not None else []
+    commands = [each for each in urls if is_command(each)]
+    if not commands:
+        return given, _nothing(urls)
+    words, program = _words(options)
+    new = {each: wrap(each, words, program) for each in commands if not is_wrapped(each, (_NAME, _COMMAND))}
+    if card is not None and card.signed and new:
+        message = "the card is signed, and another command would break its signature: it is left as it is"
+        return given, UserError(message, f"ask its issuer for a card with this command: {next(iter(new.values()))}")
+    return mark + write_card(text, "json", new), None
+
+
+def _nothing(urls: list[str]) -> UserError:
+    if urls:
+        message = f"nothing to wrap: the stdio interface has {urls[0]!r}, which is no command"
+        return UserError(message, f"put the agent's command there, {_EXAMPLE}")
+    return UserError("nothing to wrap: the card has no stdio interface with a command", _EXAMPLE)
+
+
+def _read(card: Path) -> bytes:
+    if str(card) == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return card.read_bytes()
+    except OSError as wrong:
+        hint = "name the file with the agent card, or - for stdin"
+        raise UserError(f"cannot read {card}: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
+
+
+def _check(text: bytes) -> None:
+    hint = "an agent card is one JSON object: look at the file, or at what came in"
+    try:
+        found = msgspec.json.decode(text)
+    except (ValueError, RecursionError) as wrong:
+        raise UserError(f"the card is not JSON: {wrong}", hint) from wrong
+    if not isinstance(found, dict):
+        raise UserError("the card is JSON, but no object", hint)
+
+
+def _words(options: list[str]) -> tuple[list[str], str]:
+    """What is put before a command; and this program's path. Called by its name where the PATH leads to it."""
+    program = os.path.abspath(sys.argv[0])
+    found = shutil.which(_NAME)
+    known = found is not None and os.path.realpath(found) == os.path.realpath(program)
+    return [_NAME if known else program, _COMMAND, *options, "--"], program

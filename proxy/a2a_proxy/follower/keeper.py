@@ -1,0 +1,237 @@
+"""The side of whoever started a follower: start it, hear it, start it again where it died, a few times.
+
+One thread a follower, which waits for a pipe. Nothing waits for a follower but `finish`, and that for a bounded time.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from a2a_proxy.capture import places
+from a2a_proxy.follower import log, status
+from a2a_proxy.follower.ledger import Ledger
+from a2a_proxy.follower.status import Behind, Done, Failed, Faulty
+
+Tell = Callable[[str, str], None]
+"""Takes a message and a hint."""
+
+STARTS = 4
+"""Processes that may die before the hook is given up."""
+PAUSES = (0.1, 1.0, 5.0)
+"""Seconds before the n-th restart."""
+_STUCK = 10.0
+"""Seconds for which a call may take before it is told."""
+_LOOK = 1.0
+"""Seconds between two looks how long a call has taken."""
+_LAST = 5.0
+"""Seconds that a process has to end after it said its last word."""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """How a hook did."""
+
+    name: str
+    outcome: str
+    """`done`, `stopped`, `slow` (it was not waited for any longer), `died` (too often) or `failed` (never began)."""
+    calls: int
+    errors: int
+    frame: int
+    """Id of the last frame that it was past."""
+    log: str
+
+
+class HookKeeper:
+    """Keeps one follower process alive for one hook."""
+
+    def __init__(
+        self,
+        name: str,
+        recording: str,
+        tell: Tell,
+        *,
+        session: str = "",
+        follow: bool = False,
+        prints: bool = False,
+        pauses: Sequence[float] = PAUSES,
+        stuck: float = _STUCK,
+    ) -> None:
+        """`session`: uuid of the only one to follow. `follow`: also what is still to come. `tell` is called on the
+        keeper's thread. Raises OSError: the state directory cannot be used."""
+        self.name = name
+        self._words = [recording, "--hook", name, "--session", session]
+        self._words += [word for word, wanted in (("--follow", follow), ("--prints", prints)) if wanted]
+        self._prints = prints
+        self._tell = tell
+        self._pauses = pauses
+        self._stuck = stuck
+        self._told_stuck = False
+        self.log = log.log_path(name)
+        self._ledger_file = tempfile.TemporaryFile(dir=places.hooks_dir())  # noqa: SIM115  # closed by `finish`
+        self._ledger = Ledger(self._ledger_file.fileno())
+        self._life_read, self._life = os.pipe()
+        self._starting = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._leaving = threading.Event()
+        self._ended = threading.Event()
+        self._outcome = ""
+        self._report: Report | None = None
+        self._thread = threading.Thread(target=self._keep, name=f"hook {name}", daemon=True)
+
+    def start(self) -> None:
+        """Start following; returns at once."""
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the follower that runs now, or ran last; 0 before the first."""
+        return self._process.pid if self._process is not None else 0
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until it has ended; False where it has not after so many seconds."""
+        return self._ended.wait(seconds)
+
+    def stop(self) -> None:
+        """Have it end after the call that is being made."""
+        self._signal(signal.SIGTERM)
+
+    def finish(self) -> Report:
+        """End it now if it has not ended, and say how it did."""
+        if self._report is None:
+            ended = self._ended.is_set()
+            if not ended:
+                self._signal(signal.SIGKILL)
+            mark = self._ledger.read_mark()
+            self._report = Report(
+                name=self.name,
+                outcome=self._outcome if ended else "slow",
+                calls=mark.calls,
+                errors=mark.errors,
+                frame=mark.frame,
+                log=str(self.log),
+            )
+            if self._ended.wait(_LAST):  # else its thread still has need of them
+                os.close(self._life)
+                os.close(self._life_read)
+                self._ledger_file.close()
+        return self._report
+
+    def _signal(self, number: signal.Signals) -> None:
+        self._leaving.set()
+        with self._starting:
+            if self._process is not None:
+                self._process.send_signal(number)
+
+    def _keep(self) -> None:
+        try:
+            for start in range(1, STARTS + 1):
+                how = self._run_once()
+                if self._outcome or self._leaving.is_set():
+                    self._outcome = self._outcome or "stopped"
+                    return
+                if start < STARTS:
+                    self._told_death(start, how)
+                    self._leaving.wait(self._pauses[min(start, len(self._pauses)) - 1])
+            self._outcome = "died"
+            told = f"hook {self.name} died {STARTS} times ({how}), given up; traffic and recording go on"
+            self._tell(told, f"see {self.log}")
+        finally:
+            self._ended.set()
+
+    def _told_death(self, start: int, how: str) -> None:
+        if start == 1:
+            told = f"hook {self.name} died ({how}); it is started again with the call in which it died"
+            self._tell(told, f"see {self.log}")
+
+    def _run_once(self) -> str:
+        """One process from start to end; how it ended, in words."""
+        read_end, write_end = os.pipe()
+        try:
+            self._spawn(write_end)
+        except OSError as wrong:
+            os.close(read_end)
+            return f"it cannot be started: {(wrong.strerror or str(wrong)).lower()}"
+        finally:
+            os.close(write_end)
+        self._listen(read_end)
+        os.close(read_end)
+        return self._end()
+
+    def _spawn(self, say: int) -> None:
+        with self._starting:
+            if self._leaving.is_set():
+                return
+            out = log.open_log(self.log)
+            passed = (self._life_read, say, self._ledger_file.fileno())
+            numbers = ["--life", str(passed[0]), "--say", str(passed[1]), "--ledger", str(passed[2])]
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "a2a_proxy.follower", *self._words, *numbers],
+                    stdin=subprocess.DEVNULL,
+                    stdout=None if self._prints else subprocess.DEVNULL,
+                    stderr=out,
+                    pass_fds=passed,
+                    start_new_session=True,
+                )
+            finally:
+                os.close(out)
+
+    def _listen(self, pipe: int) -> None:
+        """Until it has said its last word, or is gone."""
+        rest = b""
+        while True:
+            if not select.select([pipe], [], [], _LOOK)[0]:
+                if self._process is None or self._process.poll() is not None:
+                    return  # somebody else holds the pipe: a process that the hook has forked
+                self._look()
+                continue
+            data = os.read(pipe, 1 << 16)
+            if not data:
+                return
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                self._hear(line)
+            if self._outcome:
+                return  # a thread of the hook may keep the process
+
+    def _hear(self, line: bytes) -> None:
+        try:
+            said = status.decode(line)
+        except msgspec.DecodeError:
+            return  # not ours: a hook has found the pipe
+        if isinstance(said, Done):
+            self._outcome = "stopped" if self._leaving.is_set() else "done"
+        elif isinstance(said, Failed):
+            self._outcome = "failed"
+            self._tell(said.message, said.hint or f"its traceback is in {self.log}")
+        elif isinstance(said, Faulty):
+            self._tell(said.message, f"the calls go on; its traceback is in {self.log}")
+        elif isinstance(said, Behind):
+            self._tell(f"hook {self.name} is {said.frames:,} frames behind; the recording keeps them for it", "")
+
+    def _look(self) -> None:
+        since = self._ledger.read_mark().since
+        if since and not self._told_stuck and time.monotonic() - since / 1e9 > self._stuck:
+            self._told_stuck = True
+            told = f"a call of hook {self.name} has not returned for {self._stuck:.0f} s; traffic and recording go on"
+            self._tell(told, "")
+
+    def _end(self) -> str:
+        process = self._process
+        if process is None:
+            return ""
+        try:
+            code = process.wait(_LAST)
+        except subprocess.TimeoutExpired:  # a thread of the hook keeps it
+            process.kill()
+            code = process.wait()
+        return f"killed by signal {-code}" if code < 0 else f"exit code {code}"

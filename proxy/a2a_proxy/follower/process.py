@@ -1,0 +1,221 @@
+"""The loop of a follower: look, hand over, remember; wait where there is nothing new.
+
+Each row is handed over once. Where a process dies, the next one makes the call in which it died again and goes on from
+there. No transaction is open while a call is made.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.follower.consumer import Consumer, Kind
+from a2a_proxy.follower.hook import Tally
+from a2a_proxy.follower.ledger import Cursor, Ledger, Mark, Pending, State
+from a2a_proxy.follower.reading import Item, next_batch, value_of
+from a2a_proxy.follower.status import Behind, Status
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionRow
+
+LOOK_EVERY = 0.1
+"""Seconds between two looks whether something was committed."""
+_CHECK_EVERY = 10
+"""Looks between two checks whether the file is still the one that has this name."""
+_FAR_BEHIND = 10_000
+"""Frames; told here, and each time it has doubled."""
+
+
+class Aim(msgspec.Struct, frozen=True):
+    """What is followed."""
+
+    path: str
+    session: str = ""
+    """Uuid of the only session to follow; empty: all of the file."""
+    follow: bool = False
+    """Wait for more where sessions have not ended."""
+
+
+class Follower:
+    """Hands the rows of a recording on."""
+
+    def __init__(
+        self,
+        aim: Aim,
+        make: Callable[[], Consumer],
+        ledger: Ledger,
+        tally: Tally,
+        tell: Callable[[Status], None],
+    ) -> None:
+        """`make` makes the consumer of a session; `tally` is counted by it. Raises RecordingError."""
+        self._aim = aim
+        self._make = make
+        self._ledger = ledger
+        self._tally = tally
+        self._tell = tell
+        self._told_behind = _FAR_BEHIND
+        self._consumers: dict[str, Consumer] = {}
+        self._mark = ledger.read_mark()
+        tally.calls, tally.errors = self._mark.calls, self._mark.errors
+        self._state = ledger.load()
+        self._recording = open_any(aim.path)
+        self._version = -1
+        self.stopping = False
+        """Set from outside: end after the call that is being made."""
+        self._adopt()
+
+    def run(self) -> None:
+        """Until there is nothing more, or it is told to stop."""
+        self._finish_batch()
+        while not self.stopping:
+            self._version = self._recording.data_version()
+            if not self._round():
+                if self._finished():
+                    break
+                self._wait()
+        for name in list(self._consumers):
+            self._close(name)
+        self._recording.close()
+
+    def _round(self) -> bool:
+        """One batch of each session that goes on, all batches of one that has ended. False where there was nothing."""
+        moved = False
+        for session in self._sessions():
+            cursor = self._state.cursors.setdefault(session.id, Cursor())
+            while not (self.stopping or cursor.over):
+                more = self._advance(session, cursor)
+                cursor = self._state.cursors[session.id]
+                moved |= more
+                if not more or (self._aim.follow and not session.how):
+                    break
+        return moved
+
+    def _sessions(self) -> list[SessionRow]:
+        rows = self._recording.sessions()
+        return [row for row in rows if self._aim.session in ("", row.facts.uuid)]
+
+    def _advance(self, session: SessionRow, cursor: Cursor) -> bool:
+        """One batch; False where there is nothing now."""
+        consumer = self._consumer(session)
+        batch = next_batch(self._recording, session.id, cursor, consumer.wants)
+        if batch is None:
+            return False
+        if batch.items:
+            self._state.batch = Pending(session.id, [(item.kind, item.row) for item in batch.items], batch.after)
+            self._store(done=0)
+            self._hand_over(consumer, batch.items, 0)
+        if not self.stopping:
+            self._passed(session.id, batch.after)
+        if batch.more:
+            self._tell_behind(batch.after.frame)
+        elif not batch.items and (batch.session.how or not self._aim.follow):
+            self._close(session.facts.uuid)
+            batch.after.over = True
+            self._store(done=0)
+        return bool(batch.items) or batch.more
+
+    def _finish_batch(self) -> None:
+        """What a process that died has left of its last batch."""
+        batch = self._state.batch
+        if batch is None:
+            return
+        session = self._recording.session(batch.session)
+        if session is not None:
+            items = [Item(0, Kind(kind), row) for kind, row in batch.items]
+            self._hand_over(self._consumer(session), items, self._mark.done)
+        if not self.stopping:
+            self._passed(batch.session, batch.after)
+
+    def _hand_over(self, consumer: Consumer, items: list[Item], done: int) -> None:
+        for number in range(done, len(items)):
+            if self.stopping:
+                return
+            item = items[number]
+            value: Any = value_of(self._recording, item)
+            if value is not None:
+                consumer.take(item.kind, value)
+            item.value = None
+            frame = item.row if item.kind is Kind.FRAME else self._mark.frame
+            self._note(done=number + 1, frame=frame)
+
+    def _passed(self, session: int, after: Cursor) -> None:
+        """All of a batch has been handed over."""
+        self._state.cursors[session] = after
+        if self._state.batch is not None:
+            self._state.batch = None
+            self._store(done=0, frame=max(after.frame, self._mark.frame))
+        else:
+            self._note(done=0, frame=max(after.frame, self._mark.frame))
+
+    def _consumer(self, session: SessionRow) -> Consumer:
+        name = session.facts.uuid
+        if name not in self._consumers:
+            self._note(done=self._mark.done)
+            self._consumers[name] = consumer = self._make()
+            consumer.start(self._aim.path, session)
+        return self._consumers[name]
+
+    def _close(self, name: str) -> None:
+        consumer = self._consumers.pop(name, None)
+        if consumer is not None:
+            consumer.close()
+            self._note(done=self._mark.done)
+
+    def _finished(self) -> bool:
+        known = [self._state.cursors[row.id].over for row in self._sessions()]
+        return all(known) and bool(known or not self._aim.session)
+
+    def _wait(self) -> None:
+        """Until somebody has committed."""
+        self._ledger.mark(msgspec.structs.replace(self._mark, since=0))
+        looks = 0
+        while not self.stopping and self._recording.data_version() == self._version:
+            time.sleep(LOOK_EVERY)
+            looks += 1
+            if looks % _CHECK_EVERY == 0 and self._adopt():
+                break
+
+    def _adopt(self) -> bool:
+        """Follow the file that has the name now: a recording that was deleted is begun anew by its recorder. True where
+        it is another one."""
+        try:
+            found = os.stat(self._aim.path)
+        except OSError:
+            return False  # it may come again
+        file = (found.st_dev, found.st_ino)
+        if self._state.file == file:
+            return False
+        if self._state.file is not None:
+            try:
+                fresh = Recording(self._aim.path)
+            except RecordingError:
+                return False  # it is being made
+            self._recording.close()
+            self._recording = fresh
+            self._state = State()
+        self._state.file = file
+        self._store(done=0)
+        return True
+
+    def _tell_behind(self, frame: int) -> None:
+        newest = self._recording.db.execute("SELECT max(id) FROM frame").fetchone()[0] or 0
+        if self._aim.follow and newest - frame >= self._told_behind:
+            self._told_behind = 2 * (newest - frame)
+            self._tell(Behind(newest - frame))
+
+    def _note(self, done: int, frame: int | None = None) -> None:
+        self._ledger.mark(self._marked(done, frame))
+
+    def _store(self, done: int, frame: int | None = None) -> None:
+        self._ledger.store(self._state, self._marked(done, frame))
+
+    def _marked(self, done: int, frame: int | None) -> Mark:
+        """Where it is now; the next call begins."""
+        frame = self._mark.frame if frame is None else frame
+        self._mark = Mark(done, self._tally.calls, self._tally.errors, frame, time.monotonic_ns())
+        return self._mark

@@ -1,0 +1,36 @@
+"""What a follower says to whoever started it: one JSON object a line, so seldom that the pipe is never full."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """It cannot do its work, and another one could not either."""
+
+    message: str
+    hint: str = ""
+
+
+class Faulty(msgspec.Struct, frozen=True, tag="faulty"):
+    """A call failed as none did before. The calls go on."""
+
+    message: str
+
+
+class Behind(msgspec.Struct, frozen=True, tag="behind"):
+    """It does not keep up."""
+
+    frames: int
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """Everything has been handed over; it exits."""
+
+
+Status = Failed | Faulty | Behind | Done
+
+encode = msgspec.json.Encoder().encode
+"""Status -> one line without its line end."""
+decode = msgspec.json.Decoder(Status).decode
+"""One line -> Status; msgspec.DecodeError for anything else."""

@@ -1,0 +1,32 @@
+"""What you write a hook with: a class with some of the methods of `Hook`, called for what passes (manual: hooks).
+
+A hook observes: it gets the values of a recording, credentials already replaced by labels, in a process of its own. It
+changes, delays and drops nothing.
+"""
+
+from a2a_proxy.hooks.gap import Gap
+from a2a_proxy.hooks.hook import METHODS, Hook, Session
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
+
+__all__ = [
+    "METHODS",
+    "Binding",
+    "Dialect",
+    "Direction",
+    "EventKind",
+    "Exchange",
+    "Finding",
+    "Frame",
+    "FrameKind",
+    "Gap",
+    "Handoff",
+    "Hook",
+    "Interruption",
+    "Segment",
+    "Session",
+    "Severity",
+]

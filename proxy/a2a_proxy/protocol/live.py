@@ -1,0 +1,79 @@
+"""Which of three payloads a SendLiveMessage stream carries, settled while its messages come (protocol sheet 2.6).
+
+All three use one path. What only one of them has is proof, for the side that said it. A message of BIDI is often one of
+`2153` as well: such a stream is called BIDI until a later message of either side proves the other. Frames that were
+given by then keep their schema, for their octets read the same in both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proto import LivePayload, detect_live, proves_bidi
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import LiveMode
+from a2a_proxy.protocol.schema import schema_of
+
+_MESSAGES = {
+    "bidi": ("1.0", "SendMessageRequest", "StreamResponse"),
+    "1975": ("live-1975", "LiveRequest", "LiveResponse"),
+    "2153": ("live-2153", "StreamRequest", "StreamResponse"),
+}
+_TELLS = (b"\x0a", b"\x2a")
+"""First octets of agents' messages in which `2153` shows: a Task (its timeline), a message update."""
+
+
+def live_schema(payload: LivePayload, direction: Direction) -> str:
+    """The schema of one side's messages."""
+    line, *names = _MESSAGES[payload or "bidi"]
+    return schema_of(line, names[direction])
+
+
+def payload_of(direction: Direction, data: bytes) -> LivePayload:
+    """What one message looks like; empty where it does not tell."""
+    return detect_live(data, None) if direction is Direction.TO_AGENT else detect_live(None, data)
+
+
+class LiveReading:
+    """One stream: how its messages are read."""
+
+    def __init__(self, mode: LiveMode = "auto") -> None:
+        self.forced: LivePayload = "" if mode == "auto" else mode
+        self._seen: list[LivePayload] = ["", ""]
+        """By direction: what its messages look like so far."""
+        self._proved = [False, False]
+        """By direction: it can be nothing else."""
+
+    def payload(self, direction: Direction) -> LivePayload:
+        """How messages of this side are read now; empty before the first."""
+        if self.forced:
+            return self.forced
+        mine, other = self._seen[direction], self._seen[1 - direction]
+        weaker = not mine or (other == "2153" and not self._proved[direction])
+        return other if weaker else mine
+
+    def look(self, direction: Direction, data: bytes) -> bool:
+        """Learn from one message; whether messages may be read otherwise from here on."""
+        if self.forced or self._proved[direction]:
+            return False
+        before = self._seen[direction]
+        if before and direction is Direction.TO_CLIENT and data[:1] not in _TELLS:
+            return False
+        found = payload_of(direction, data)
+        if not found or (before and found != "2153"):
+            return False
+        self._seen[direction] = found
+        proof = found != "bidi" or (direction is Direction.TO_AGENT and proves_bidi(data))
+        self._proved[direction] = proof
+        return found != before
+
+    def save(self) -> dict[str, Any]:
+        """Plain values for `restore`."""
+        return {"forced": self.forced, "seen": list(self._seen), "proved": list(self._proved)}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> LiveReading:
+        """The reading that gave `state`."""
+        made = cls(state["forced"] or "auto")
+        made._seen, made._proved = list(state["seen"]), list(state["proved"])
+        return made

@@ -1,0 +1,166 @@
+"""All conversations that are followed, found by task, exchange, context and trace; bounded, saved and restored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.protocol.segments.state import Call, Talk
+
+MAX_TALKS = 100_000
+"""Tasks that are followed; the one that nobody has spoken in for longest makes room."""
+MAX_DONE = 2000
+"""Of those, tasks in a final state."""
+MAX_TRACES = 10_000
+_FINAL = frozenset(int(state) for state in TaskState if state.terminal)
+
+
+class Book:
+    """Conversations and open calls."""
+
+    def __init__(self, limit: int = MAX_TALKS, done: int = MAX_DONE) -> None:
+        self._limit = limit
+        self._most_done = done
+        self._last = 0
+        self._talks: dict[str, Talk] = {}
+        """By task id, the one that nobody has spoken in for longest first."""
+        self._done: dict[str, None] = {}
+        """Task ids of those that are over, in order."""
+        self.calls: dict[int, Call] = {}
+        """Open exchanges by number."""
+        self._contexts: dict[str, Talk] = {}
+        """Context -> the conversation in it that a client spoke in last."""
+        self._traces: dict[str, Talk] = {}
+        """Trace id -> the conversation whose request had it."""
+
+    def make(self, agent: str, task_id: str, context_id: str) -> Talk:
+        """A conversation that is not yet known to be about a task."""
+        self._last += 1
+        return Talk(self._last, agent, task_id, context_id)
+
+    def of_task(self, agent: str, task_id: str) -> Talk | None:
+        """The conversation about a task; where `agent` is empty, of any agent."""
+        talk = self._talks.get(task_id)
+        while talk is not None and agent and talk.agent != agent:
+            talk = talk.twin
+        return talk
+
+    def keep(self, talk: Talk) -> None:
+        """It is about a task from now on, which nobody else talks about."""
+        talk.twin = self._talks.pop(talk.task_id, None)
+        self._talks[talk.task_id] = talk
+        if len(self._talks) > self._limit:
+            self._forget(next(iter(self._talks)))
+
+    def touch(self, talk: Talk) -> None:
+        """The client speaks in it: the last to be forgotten."""
+        first = self._talks.pop(talk.task_id, None)
+        if first is not None:
+            self._talks[talk.task_id] = first
+        self._done.pop(talk.task_id, None)
+
+    def settle(self, talk: Talk) -> None:
+        """Nothing of it is open. One that is over may be forgotten soon."""
+        talk.said = None
+        if talk.state in _FINAL and talk.task_id in self._talks:
+            self._done[talk.task_id] = None
+            if len(self._done) > self._most_done:
+                self._forget(next(iter(self._done)))
+
+    def _forget(self, task_id: str) -> None:
+        self._done.pop(task_id, None)
+        talk: Talk | None = self._talks.pop(task_id)
+        while talk is not None:
+            if self._contexts.get(talk.context_id) is talk:
+                del self._contexts[talk.context_id]
+            talk = talk.twin
+
+    def of_context(self, context_id: str) -> Talk | None:
+        """The conversation of this context that a client spoke in last."""
+        return self._contexts.get(context_id) if context_id else None
+
+    def learn_context(self, talk: Talk) -> None:
+        """A client speaks in this conversation of its context."""
+        if talk.context_id:
+            self._contexts[talk.context_id] = talk
+            if len(self._contexts) > self._limit:
+                del self._contexts[next(iter(self._contexts))]
+
+    def name_context(self, talk: Talk) -> None:
+        """The agent has told the context of this conversation."""
+        if talk.context_id not in self._contexts:
+            self.learn_context(talk)
+
+    def of_trace(self, traceparent: str) -> Talk | None:
+        """The conversation whose request had this trace."""
+        return self._traces.get(_trace(traceparent)) if traceparent and self._traces else None
+
+    def learn_trace(self, traceparent: str, talk: Talk) -> None:
+        """A request had this trace; the first one stays."""
+        trace = _trace(traceparent)
+        if trace and trace not in self._traces:
+            self._traces[trace] = talk
+            if len(self._traces) > MAX_TRACES:
+                del self._traces[next(iter(self._traces))]
+
+    def all(self) -> dict[int, Talk]:
+        """Every conversation by its number."""
+        found = {call.talk.number: call.talk for call in self.calls.values()}
+        for chain in self._talks.values():
+            talk: Talk | None = chain
+            while talk is not None:
+                found[talk.number] = talk
+                talk = talk.twin
+        for talks in (self._contexts, self._traces):
+            found.update((each.number, each) for each in talks.values())
+        return found
+
+    # --- across a restart ---------------------------------------------------------------------------------------
+
+    def save(self) -> dict[str, Any]:
+        """Plain values; conversations are named by their numbers."""
+        return {
+            "last": self._last,
+            "talks": [_plain(talk) for talk in self.all().values()],
+            "tasks": [talk.number for talk in self._talks.values()],
+            "done": list(self._done),
+            "calls": [
+                [number, call.talk.number, call.role, call.answered, call.tells] for number, call in self.calls.items()
+            ],
+            "contexts": [[name, talk.number] for name, talk in self._contexts.items()],
+            "traces": [[name, talk.number] for name, talk in self._traces.items()],
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Book:
+        """The book that gave `state`."""
+        book = cls()
+        book._last = state["last"]
+        talks: dict[int, Talk] = {}
+        twins: dict[int, int] = {}
+        for saved in state["talks"]:
+            twins[saved["number"]] = saved.pop("twin")
+            talk = msgspec.convert(saved, Talk)
+            talks[talk.number] = talk
+        for number, twin in twins.items():
+            talks[number].twin = talks.get(twin)
+        book._talks = {talks[number].task_id: talks[number] for number in state["tasks"]}
+        book._done = dict.fromkeys(state["done"])
+        book.calls = {number: Call(talks[talk], *rest) for number, talk, *rest in state["calls"]}
+        book._contexts = {name: talks[number] for name, number in state["contexts"]}
+        book._traces = {name: talks[number] for name, number in state["traces"]}
+        return book
+
+
+def _plain(talk: Talk) -> dict[str, Any]:
+    saved: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(talk, twin=None))
+    saved["twin"] = talk.twin.number if talk.twin is not None else 0
+    return saved
+
+
+def _trace(traceparent: str) -> str:
+    """The trace id of a W3C `traceparent`; empty where it is none."""
+    words = traceparent.split("-")
+    return words[1] if len(words) >= 4 and len(words[1]) == 32 else ""

@@ -1,0 +1,142 @@
+"""Segments begun, grown and ended, and which of them are to be told of."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.segment import AGENT, CLIENT, GAP_AGENT, GAP_CLIENT, IDLE, Segment
+from a2a_proxy.protocol.segments.state import SegmentState, Talk
+
+
+class Cuts:
+    """The segments of a session."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._changed: dict[int, SegmentState] = {}
+        self.due: list[tuple[int, int]] = []
+        """A heap: when a segment may be over by silence (or later, where it went on), and its id."""
+        self._whose: dict[int, Talk] = {}
+        """Of the segments in the heap, by their ids."""
+
+    def begin(self, talk: Talk, speaker: str, frame: Frame, *, plain: bool = False) -> SegmentState:
+        """The first frame of a segment."""
+        number = self._last = self._last + 1
+        at = frame.at
+        said = talk.said = SegmentState(
+            number,
+            talk.agent,
+            talk.task_id,
+            talk.context_id,
+            speaker,
+            talk.turn,
+            frame.exchange,
+            frame.seq,
+            frame.exchange,
+            frame.seq,
+            frame.began,
+            at,
+            at,
+        )
+        said.bytes = frame.size
+        said.plain = plain
+        talk.last = number
+        heapq.heappush(self.due, (at + (GAP_CLIENT if speaker == CLIENT else GAP_AGENT), number))
+        self._whose[number] = talk
+        if not plain:
+            self._changed[number] = said
+        return said
+
+    def grow(self, said: SegmentState, frame: Frame) -> None:
+        """One more frame."""
+        gap = frame.at - said.end
+        if gap > said.gap:
+            said.gap = gap
+            if gap > IDLE:
+                said.idle += gap
+        elif gap > IDLE:
+            said.idle += gap
+        said.last_exchange, said.last_seq = frame.exchange, frame.seq
+        said.end = frame.at
+        said.frames += 1
+        said.bytes += frame.size
+        said.plain = False
+        self._changed[said.id] = said
+
+    def end(self, said: SegmentState, at: int, reason: str) -> None:
+        """It is over."""
+        said.ended, said.reason = at, reason
+        self.tell(said)
+
+    def tell(self, said: SegmentState) -> None:
+        """It has changed."""
+        if not said.plain:
+            self._changed[said.id] = said
+
+    def move(self, said: SegmentState, talk: Talk) -> None:
+        """It turns out to be part of another conversation."""
+        if said.id in self._whose:
+            self._whose[said.id] = talk
+        self.tell(said)
+
+    def late(self, at: int) -> list[Talk]:
+        """Conversations whose open segment is over by silence at `at`, in order of that time."""
+        due, found = self.due, []
+        while due and due[0][0] < at:
+            _, number = heapq.heappop(due)
+            talk = self._whose.pop(number)
+            said = talk.said
+            if said is None or said.id != number or said.ended:
+                continue
+            limit = silent_at(said)
+            if limit < at:
+                found.append(talk)
+            else:
+                heapq.heappush(due, (limit, number))
+                self._whose[number] = talk
+        return found
+
+    def changed(self) -> list[Segment]:
+        """Snapshots of those that changed since the last call, in order."""
+        changed, self._changed = self._changed, {}
+        return [changed[number].snapshot() for number in sorted(changed)]
+
+    def touch(self, talks: list[Talk]) -> None:
+        """What is open counts as changed."""
+        for talk in talks:
+            if talk.said is not None:
+                self.tell(talk.said)
+
+    def save(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "last": self._last,
+            "changed": [msgspec.to_builtins(said) for said in self._changed.values()],
+            "due": [[at, number, self._whose[number].number] for at, number in self.due],
+        }
+
+    def load(self, state: dict[str, Any], talks: dict[int, Talk]) -> None:
+        """What `save` gave; `talks` are the restored conversations by number."""
+        self._last = state["last"]
+        open_now = {talk.said.id: talk.said for talk in talks.values() if talk.said is not None}
+        for saved in state["changed"]:
+            said = msgspec.convert(saved, SegmentState)
+            self._changed[said.id] = open_now.get(said.id, said)
+        for at, number, talk in state["due"]:  # in the order of the heap; those whose talk is gone are over
+            if talk in talks:
+                heapq.heappush(self.due, (at, number))
+                self._whose[number] = talks[talk]
+
+
+def silent_at(said: SegmentState) -> int:
+    """When an open segment is over, if nothing more comes."""
+    return said.end + (GAP_CLIENT if said.speaker == CLIENT else GAP_AGENT)
+
+
+def is_agents(said: SegmentState | None) -> bool:
+    """An agent's segment."""
+    return said is not None and said.speaker == AGENT

@@ -1,0 +1,124 @@
+"""Barge-in: the client speaks while the agent's output is open, and what becomes of it (protocol sheet 8.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.segment import GAP_AGENT, YIELD_WITHIN, Interruption
+from a2a_proxy.protocol.chunks import chunks
+from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.segments.state import InterruptionState, Talk
+
+_WORKING = int(TaskState.WORKING)
+_MAX_ARTIFACTS = 64
+"""Artifacts of the interrupted output that are known again."""
+
+
+def output_open(talk: Talk, at: int) -> bool:
+    """The agent is in the middle of its output: at work, or in no state at all, and not done with what it says."""
+    if talk.state not in (0, _WORKING):
+        return False
+    return bool(talk.chains) or talk.media or (talk.last_output > 0 and at - talk.last_output <= GAP_AGENT)
+
+
+class Interruptions:
+    """The interruptions of a session. At most one is open in a conversation."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._changed: dict[int, InterruptionState] = {}
+
+    def begin(self, talk: Talk, frame: Frame, kind: str) -> None:
+        """`frame` of the client came while the output of `talk` was open."""
+        self.end(talk, frame.at)
+        self._last += 1
+        open_now = talk.interruption = InterruptionState(
+            self._last,
+            talk.agent,
+            talk.task_id,
+            talk.context_id,
+            kind,
+            talk.last_agent,
+            frame.exchange,
+            frame.seq,
+            frame.at,
+            artifacts=talk.artifacts[-_MAX_ARTIFACTS:],
+            message_id=talk.message_id,
+        )
+        self._changed[open_now.id] = open_now
+
+    def heard(self, talk: Talk, frame: Frame) -> None:
+        """The agent said something after the interruption of `talk`."""
+        broken = talk.interruption
+        assert broken is not None
+        self._changed[broken.id] = broken
+        if _is_residual(broken, frame):
+            broken.residual_frames += 1
+            broken.residual_bytes += frame.size
+            broken.last_residual = frame.at
+            broken.wasted += _content(frame)
+        elif not broken.reaction:
+            broken.reaction = frame.at
+
+    def end(self, talk: Talk, at: int, outcome: str = "") -> None:
+        """The outcome of the open interruption, if there is one, is clear."""
+        broken, talk.interruption = talk.interruption, None
+        if broken is not None:
+            late = broken.last_residual - broken.at > YIELD_WITHIN
+            broken.outcome = outcome or ("overlapped" if late else "yielded")
+            broken.ended = at
+            self._changed[broken.id] = broken
+
+    def changed(self) -> list[Interruption]:
+        """Snapshots of those that changed since the last call, in order."""
+        changed, self._changed = self._changed, {}
+        return [changed[number].snapshot() for number in sorted(changed)]
+
+    def touch(self, talks: list[Talk]) -> None:
+        """What is open counts as changed."""
+        self._changed.update((talk.interruption.id, talk.interruption) for talk in talks if talk.interruption)
+
+    def save(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"last": self._last, "changed": [msgspec.to_builtins(each) for each in self._changed.values()]}
+
+    def load(self, state: dict[str, Any], talks: dict[int, Talk]) -> None:
+        """What `save` gave; `talks` are the restored conversations."""
+        self._last = state["last"]
+        open_now = {talk.interruption.id: talk.interruption for talk in talks.values() if talk.interruption}
+        for saved in state["changed"]:
+            each = msgspec.convert(saved, InterruptionState)
+            self._changed[each.id] = open_now.get(each.id, each)
+
+
+def _is_residual(broken: InterruptionState, frame: Frame) -> bool:
+    """The frame goes on with the interrupted output: the same artifact, or the same message."""
+    if frame.event is EventKind.ARTIFACT:
+        return frame.artifact_id in broken.artifacts
+    if frame.event is EventKind.MESSAGE or frame.event is EventKind.STATUS:
+        return bool(frame.message_id) and frame.message_id == broken.message_id
+    return False
+
+
+def _content(frame: Frame) -> int:
+    """Octets of text, raw and data in the frame."""
+    if frame.event is EventKind.ARTIFACT:
+        return sum(chunk.size for chunk in chunks(frame))
+    return _texts(plain(frame.payload, frame.schema))
+
+
+def _texts(value: Any, depth: int = 24) -> int:
+    """Octets of the texts of all parts."""
+    if not depth:
+        return 0
+    if isinstance(value, list):
+        return sum(_texts(each, depth - 1) for each in value)
+    if not isinstance(value, dict):
+        return 0
+    text = value.get("text")
+    own = len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else 0
+    return own + sum(_texts(each, depth - 1) for each in value.values())

@@ -1,0 +1,117 @@
+"""Turns and their latencies, worked out of segments (protocol sheet 8.3). All times and spans are ns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import msgspec
+
+from a2a_proxy.model.segment import AGENT, CLIENT, IDLE, Segment
+
+_WAITING = frozenset({"input", "auth"})
+_FINAL = frozenset({"completed", "failed", "canceled", "rejected"})
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What the client says, and all that the agent says until the client speaks again.
+
+    A measure is None where what it is made of did not happen.
+    """
+
+    segments: tuple[Segment, ...]
+    """In order; the client's first, but in turn 0."""
+    human_wait: int | None = None
+    """From the agent's question (input or auth required) to the client's next words."""
+
+    @property
+    def client(self) -> Segment | None:
+        """What the client says."""
+        first = self.segments[0]
+        return first if first.speaker == CLIENT else None
+
+    @property
+    def agents(self) -> tuple[Segment, ...]:
+        """What the agent says."""
+        return tuple(each for each in self.segments if each.speaker == AGENT)
+
+    @property
+    def first_event(self) -> int | None:
+        """TTFE: from the last octet of the client's words to the agent's first frame."""
+        agents = self.agents
+        return agents[0].start - self.client.end if self.client and agents else None
+
+    @property
+    def first_output(self) -> int | None:
+        """TTFO: from the last octet of the client's words to the agent's first output."""
+        return self._output_since(self.client.end) if self.client else None
+
+    @property
+    def response(self) -> int | None:
+        """Response latency: from the end of the client's activity, where it told one, to the agent's first output."""
+        return self._output_since(self.client.activity_end or self.client.end) if self.client else None
+
+    def _output_since(self, zero: int) -> int | None:
+        first = min((each.first_output for each in self.agents if each.first_output), default=0)
+        return first - zero if first else None
+
+    @property
+    def duration(self) -> int | None:
+        """From the first octet of the client's words to the agent's last frame."""
+        agents = self.agents
+        return max(each.end for each in agents) - self.client.began if self.client and agents else None
+
+    @property
+    def gaps(self) -> tuple[int, ...]:
+        """Pauses between the agent's segments."""
+        agents = self.agents
+        return tuple(b.start - a.end for a, b in itertools.pairwise(agents))
+
+    @property
+    def longest_gap(self) -> int | None:
+        """The longest pause between two of the agent's frames."""
+        return max((*(each.gap for each in self.agents), *self.gaps), default=None)
+
+    @property
+    def idle_share(self) -> float | None:
+        """Share of the turn that is pauses of more than `IDLE` between two of the agent's frames."""
+        idle = sum(each.idle for each in self.agents) + sum(gap for gap in self.gaps if gap > IDLE)
+        return idle / self.duration if self.duration else None
+
+    @property
+    def output_time(self) -> int:
+        """From the agent's first output to its last; 0 where there is but one, or none."""
+        first = min((each.first_output for each in self.agents if each.first_output), default=0)
+        return max((each.last_output for each in self.agents), default=0) - first if first else 0
+
+    @property
+    def close(self) -> int | None:
+        """Close latency: from the final state to the end of the stream that brought it."""
+        last = next((each for each in reversed(self.segments) if each.reason in _FINAL and each.closed), None)
+        return last.closed - last.end if last is not None else None
+
+
+def turns(segments: Iterable[Segment]) -> list[Turn]:
+    """The turns of all conversations, in the order in which they began; `segments` come by their ids."""
+    talks: dict[tuple[str, str, int], list[list[Segment]]] = {}
+    order: list[tuple[tuple[str, str, int], int]] = []
+    for each in segments:
+        key = (each.agent, each.task_id, 0 if each.task_id else each.exchange)
+        members = talks.setdefault(key, [])
+        if each.speaker == CLIENT or not members:
+            order.append((key, len(members)))
+            members.append([])
+        members[-1].append(each)
+    return [_turn(talks[key], place) for key, place in order]
+
+
+def _turn(members: list[list[Segment]], place: int) -> Turn:
+    last, wait = members[place][-1], None
+    if last.reason in _WAITING and place + 1 < len(members):
+        wait = members[place + 1][0].start - last.end
+    return Turn(tuple(members[place]), wait)
+
+
+def percentile(values: list[int], share: float) -> int:
+    """The smallest value that at least `share` of them do not exceed; `values` are sorted and not empty."""
+    return values[max(-(-len(values) * int(share * 1000) // 1000), 1) - 1]

@@ -1,0 +1,196 @@
+"""Where the recording has what the fields ask for: conditions on `frame f` and `exchange e`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.recording.query import conditions as sql
+from a2a_proxy.recording.query.conditions import Sql
+from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Choice, Match, Op
+from a2a_proxy.recording.query.words import EVENT
+from a2a_proxy.recording.schema import SESSION_SHIFT
+
+Condition = Callable[[Match], Sql]
+
+CONNECTION_OF_FRAME = f"(f.session << {SESSION_SHIFT} | f.connection)"
+CONNECTION_OF_EXCHANGE = f"(e.id >> {SESSION_SHIFT} << {SESSION_SHIFT} | e.connection)"
+EXCHANGE_OF_FRAME = f"(f.session << {SESSION_SHIFT} | f.exchange)"
+_PAYLOAD = "f.id, f.shape, f.block, f.offset, f.size"
+STARTED = "(SELECT started FROM session WHERE id = {})"
+
+
+SIZE = (
+    "coalesce(CASE WHEN f.extra IS NOT NULL THEN json_extract(f.extra, '$.size') END, coalesce(f.size, 0) + CASE WHEN"
+    " f.shape IN (SELECT id FROM shape WHERE flags & 32) THEN (SELECT coalesce(sum(blob.size), 0) FROM piece"
+    " JOIN blob ON blob.id = piece.blob WHERE piece.frame = f.id) ELSE 0 END)"
+)
+MESSAGE = f"a2a_message(f.message, {_PAYLOAD})"
+TRACE = "substr(e.traceparent, 4, 32)"
+ZERO = "coalesce(e.request_ended, e.started)"
+LAST = "coalesce(e.closed, e.last_event)"
+ENDED_BADLY = (
+    "(e.error <> '' OR e.flags & 2 OR e.how NOT IN (SELECT id FROM text WHERE value = 'complete') AND e.how <> 0)"
+)
+_ERRORS = (FrameKind.ERROR, FrameKind.CUT, FrameKind.UNDECODABLE)
+GAP = "A2A-GEN-001"
+
+
+def shape(condition: Sql) -> Sql:
+    """A condition on what the frame has in common with others."""
+    return condition.within("f.shape IN (SELECT id FROM shape WHERE {})")
+
+
+def keyed(column: str, *, always: bool = False) -> Condition:
+    """A number of `shape` by the words for it; 0 is none of them, unless there is one `always`."""
+
+    def condition(match: Match) -> Sql:
+        return Sql("1") if always and isinstance(match.value, Anything) else shape(ordered(column, match))
+
+    return condition
+
+
+def ordered(column: str, match: Match) -> Sql:
+    """A small number by its words; 0 is none."""
+    if isinstance(match.value, Anything):
+        return Sql(f"{column} <> 0")
+    assert isinstance(match.value, Choice)
+    if match.op in COMPARISONS:
+        return Sql(f"{column} {match.op} ?", match.value.keys)
+    return sql.one_of(column, match.value.keys)
+
+
+def kind(match: Match) -> Sql:
+    """Kinds of frames, and of events (100 more)."""
+    if isinstance(match.value, Anything):
+        return Sql("1")
+    assert isinstance(match.value, Choice)
+    key = match.value.keys[0]
+    assert isinstance(key, int)
+    return shape(Sql("kind = ?", (key,)) if key < EVENT else Sql("event = ?", (key - EVENT,)))
+
+
+def word(column: str) -> Condition:
+    """An interned column of an exchange, by words of a closed list or a pattern."""
+
+    def condition(match: Match) -> Sql:
+        if isinstance(match.value, Choice):
+            return sql.interned(column, sql.one_of("value", match.value.keys))
+        return sql.interned(column, sql.text("value", match))
+
+    return condition
+
+
+def version(match: Match) -> Sql:
+    """The dialect, or the version header."""
+    test = sql.label("value", match)
+    return sql.joined("OR", *(sql.interned(column, test) for column in ("e.dialect", "e.version_header")))
+
+
+def connection(*columns: str) -> tuple[Condition, Condition]:
+    """Addresses of the connection, for frames and for exchanges."""
+
+    def inside(match: Match) -> Sql:
+        return sql.joined("OR", *(sql.text(column, match) for column in columns)).within(
+            "(SELECT id FROM connection WHERE {})"
+        )
+
+    return (
+        lambda match: inside(match).within(f"{CONNECTION_OF_FRAME} IN {{}}"),
+        lambda match: inside(match).within(f"{CONNECTION_OF_EXCHANGE} IN {{}}"),
+    )
+
+
+def finding(test: Condition) -> tuple[Condition, Condition]:
+    """A condition on findings: on a frame its own, and those of all of its exchange or connection."""
+
+    def found(match: Match, columns: str, where: str) -> Sql:
+        return test(match).within(f"(SELECT {columns} FROM finding WHERE {where} AND {{}})")
+
+    def of_frame(match: Match) -> Sql:
+        rows = (
+            ("(f.session, f.exchange, f.seq)", "session, exchange, seq", "exchange <> 0 AND seq >= 0"),
+            ("(f.session, f.exchange)", "session, exchange", "exchange <> 0 AND seq < 0"),
+            ("(f.session, f.connection, f.seq)", "session, connection, seq", "exchange = 0 AND seq >= 0"),
+            ("(f.session, f.connection)", "session, connection", "exchange = 0 AND seq < 0"),
+        )
+        parts = []
+        for left, columns, where in rows:
+            inside = found(match, columns, where)
+            own = "f.exchange = 0 AND " if "connection" in columns else ""
+            parts.append(inside.within(f"({own}{left} IN {{}})"))
+        return sql.joined("OR", *parts)
+
+    def of_exchange(match: Match) -> Sql:
+        key = f"session << {SESSION_SHIFT} | exchange"
+        return found(match, key, "exchange <> 0").within("e.id IN {}")
+
+    return of_frame, of_exchange
+
+
+def rule(match: Match) -> Sql:
+    """The rule of a finding, by its beginning."""
+    return sql.interned("rule", sql.begun("value", match))
+
+
+def read(function: str, *words: str) -> Condition:
+    """A question about the payload, which a function of `functions` reads."""
+
+    def condition(match: Match) -> Sql:
+        value = "" if isinstance(match.value, Anything) else _plain(match)
+        op = "*" if isinstance(match.value, Anything) else str(match.op)
+        marks = ", ".join("?" * (len(words) + 2))
+        return Sql(f"{function}({marks}, {_PAYLOAD})", (*words, op, value))
+
+    return condition
+
+
+def _plain(match: Match) -> str:
+    return match.value if isinstance(match.value, str) else match.value.text  # type: ignore[union-attr]
+
+
+def path(match: Match) -> Sql:
+    """A JSON path on the decoded payload."""
+    return read("a2a_json", match.field)(match)
+
+
+def header(match: Match) -> Sql:
+    """A line of the headers, on one side or on both."""
+    any_value = isinstance(match.value, Anything)
+    value = "" if any_value else _plain(match)
+    op = "*" if any_value else str(match.op)
+    return Sql("a2a_header(?, ?, ?, e.block, e.offset, e.size)", (match.side, op, value))
+
+
+def error_frame(_match: Match) -> Sql:
+    """The frame is an error, or the end of what broke off."""
+    kinds_of = sql.one_of("kind", tuple(int(kind) for kind in _ERRORS))
+    return shape(sql.joined("OR", kinds_of, Sql("error <> 0")))
+
+
+def source(proxy: str) -> Condition:
+    """Who made it, by a condition for: the proxy."""
+
+    def condition(match: Match) -> Sql:
+        if isinstance(match.value, Anything):
+            return Sql("1")
+        assert isinstance(match.value, Choice)
+        return Sql(f"({proxy}) = 0" if match.value.keys == (0,) else f"({proxy}) <> 0")
+
+    return condition
+
+
+def session(column: str) -> Condition:
+    """The session by its number or the beginning of its uuid."""
+
+    def condition(match: Match) -> Sql:
+        if (
+            isinstance(match.value, str)
+            and match.op is not Op.MATCHES
+            and match.value.isdecimal()
+            and len(match.value) < 8
+        ):
+            return Sql(f"{column} = ?", (int(match.value),))
+        return sql.begun("uuid", match).within(f"{column} IN (SELECT id FROM session WHERE {{}})")
+
+    return condition

@@ -1,0 +1,144 @@
+"""Conditions in SQL: text with `?`, and the values for them in order. Each is 0 or 1, never NULL: NOT needs that."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.recording.codec import pack_decimal, pack_ident
+from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Choice, Match, Moment, Number, Op, Range, Value
+
+
+class Sql(msgspec.Struct, frozen=True):
+    """A piece of SQL. `text` is made of constants of this package alone."""
+
+    text: str
+    params: tuple[Any, ...] = ()
+
+    def within(self, form: str) -> Sql:
+        """Put it in the place of `{}`."""
+        return Sql(form.replace("{}", self.text), self.params)
+
+
+def joined(word: str, *parts: Sql) -> Sql:
+    """`(a AND b)`; one alone stays as it is."""
+    if len(parts) == 1:
+        return parts[0]
+    text = f" {word} ".join(part.text for part in parts)
+    return Sql(f"({text})", tuple(value for part in parts for value in part.params))
+
+
+def text(expression: str, match: Match) -> Sql:
+    """A text column; NULL and the empty text are nothing."""
+    if isinstance(match.value, Anything):
+        return Sql(f"coalesce({expression} <> '', 0)")
+    if match.op is Op.IS:
+        return Sql(f"coalesce({expression} = ?, 0)", (match.value,))
+    function = {Op.MATCHES: "a2a_matches", Op.HAS: "a2a_contains"}[match.op]
+    return Sql(f"{function}({expression}, ?)", (match.value,))
+
+
+def label(expression: str, match: Match) -> Sql:
+    """A text that is one word: `:` asks for all of it."""
+    if match.op is Op.HAS and not isinstance(match.value, Anything):
+        return Sql(f"a2a_equals({expression}, ?)", (match.value,))
+    return text(expression, match)
+
+
+def begun(expression: str, match: Match) -> Sql:
+    """A text of which `:` asks for the beginning."""
+    if match.op is Op.HAS and not isinstance(match.value, Anything):
+        return Sql(f"a2a_begins({expression}, ?)", (match.value,))
+    return text(expression, match)
+
+
+def interned(column: str, test: Sql) -> Sql:
+    """A column that numbers rows of `text`, by a condition on their `value`."""
+    if test.text == "coalesce(value <> '', 0)":
+        return Sql(f"{column} <> 0")
+    return test.within(f"{column} IN (SELECT id FROM text WHERE {{}})")
+
+
+def one_of(column: str, values: tuple[Any, ...]) -> Sql:
+    """A column has one of these."""
+    return Sql(f"{column} IN ({', '.join('?' * len(values))})", values)
+
+
+def number(expression: str, match: Match, present: str = "") -> Sql:
+    """A number; NULL is none. `present` says where there is one."""
+    value = match.value
+    if isinstance(value, Anything):
+        return Sql(f"coalesce({present or f'{expression} IS NOT NULL'}, 0)")
+    if isinstance(value, Choice):
+        found = one_of(expression, value.keys)
+    elif isinstance(value, Range):
+        found = Sql(f"{expression} BETWEEN ? AND ?", (_int(value.low), _int(value.high)))
+    else:
+        sign = match.op if match.op in COMPARISONS else "="
+        found = Sql(f"{expression} {sign} ?", (_int(value),))
+    return found.within(f"coalesce({f'{present} AND ' if present else ''}{{}}, 0)")
+
+
+def _int(value: Value) -> int:
+    assert isinstance(value, Number)
+    return value.value
+
+
+def big(column: str) -> str:
+    """A number that may be TEXT where it exceeds 64 bits: then it is beyond all that can be typed."""
+    beyond = f"CASE substr({column}, 1, 1) WHEN '-' THEN -9.3e18 ELSE 9.3e18 END"
+    return f"CASE typeof({column}) WHEN 'text' THEN {beyond} ELSE {column} END"
+
+
+def moment(at: str, started: str, match: Match) -> Sql:
+    """A time, ns since the session started. What was typed lasts as long as its precision says."""
+    value = match.value
+    if isinstance(value, Anything):
+        return Sql("1")
+    if isinstance(value, Range):
+        assert isinstance(value.low, Moment)
+        assert isinstance(value.high, Moment)
+        return joined("AND", _bound(at, started, ">=", value.low), _bound(at, started, "<", value.high, end=True))
+    assert isinstance(value, Moment)
+    if match.op in COMPARISONS:
+        return _bound(at, started, match.op, value)
+    return joined("AND", _bound(at, started, ">=", value), _bound(at, started, "<", value, end=True))
+
+
+def _bound(at: str, started: str, sign: str, value: Moment, *, end: bool = False) -> Sql:
+    zero = {"session": "0", "epoch": f"-{started}", "day": f"a2a_midnight({started}) - {started}"}[value.base]
+    return Sql(f"{at} {sign} {zero} + ?", (value.ns + (value.span if end else 0),))
+
+
+_UUID = re.compile(
+    r"[0-9a-f]{0,8}|[0-9a-f]{8}-(?:[0-9a-f]{0,4}|(?:[0-9a-f]{4}-){1,3}[0-9a-f]{0,4}|[0-9a-f]{4}-"
+    r"[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{0,12})"
+)
+
+
+def ident(column: str, match: Match) -> Sql:
+    """A column that numbers rows of `ident`, or holds a decimal number itself (see `schema`)."""
+    value = match.value
+    if isinstance(value, Anything):
+        return Sql(f"{column} <> 0")
+    assert isinstance(value, str)
+    decimal = f"CAST(-1 - {column} AS TEXT)"
+    if match.op is Op.IS:
+        known = pack_decimal(value)
+        if known is not None:
+            return Sql(f"{column} = ?", (known,))
+        return Sql(f"{column} IN (SELECT id FROM ident WHERE value = ?)", (pack_ident(value),))
+    if match.op is Op.MATCHES:
+        listed = Sql(f"{column} IN (SELECT id FROM ident WHERE a2a_matches(a2a_ident(value), ?))", (value,))
+        return joined("OR", listed, Sql(f"({column} < 0 AND a2a_matches({decimal}, ?))", (value,)))
+    tests = [Sql("(value >= ? AND value <= ?)", (value, value + "\U0010ffff"))]
+    if _UUID.fullmatch(value):
+        digits = value.replace("-", "")
+        low, high = (bytes.fromhex(digits.ljust(32, end)) for end in "0f")
+        tests.append(Sql("(value >= ? AND value <= ? AND length(value) = 16)", (low, high)))
+    found = [joined("OR", *tests).within(f"{column} IN (SELECT id FROM ident WHERE {{}})")]
+    if value.isdecimal() and value.isascii():
+        found.append(Sql(f"({column} < 0 AND substr({decimal}, 1, ?) = ?)", (len(value), value)))
+    return joined("OR", *found)

@@ -1,0 +1,136 @@
+"""The SQL functions of the filter language, over one connection to a recording. Each gives 0 or 1, or a text."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.schema import JSON
+from a2a_proxy.recording.codec import unpack_headers, unpack_ident, unpack_text
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.payloads import Payloads
+from a2a_proxy.recording.query import payload_tests as tests
+from a2a_proxy.recording.query.tree import Op
+
+_TEXTUAL = (Op.HAS, Op.IS)
+_PIECES = 32
+_SECOND = 1_000_000_000
+
+
+class Functions:
+    """Registered once a connection."""
+
+    def __init__(self, db: sqlite3.Connection, payloads: Payloads) -> None:
+        self._db = db
+        self._payloads = payloads
+        self._shapes: dict[int, tuple[str, int]] = {}
+        self._parsed: tuple[int, Any] = (0, None)
+        """The frame that was parsed last, and what it says: several questions are asked of one."""
+        self._lines: tuple[tuple[str, int, int], tuple[str, ...]] = (("", 0, 0), ())
+        """The headers that were read last, as `name: value`, those of one side or of both."""
+        self.trouble: Exception | None = None
+        """Why the last query broke off; SQLite itself tells only that a function did."""
+        for name, count, function in self._functions():
+            db.create_function(name, count, self._told(function), deterministic=True)
+
+    def _functions(self) -> Iterator[tuple[str, int, Callable[..., Any]]]:
+        yield "a2a_contains", 2, lambda value, wanted: tests.string(Op.HAS, wanted, _text(value))
+        yield "a2a_equals", 2, lambda value, wanted: _text(value).casefold() == wanted.casefold()
+        yield "a2a_begins", 2, lambda value, wanted: _text(value).startswith(wanted)
+        yield "a2a_matches", 2, lambda value, wanted: bool(text := _text(value)) and tests.matches(wanted, text)
+        yield "a2a_ident", 1, lambda value: unpack_ident(value).encode("utf-8", "replace").decode()
+        yield "a2a_midnight", 1, _midnight
+        yield "a2a_header", 6, self._header
+        yield "a2a_message", 6, self._message
+        yield "a2a_text", 7, lambda op, wanted, *at: bool(p := self._octets(*at)) and tests.text_has(op, wanted, p)
+        yield "a2a_json", 8, self._json
+        yield "a2a_part", 7, self._part
+        yield "a2a_facet", 8, self._facet
+
+    def _told(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            try:
+                found = function(*arguments)
+            except RecordingError:
+                return 0  # damaged there: the rest can still be asked
+            except Exception as wrong:
+                self.trouble = wrong
+                raise
+            return int(found) if isinstance(found, bool) else found
+
+        return call
+
+    def _shape(self, number: int) -> tuple[str, int]:
+        known = self._shapes.get(number)
+        if known is None:
+            find = "SELECT text.value, flags FROM shape LEFT JOIN text ON text.id = shape.schema WHERE shape.id = ?"
+            row = self._db.execute(find, (number,)).fetchone()
+            known = self._shapes[number] = (row[0] or "", row[1])
+        return known
+
+    def _octets(self, frame: int, shape: int, block: int | None, offset: int | None, size: int | None) -> bytes:
+        octets = self._payloads.at(block, offset, size)
+        return self._payloads.whole(frame, octets) if self._shape(shape)[1] & _PIECES else octets
+
+    def _value(self, frame: int, shape: int, *at: int | None) -> Any:
+        if self._parsed[0] != frame:
+            octets = self._octets(frame, shape, *at)
+            self._parsed = (frame, plain(octets, self._shape(shape)[0]) if octets else None)
+        return self._parsed[1]
+
+    def _message(self, message: int | str | bytes | None, *at: int) -> str:
+        if isinstance(message, int):
+            return self._octets(*at)[message : message + 36].decode("utf-8", "replace")
+        return unpack_ident(message).encode("utf-8", "replace").decode()
+
+    def _json(self, path: str, op: str, wanted: str, *at: int) -> bool:
+        if op in _TEXTUAL and self._shape(at[1])[0] == JSON and not tests.DECIMAL.fullmatch(wanted):
+            octets = self._octets(*at)  # reading all of its text costs a tenth of parsing it
+            if not tests.text_has(Op.HAS, wanted, octets):
+                return False
+        value = self._value(*at)
+        return value is not None and any(
+            tests.leaf(op, wanted, each) for each in tests.at_path(value, tests.steps(path))
+        )
+
+    def _part(self, op: str, wanted: str, *at: int) -> bool:
+        found = {tests.part_kind(part) for part in tests.parts(self._value(*at))} - {""}
+        if op == "*":
+            return bool(found)
+        return bool(found & {"raw", "url"}) if wanted == "file" else wanted in found
+
+    def _facet(self, what: str, op: str, wanted: str, *at: int) -> bool:
+        found = tests.facet(what, self._value(*at))
+        if what == "mime" and op == Op.HAS:
+            return any(each.lower().startswith(wanted.lower()) for each in found)
+        return any(tests.string(op, wanted, each) for each in found)
+
+    def _header(self, side: str, op: str, wanted: str, block: int | None, offset: int | None, size: int | None) -> bool:
+        if not block:
+            return False
+        place = (side, block, offset or 0)
+        if self._lines[0] != place:
+            request, response, trailers = unpack_headers(self._payloads.at(block, offset, size))
+            fields = (() if side == "resp" else request) + (() if side == "req" else response + trailers)
+            self._lines = (place, tuple(f"{n.decode('latin-1')}: {v.decode('latin-1')}" for n, v in fields))
+        if op == Op.IS:
+            return any(line.partition(": ")[0].lower() == wanted.lower() for line in self._lines[1])
+        return any(tests.string(op, wanted, line) for line in self._lines[1])
+
+
+def _text(value: Any) -> str:
+    """A column of texts, whatever is in it."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, int):
+        return str(value)
+    return unpack_text(value).encode("utf-8", "replace").decode()
+
+
+def _midnight(started: int) -> int:
+    """Local midnight before a time, ns since the epoch."""
+    day = datetime.fromtimestamp(started // _SECOND).replace(hour=0, minute=0, second=0, microsecond=0)
+    return int(day.timestamp()) * _SECOND

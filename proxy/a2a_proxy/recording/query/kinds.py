@@ -1,0 +1,199 @@
+"""What the values of a field may be, and how each kind is read from text.
+
+A reader gives a value, or raises Wrong: the parser adds where in the expression that was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from a2a_proxy.recording.query.errors import meant
+from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Choice, Moment, Number, Op, Value
+
+MAX_PATTERN = 1000
+"""Characters of a regular expression."""
+
+_S, _MS = 1_000_000_000, 1_000_000
+_DURATIONS = {"ns": 1, "us": 1000, "ms": _MS, "s": _S, "m": 60 * _S, "min": 60 * _S, "h": 3600 * _S, "d": 86400 * _S}
+_SIZES = {"": 1, "b": 1, "kb": 1000, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_SIZES |= {"k": 1000, "m": 10**6, "g": 10**9}
+_NUMBER = re.compile(r"([+-]?\d{1,18})(?:\.(\d{1,9}))?([a-zA-Zµ]*)")
+_CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
+_TIME = re.compile(r"[T ]\d\d(?::?\d\d(?::?(\d\d)(?:[.,](\d+))?)?)?")
+_MAX = 2**63 - 1
+
+
+class Wrong(Exception):
+    """No value of the kind. `incomplete`: more characters may make it one."""
+
+    def __init__(self, message: str, *, incomplete: bool = False) -> None:
+        super().__init__(message)
+        self.incomplete = incomplete
+
+
+class Kind:
+    """A kind of value: the operators it knows, and its reader."""
+
+    def __init__(self, name: str, ops: str, read: Callable[[str], Value], *, ranges: bool = False) -> None:
+        self.name = name
+        self.ops = tuple(Op(op) for op in ops.split())
+        self.read = read
+        self.ranges = ranges
+        self.words: tuple[str, ...] = ()
+        """What can be typed, where that is a closed list."""
+
+
+_COMPARED = ": = " + " ".join(COMPARISONS)
+
+
+def number(text: str) -> Number:
+    """A whole number."""
+    return Number(text, _scaled(text, {"": 1}, "a whole number"))
+
+
+def duration(text: str) -> Number:
+    """A span of time with its unit, in ns."""
+    return Number(text, _scaled(text, _DURATIONS, "a duration with its unit: 500ms, 2s, 1.5m"))
+
+
+def size(text: str) -> Number:
+    """A number of octets, with or without a unit."""
+    return Number(text, _scaled(text, _SIZES, "a size: 512, 10kB, 4MiB"))
+
+
+def _scaled(text: str, units: Mapping[str, int], what: str) -> int:
+    found = _NUMBER.fullmatch(text)
+    unit = found[3].replace("µ", "u") if found else ""
+    factor = units.get(unit, units.get(unit.lower() if "mib" in units else unit))
+    if found is None or factor is None or (found[2] and factor == 1):
+        near = not text or (found is not None and any(each.startswith(unit.lower()) for each in units))
+        raise Wrong(f'"{text}" is not {what}', incomplete=near)
+    value = int(found[1]) * factor
+    if found[2]:
+        part = int(found[2].ljust(9, "0")) * factor // 10**9
+        value += -part if found[1].startswith("-") else part
+    if abs(value) > _MAX:
+        raise Wrong(f'"{text}" is too large')
+    return value
+
+
+def moment(text: str) -> Moment:
+    """A point in time: `12:30`, an ISO date or time, or `+5s` from the beginning of the session."""
+    if text.startswith("+"):
+        shift = duration(text[1:])
+        unit = _DURATIONS[re.sub(r"^[\d.]+", "", text[1:]).replace("µ", "u")]
+        return Moment(text, "session", shift.value, unit)
+    if found := _CLOCK.fullmatch(text):
+        hours, minutes, seconds = int(found[1]), int(found[2]), int(found[3] or 0)
+        if hours < 24 and minutes < 60 and seconds < 60:
+            ns = ((hours * 60 + minutes) * 60 + seconds) * _S + int((found[4] or "").ljust(9, "0"))
+            return Moment(text, "day", ns, _span(found[3], found[4]))
+    try:
+        since = datetime.fromisoformat(text).astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise Wrong(f'"{text}" is not a time: 12:30, 2026-01-31T09:41:07Z, +5s', incomplete=True) from None
+    clock = _TIME.search(text)
+    span = _span(clock[1], clock[2]) if clock else 86400 * _S
+    ns = since // timedelta(microseconds=1) * 1000
+    if abs(ns) > _MAX // 2:
+        raise Wrong(f'"{text}" is too far away')
+    return Moment(text, "epoch", ns, span)
+
+
+def _span(seconds: object, fraction: str | None) -> int:
+    """How long a time of this precision lasts, ns."""
+    if fraction:
+        return int(10 ** (9 - min(len(fraction), 9)))
+    return _S if seconds is not None else 60 * _S
+
+
+def text_value(text: str) -> str:
+    """Any text but the empty one."""
+    if not text:
+        raise Wrong("an empty text is in everything", incomplete=True)
+    return text
+
+
+def pattern(text: str) -> str:
+    """A regular expression.
+
+    The package `regex` runs it, with a limit of time for each text: a pattern that takes exponential time is found
+    out instead of standing still. It is imported for patterns alone.
+    """
+    import regex
+
+    if len(text) > MAX_PATTERN:
+        raise Wrong(f"a regular expression may have {MAX_PATTERN} characters")
+    try:
+        regex.compile(text_value(text))
+    except (regex.error, ValueError, OverflowError, RecursionError, MemoryError) as wrong:
+        raise Wrong(f"not a regular expression: {wrong}", incomplete=True) from None
+    return text
+
+
+def choices(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str, **labels: str) -> Kind:
+    """A closed list: every spelling with what it stands for. `labels` names those that are aliases of another."""
+    folded = {word.lower().replace("_", "-"): word for word in words}
+
+    def read(text: str) -> Choice:
+        word = folded.get(text.lower().replace("_", "-"))
+        if word is None:
+            begun = any(each.startswith(text.lower().replace("_", "-")) for each in folded)
+            raise Wrong(f'there is no {name} "{text}"{meant(text, words)}', incomplete=begun)
+        return Choice(labels.get(word, word), words[word])
+
+    kind = Kind("one of a list", ops, read)
+    kind.words = tuple(dict.fromkeys(labels.get(word, word) for word in words))
+    return kind
+
+
+def anything(text: str) -> Anything | None:
+    """`*` asks whether the field is there at all."""
+    return Anything() if text == "*" else None
+
+
+NUMBER = Kind("number", _COMPARED, number, ranges=True)
+DURATION = Kind("duration", _COMPARED, duration, ranges=True)
+SIZE = Kind("size", _COMPARED, size, ranges=True)
+TIME = Kind("time", _COMPARED, moment, ranges=True)
+TEXT = Kind("text", ": = ~", text_value)
+"""`:` where it contains the value, whatever the case."""
+LABEL = Kind("label", ": = ~", text_value)
+"""`:` where it is the value, whatever the case."""
+IDENT = Kind("id", ": = ~", text_value)
+"""`:` where it begins with the value."""
+JSON = Kind("JSON value", _COMPARED + " ~", text_value)
+TRACE = Kind("id", ": = ~", lambda text: text_value(text).lower())
+"""Trace ids are lower case."""
+
+
+def full_rule(text: str) -> str:
+    """The id of a rule or its beginning: `GEN` is short for `A2A-GEN`; findings without a rule have their own."""
+    word = text_value(text).upper()
+    own = len(word) > 3 and any(each.startswith(word) for each in ("UNDECODABLE", "RECORDER"))
+    return word if own or word.startswith("A2A") else f"A2A-{word}"
+
+
+RULE = Kind("rule", ": = ~", full_rule)
+
+
+def coded(names: Mapping[str, tuple[int | str, ...]]) -> Kind:
+    """A number that also has names."""
+    folded = {name.replace("_", "").lower(): name for name in names}
+
+    def read(text: str) -> Value:
+        name = folded.get(text.replace("_", "").replace("-", "").lower())
+        if name is not None:
+            return Choice(name, names[name])
+        try:
+            return number(text)
+        except Wrong as wrong:
+            begun = any(each.startswith(text.replace("_", "").lower()) for each in folded)
+            near = meant(text.upper(), names)
+            raise Wrong(f'"{text}" is no error\'s code or name{near}', incomplete=begun or wrong.incomplete) from None
+
+    kind = Kind("code", _COMPARED, read, ranges=True)
+    kind.words = tuple(names)
+    return kind

@@ -1,0 +1,187 @@
+"""Text to tree. The grammar, loosest first:
+
+expression = all ("OR" all)*
+all        = one (["AND"] one)*
+one        = ("NOT" | "-") one | "(" [expression] ")" | match | word
+match      = ["req." | "resp."] (field | "$" path) operator value | "~~" trace id
+operator   = ":" "~" "=" "!=" "<" "<=" ">" ">=", all but the first also after ":"
+"""
+
+from __future__ import annotations
+
+from a2a_proxy.recording.query import kinds
+from a2a_proxy.recording.query.errors import QueryError, meant
+from a2a_proxy.recording.query.fields import FIELDS, Field
+from a2a_proxy.recording.query.lexer import Token, tokens
+from a2a_proxy.recording.query.payload_tests import DECIMAL
+from a2a_proxy.recording.query.tree import (
+    COMPARISONS,
+    And,
+    Anything,
+    Choice,
+    Match,
+    Moment,
+    Node,
+    Not,
+    Number,
+    Op,
+    Or,
+    Range,
+    Value,
+)
+from a2a_proxy.recording.query.words import FLAG
+
+MAX_MATCHES = 200
+MAX_DEPTH = 50
+ALONE = {"gap": Match("gap", Op.HAS, Choice("yes", (1,))), "err": Match("err", Op.HAS, Choice("yes", (1,)))}
+"""Words that ask by themselves; in quotes they are text."""
+
+
+def parse(text: str) -> Node:
+    """The tree of an expression; the empty one is true everywhere.
+
+    Raises:
+        QueryError: it is wrong, or not complete yet.
+    """
+    return _Parser(text).whole()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = tokens(text)
+        self._next = 0
+        self._depth = 0
+        matches = [token for token in self._tokens if token.kind in ("match", "word")]
+        if len(matches) > MAX_MATCHES:
+            raise QueryError(f"more than {MAX_MATCHES} conditions", text, matches[MAX_MATCHES].at)
+
+    def whole(self) -> Node:
+        if not self._tokens:
+            return And()
+        node = self._any()
+        if self._peek() is not None:
+            raise self._wrong("this parenthesis closes nothing", self._tokens[self._next])
+        return node
+
+    def _peek(self) -> str | None:
+        return self._tokens[self._next].kind if self._next < len(self._tokens) else None
+
+    def _take(self) -> Token:
+        self._next += 1
+        return self._tokens[self._next - 1]
+
+    def _any(self) -> Node:
+        items = [self._all()]
+        while self._peek() == "OR":
+            self._take()
+            items.append(self._all())
+        return Or(tuple(items)) if len(items) > 1 else items[0]
+
+    def _all(self) -> Node:
+        items = [self._one()]
+        while (kind := self._peek()) not in (None, "OR", ")"):
+            if kind == "AND":
+                self._take()
+            items.append(self._one())
+        return And(tuple(items)) if len(items) > 1 else items[0]
+
+    def _one(self) -> Node:
+        kind = self._peek()
+        if kind is None or kind in ("AND", "OR", ")"):
+            at = self._tokens[self._next].at if kind else len(self._text)
+            raise QueryError("a condition is missing here", self._text, at, incomplete=kind is None)
+        token = self._take()
+        if kind in ("NOT", "("):
+            return self._nested(token)
+        if kind == "match":
+            return self._match(token)
+        if not token.quoted and token.text in ALONE:
+            return ALONE[token.text]
+        return Match("text", Op.HAS, self._value(token, FIELDS["text"], Op.HAS, token.text, token.value_at))
+
+    def _nested(self, opened: Token) -> Node:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self._wrong(f"more than {MAX_DEPTH} levels of parentheses and negations", opened)
+        if opened.kind == "NOT":
+            node: Node = Not(self._one())
+        elif self._peek() == ")":
+            self._take()
+            node = And()
+        else:
+            node = self._any()
+            if self._peek() != ")":
+                raise QueryError("this parenthesis has no end", self._text, opened.at, incomplete=True)
+            self._take()
+        self._depth -= 1
+        return node
+
+    def _match(self, token: Token) -> Node:
+        name, field = token.field, self._field(token)
+        op = Op(token.op) if token.op != "!=" else Op.IS
+        if token.side and not field.sides:
+            message = f'"{name}" has no sides: leave `{token.side}.` out'
+            raise self._wrong(message, token)
+        if op not in field.kind.ops:
+            ways = " ".join(field.kind.ops)
+            raise QueryError(
+                f'"{name}" does not know `{token.op}`', self._text, token.at + len(name), hint=f"it knows {ways}"
+            )
+        value = self._value(token, field, op, token.text, token.value_at)
+        if name == "slow":
+            name, op = "dur", op if op in COMPARISONS else Op.AT_LEAST
+        match = Match(name, op, value, token.side)
+        return Not(match) if token.op == "!=" else match
+
+    def _field(self, token: Token) -> Field:
+        name = "dur" if token.field == "slow" else token.field
+        if name.startswith("$"):
+            return PATH
+        found = FIELDS.get(name)
+        if found is None:
+            near = meant(name.lower(), (*FIELDS, "slow"))
+            hint = f'fields: {" ".join(FIELDS)}; to search for the text, quote it: "{self._text[token.at : token.end]}"'
+            raise QueryError(f'unknown field "{name}"{near}', self._text, token.at, hint=hint)
+        return found
+
+    def _value(self, token: Token, field: Field, op: Op, text: str, at: int) -> Value:
+        ends = token.end == len(self._text)
+        try:
+            text.encode()
+            if op is Op.MATCHES:
+                return kinds.pattern(text)
+            if not token.quoted and text == "*" and op in (Op.HAS, Op.IS) and field.kind is not FLAG:
+                return Anything()
+            if field.kind.ranges and ".." in text and op in (Op.HAS, Op.IS):
+                low, _, high = text.partition("..")
+                return _range(field, low, high)
+            value = field.kind.read(text)
+        except UnicodeEncodeError:
+            raise QueryError("this is no valid Unicode", self._text, at) from None
+        except kinds.Wrong as wrong:
+            raise QueryError(str(wrong), self._text, at, incomplete=ends and wrong.incomplete) from None
+        if op in COMPARISONS and _unordered(field, value):
+            raise QueryError("only a number can be compared so", self._text, at)
+        return value
+
+    def _wrong(self, message: str, token: Token) -> QueryError:
+        return QueryError(message, self._text, token.at)
+
+
+def _unordered(field: Field, value: Value) -> bool:
+    """There is no less and more of this."""
+    if field.kind is kinds.JSON:
+        return not (isinstance(value, str) and DECIMAL.fullmatch(value))
+    return isinstance(value, Choice) and field.kind.name == "code"
+
+
+def _range(field: Field, low: str, high: str) -> Range:
+    ends = [field.kind.read(each) for each in (low, high)]
+    for each in ends:
+        if not isinstance(each, Number | Moment):
+            raise kinds.Wrong("a range goes from one number to another")
+    return Range(*ends)  # type: ignore[arg-type]
+
+
+PATH = Field("$", kinds.JSON, "", "", costly=True, sides=True)

@@ -1,0 +1,170 @@
+"""Asking a recording: by windows of rows, so that nothing is held open between them and a long search can be watched.
+
+No index is made for filters. Columns hold small numbers, so a look at every frame takes 0.1 us: less than what an index
+would cost each recording in octets.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.recording.codec import Column
+from a2a_proxy.recording.database import translated
+from a2a_proxy.recording.query.conditions import Sql, joined
+from a2a_proxy.recording.query.errors import QueryError, Stopped
+from a2a_proxy.recording.query.functions import Functions
+from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.payload_tests import LIMIT_SECONDS, TooSlow
+from a2a_proxy.recording.query.sql import Rows, costly, where
+from a2a_proxy.recording.query.tree import Node, to_text
+from a2a_proxy.recording.schema import SESSION_SHIFT
+
+_TABLES = {Rows.FRAMES: "frame", Rows.EXCHANGES: "exchange"}
+_CHEAP = 1 << 17
+"""Rows of a window where only columns are looked at: 15 ms."""
+_COSTLY = {Rows.FRAMES: 4096, Rows.EXCHANGES: 512}
+"""The first window where payloads are read: 10 to 50 ms. Each is twice the one before, up to eight times this."""
+_GROWTH = 8
+
+Watch = Callable[[int, int], bool]
+"""Called between windows with rows looked at and rows in all; False ends the search."""
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """What is asked of SQLite, and how it goes about it."""
+
+    text: str
+    """The expression in its regular spelling."""
+    sql: str
+    params: tuple[Column, ...]
+    plan: tuple[str, ...]
+
+
+class Asked:
+    """A recording that can be asked. One for each connection to it."""
+
+    def __init__(self, db: sqlite3.Connection, name: str, functions: Functions) -> None:
+        self._db = db
+        self._name = name
+        self._functions = functions
+
+    def ids(
+        self,
+        expression: str | Node,
+        rows: Rows,
+        *,
+        session: int | None = None,
+        after: int = 0,
+        limit: int | None = None,
+        watch: Watch | None = None,
+    ) -> Iterator[int]:
+        """Ids of the rows for which the expression holds, in order, those after this one.
+
+        Raises:
+            QueryError: the expression is wrong, or a regular expression takes too long.
+            Stopped: `watch` wanted no more.
+        """
+        node = parse(expression) if isinstance(expression, str) else expression
+        query, params = self._query(node, rows, session)
+        return self._windows(query, params, _window(node, rows), _Place(rows, session, after, limit), watch)
+
+    def explain(self, expression: str | Node, rows: Rows) -> Explained:
+        """The SQL for one window. Raises QueryError."""
+        node = parse(expression) if isinstance(expression, str) else expression
+        query, params = self._query(node, rows, None)
+        values = (*params, 0, _window(node, rows), -1)
+        with translated(self._name):
+            plan = self._db.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()
+        return Explained(to_text(node), query, values, tuple(_indented(plan)))
+
+    def _query(self, node: Node, rows: Rows, session: int | None) -> tuple[str, tuple[Column, ...]]:
+        """A query whose last parameters are: after which id, up to which, how many."""
+        alias = rows.value
+        condition = where(node, rows)
+        if session is not None:
+            column = "+f.session" if rows is Rows.FRAMES else f"e.id >> {SESSION_SHIFT}"
+            condition = joined("AND", Sql(f"{column} = ?", (session,)), condition)
+        ids = f"{alias}.id > ? AND {alias}.id <= ?"
+        query = f"SELECT {alias}.id FROM {_TABLES[rows]} {alias} WHERE {condition.text} AND {ids}"
+        query += f" ORDER BY {alias}.id LIMIT ?"
+        return query, condition.params
+
+    def _windows(
+        self, query: str, params: tuple[Column, ...], window: int, place: _Place, watch: Watch | None
+    ) -> Iterator[int]:
+        looked, total, after, left = 0, 0, place.after, place.limit
+        most = _GROWTH * window if window < _CHEAP else window
+        while left is None or left > 0:
+            count, upto = self._one(place.next_window, (after, window))
+            if not count:
+                return
+            found = self._all(query, (*params, after, upto, -1 if left is None else left))
+            yield from (row[0] for row in found)
+            if left is not None:
+                left -= len(found)
+            after, looked = upto, looked + count
+            window = min(2 * window, most)
+            if watch is not None:
+                total = total or looked + self._one(place.rest, (after,))[0]
+                if not watch(looked, max(total, looked)):
+                    raise Stopped
+
+    def _one(self, query: str, params: tuple[Column, ...]) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self._all(query, params)[0]
+        return found
+
+    def _all(self, query: str, params: tuple[Column, ...]) -> list[tuple[Any, ...]]:
+        self._functions.trouble = None
+        with translated(self._name):
+            try:
+                return self._db.execute(query, params).fetchall()
+            except sqlite3.OperationalError:
+                trouble = self._functions.trouble
+                if isinstance(trouble, TooSlow):
+                    raise _too_slow(str(trouble)) from None
+                if trouble is not None:
+                    raise trouble from None
+                raise
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Which rows of a table."""
+
+    rows: Rows
+    session: int | None
+    after: int
+    limit: int | None
+
+    @property
+    def next_window(self) -> str:
+        """How many rows the next window has, and the id of its last."""
+        table = _TABLES[self.rows]
+        return f"SELECT count(*), max(id) FROM (SELECT id FROM {table} WHERE id > ? ORDER BY id LIMIT ?)"
+
+    @property
+    def rest(self) -> str:
+        """How many rows there are after an id."""
+        return f"SELECT count(*) FROM {_TABLES[self.rows]} WHERE id > ?"
+
+
+def _window(node: Node, rows: Rows) -> int:
+    return _COSTLY[rows] if costly(node) else _CHEAP
+
+
+def _too_slow(pattern: str) -> QueryError:
+    return QueryError(
+        f"the regular expression takes longer than {LIMIT_SECONDS:g} s on one text: {pattern}",
+        pattern,
+        hint="nested repetitions as in (a+)+ do that; write it without them",
+    )
+
+
+def _indented(plan: list[tuple[int, int, int, str]]) -> Iterator[str]:
+    depth = {0: -1}
+    for number, parent, _, text in plan:
+        depth[number] = depth.get(parent, -1) + 1
+        yield "  " * depth[number] + text

@@ -1,0 +1,97 @@
+"""Tree to SQL, for frames or for exchanges.
+
+What holds for an exchange holds for each of its frames. An exchange is found where it has what is asked for itself, or
+where at least one of its frames has; of two conditions each may hold for another frame. NOT is the opposite of that:
+`-state:failed` finds exchanges of which no frame says so.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from a2a_proxy.recording.query.columns import EXCHANGE_OF_FRAME, path
+from a2a_proxy.recording.query.conditions import Sql, joined
+from a2a_proxy.recording.query.fields import FIELDS
+from a2a_proxy.recording.query.tree import And, Match, Node, Not
+from a2a_proxy.recording.schema import SESSION_SHIFT
+
+_NUMBER = (1 << SESSION_SHIFT) - 1
+
+
+class Rows(Enum):
+    """What a row of the answer is."""
+
+    FRAMES = "f"
+    EXCHANGES = "e"
+
+
+def where(node: Node, rows: Rows) -> Sql:
+    """The condition, for `frame f` or `exchange e`.
+
+    Where all of it is cheap it is asked of many rows at once, so that one look at the other table serves them all.
+    """
+    return _where(node, rows, costly(node))
+
+
+def _where(node: Node, rows: Rows, each: bool) -> Sql:
+    """With `each` the other table is looked at for every row anew."""
+    if isinstance(node, Not):
+        return _where(node.item, rows, each).within("NOT {}")
+    if isinstance(node, Match):
+        return _frame(node, each) if rows is Rows.FRAMES else _exchange(node, each)
+    if not node.items:
+        return Sql("1")
+    items = sorted(node.items, key=costly)  # what costs little decides first
+    return joined("AND" if isinstance(node, And) else "OR", *(_where(item, rows, each) for item in items))
+
+
+def costly(node: Node) -> bool:
+    """Payloads or headers have to be read for it."""
+    if isinstance(node, Match):
+        return node.field.startswith("$") or FIELDS[node.field].costly
+    items = (node.item,) if isinstance(node, Not) else node.items
+    return any(costly(item) for item in items)
+
+
+def _frame(match: Match, each: bool) -> Sql:
+    own = _of_frame(match)
+    field = FIELDS.get(match.field)
+    if field is None or field.exchange is None or (own is not None and (match.side or not field.covers)):
+        assert own is not None
+        return own
+    condition = field.exchange(match)
+    if each:
+        found = condition.within(f"EXISTS (SELECT 1 FROM exchange e WHERE e.id = {EXCHANGE_OF_FRAME} AND {{}})")
+    else:
+        found = condition.within(f"{EXCHANGE_OF_FRAME} IN (SELECT e.id FROM exchange e WHERE {{}})")
+    return joined("OR", own, found) if own is not None else found
+
+
+def _of_frame(match: Match) -> Sql | None:
+    """The condition on the frame itself, on one side of the conversation if so asked."""
+    make = path if match.field.startswith("$") else FIELDS[match.field].frame
+    if make is None:
+        return None
+    condition = make(match)
+    if not match.side:
+        return condition
+    side = Sql("f.shape IN (SELECT id FROM shape WHERE direction = ?)", (int(match.side == "resp"),))
+    return joined("AND", side, condition)
+
+
+def _exchange(match: Match, each: bool) -> Sql:
+    field = FIELDS.get(match.field)
+    parts = []
+    if field is not None and field.exchange is not None and (not match.side or field.frame is None):
+        parts.append(field.exchange(match))
+    if not (parts and field is not None and field.alone) and (own := _of_frame(match)) is not None:
+        if each:
+            parts.append(
+                own.within(
+                    f"EXISTS (SELECT 1 FROM frame f WHERE f.session = e.id >> {SESSION_SHIFT}"
+                    f" AND f.exchange = e.id & {_NUMBER} AND {{}})"
+                )
+            )
+        else:
+            parts.append(own.within(f"e.id IN (SELECT {EXCHANGE_OF_FRAME} FROM frame f WHERE {{}})"))
+    return joined("OR", *parts)

@@ -1,0 +1,58 @@
+"""The closed lists: what words a field knows, with what stands for them in a recording."""
+
+from __future__ import annotations
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.protocol.errors import GRPC_STATUS, REASONS, REASONS_0_1
+from a2a_proxy.protocol.operations import BY_NAME, OPERATIONS
+from a2a_proxy.protocol.summary import STATES
+from a2a_proxy.recording.query import kinds
+
+EVENT = 100
+"""Kinds of events are counted on from here, after those of frames."""
+
+
+def _operations() -> dict[str, tuple[int | str, ...]]:
+    """Every name of an operation: 1.0, JSON-RPC of the older lines, gRPC."""
+    words: dict[str, tuple[int | str, ...]] = {name: (name,) for name in BY_NAME}
+    for operation in OPERATIONS:
+        for name, _ in (*operation.rpc_v0, *operation.grpc_v0):
+            words.setdefault(name, (operation.name,))
+    return words
+
+
+def _codes() -> dict[str, tuple[int | str, ...]]:
+    found: dict[str, set[int]] = {}
+    for table in (REASONS, REASONS_0_1, dict(enumerate(GRPC_STATUS))):
+        for number, name in table.items():
+            if number:
+                found.setdefault(name, set()).add(number)
+    return {name: tuple(sorted(numbers)) for name, numbers in sorted(found.items())}
+
+
+def _numbers(names: dict[str, int]) -> dict[str, tuple[int | str, ...]]:
+    return {name: (number,) for name, number in names.items() if number}
+
+
+_OPERATIONS = _operations()
+_STATES = {state.label: int(state) for state in TaskState} | STATES
+_FRAME_KINDS = {kind.name.lower(): int(kind) for kind in FrameKind}
+_EVENT_KINDS = {kind.name.lower(): EVENT + kind for kind in EventKind if kind}
+_PARTS = {"text": ("text",), "data": ("data",), "raw": ("raw",), "url": ("url",), "file": ("raw", "url")}
+_YES: dict[str, tuple[int | str, ...]] = {"yes": (1,)}
+
+OPERATION = kinds.choices("operation", _OPERATIONS, ": = ~", **{n: str(k[0]) for n, k in _OPERATIONS.items()})
+BINDING = kinds.choices("binding", {each.value: (each.value,) for each in Binding}, ": = ~")
+DIRECTION = kinds.choices("direction", {"to-agent": (0,), "to-client": (1,)}, ": =")
+KIND = kinds.choices("kind of frame", _numbers(_FRAME_KINDS | _EVENT_KINDS), ": =")
+STATE = kinds.choices(
+    "state", _numbers(_STATES), ": =", **{name: TaskState(number).label for name, number in _STATES.items()}
+)
+SEVERITY = kinds.choices("severity", {each.name.lower(): (int(each),) for each in Severity}, ": = < <= > >=")
+PART = kinds.choices("kind of part", _PARTS, ": =")
+SOURCE = kinds.choices("source", {"peer": (0,), "proxy": (1,)}, ": =")
+FLAG = kinds.choices("answer", _YES, ":")
+CODE = kinds.coded(_codes())

@@ -1,0 +1,106 @@
+"""The command of a stdio agent as a card has it (protocol sheet 5.1, 5.2), and how another one is put before it.
+
+Two forms: a command line, which clients split as a POSIX shell does, or hand to one; and `stdio:///PATH?WORD&WORD`.
+Nothing is run, and nothing that is not inserted is changed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_SPACE = " \t\n"
+_URI = re.compile(r"stdio://(?=/)", re.IGNORECASE)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def is_stdio(transport: str) -> bool:
+    """The name of a transport or protocol binding means stdio: `stdio`, `STDIO`, a URI that ends so."""
+    return re.split(r"[/:#]", transport.strip().rstrip("/").lower())[-1] == "stdio"
+
+
+def is_command(text: str) -> bool:
+    """It is one of the two forms, not a URL of another kind and not empty."""
+    return bool(text.strip()) and (_URI.match(text) is not None or _URL.match(text.strip()) is None)
+
+
+def is_wrapped(text: str, words: Sequence[str]) -> bool:
+    """The command already begins with these two words, whatever folder the first one is called from."""
+    if found := _URI.match(text):
+        program, _, query = text[found.end() :].partition("?")
+        first = [program, *query.split("&")]
+    else:
+        try:
+            first = shlex.split(text[_command_at(text) :])
+        except ValueError:
+            return False
+    return len(first) > 1 and [first[0].rpartition("/")[2], first[1]] == list(words)
+
+
+def wrap(text: str, words: Sequence[str], program: str) -> str:
+    """The command with `words` before it, behind its environment assignments. `program` is the absolute path of the
+    first word, which the form `stdio:///PATH` needs."""
+    if found := _URI.match(text):
+        path, mark, query = text[found.end() :].partition("?")
+        inserted = "&".join(_for_query(word) for word in words[1:])
+        return f"{found[0]}{_for_query(program)}?{inserted}&{path}{'&' if mark else ''}{query}"
+    before = shlex.join(words)
+    if _needs_shell(text):
+        return f"{before} sh -c {shlex.quote(text)}"
+    at = _command_at(text)
+    return f"{text[:at]}{before} {text[at:]}"
+
+
+def _for_query(word: str) -> str:
+    """A word without what would end it. The form has no rule for that but those of URIs."""
+    return re.sub(r"[%&#?\s]", lambda found: "".join(f"%{octet:02X}" for octet in found[0].encode()), word)
+
+
+def _command_at(text: str) -> int:
+    """Where the command's own name begins, behind `VAR=value` words."""
+    at = _skip_space(text, 0)
+    while _ASSIGNMENT.match(text, at):
+        at = _skip_space(text, _word_end(text, at)[0])
+    return at
+
+
+def _skip_space(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at
+
+
+def _needs_shell(text: str) -> bool:
+    """It holds several commands, which only a shell can run one after another."""
+    at, several = 0, False
+    while at < len(text):
+        at, found = _word_end(text, _skip_space(text, at))
+        several = several or found
+    return several
+
+
+def _word_end(text: str, at: int) -> tuple[int, bool]:
+    """Where the word that begins here ends; and whether it holds, outside quotes, what parts commands."""
+    open_: list[str] = []
+    parts = False
+    while at < len(text):
+        char, closer = text[at], open_[-1] if open_ else ""
+        if char == closer:
+            open_.pop()
+        elif closer == "'":
+            pass
+        elif char == "\\":
+            at += 1
+        elif char in '"`' or (char == "'" and closer != '"'):
+            open_.append(char)
+        elif text.startswith(("$(", "${"), at) or (char == "(" and closer == ")"):
+            at += char == "$"
+            open_.append(")" if text[at] == "(" else "}")
+        elif not open_ and char in _SPACE:
+            break
+        elif not open_ and char in ";|&()":
+            parts = True
+        at += 1
+    return min(at, len(text)), parts

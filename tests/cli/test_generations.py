@@ -1,0 +1,117 @@
+"""Generations in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.cli import generations, text
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.task import Missed, Support, Task
+
+SECOND = 1_000_000_000
+
+
+def named(number: int) -> str:
+    return {7: "GetTask"}.get(number, "")
+
+
+def task(*seen: tuple[int, int], missed: tuple[Missed, ...] = (), support: Support = Support.YES) -> Task:
+    return Task("agent", "t1", generation=seen[-1][1] if seen else 0, seen=seen, missed=missed, support=support)
+
+
+@pytest.mark.parametrize(
+    ("made", "written"),
+    [
+        (task(support=Support.UNKNOWN), ""),
+        (task(support=Support.NO), "no generations: the agent gives none"),
+        (task((1, 9)), "generations 1-9"),
+        (task((5, 5)), "generations 5"),
+        (
+            task((1, 3), (5, 9), missed=(Missed(4, 4, 1, 1, 2, 7, 6),)),
+            "generations 1-3 5-9, 4 missed on #1, healed by #7 GetTask at 6",
+        ),
+        (
+            task((1, 3), (6, 9), missed=(Missed(4, 5, 1, 1, 2, 8, 6),)),
+            "generations 1-3 6-9, 4-5 missed on #1, healed by #8 at 6",
+        ),
+        (
+            task((1, 5), missed=(Missed(4, 4, 1, 1, 2, 1, 4),)),
+            "generations 1-5, 4 missed on #1, healed on the same stream at 4",
+        ),
+        (
+            task((1, 5), missed=(Missed(4, 4, 1, 2, 2, 0, 4),)),
+            "generations 1-5, 4 missed on #2, came on another stream",
+        ),
+        (
+            task((1, 3), (9, 9), missed=(Missed(5, 6, 1, 1),)),
+            "generations 1-3 9, 4 not seen, 7-8 not seen, 5-6 missed on #1",
+        ),
+        (task((1, 3), support=Support.NO), "generations 1-3, one number on two events: clients must do without"),
+    ],
+)
+def test_the_line_of_a_task(made: Task, written: str) -> None:
+    assert generations.line(made, named) == written
+
+
+def test_a_line_stays_short() -> None:
+    """However much an agent leaves out."""
+    seen = tuple((number, number) for number in range(1, 101, 2))
+    missed = tuple(Missed(number, number, 1, 1) for number in range(2, 100, 2))
+    written = generations.line(task(*seen, missed=missed), named)
+    assert written.startswith("generations … 85 87")
+    assert written.endswith("98 missed on #1, 41 more gaps before")
+
+
+def call(**more: object) -> Exchange:
+    values = {"operation": "GetTask", "request_ended": SECOND, **more}
+    return Exchange(1, 1, 1, Binding.JSONRPC, SECOND, **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("exchange", "outcome", "written"),
+    [
+        (call(), "live", ""),
+        (call(current_generation=5), "waits", "for a generation above 5"),
+        (call(current_generation=0), "waits", "for a generation above 0"),
+        (call(current_generation=5, events=1, generation=6, closed=9), "ok", "waited for a generation above 5, got 6"),
+        (
+            call(current_generation=5, events=1, generation=5, closed=9),
+            "ok",
+            "waited for a generation above 5, still 5",
+        ),
+        (
+            call(current_generation=5, events=1, generation=4, closed=9),
+            "ok",
+            "waited for a generation above 5, got 4, an older one",
+        ),
+        (call(current_generation=5, events=1, closed=9), "ok", "waited for a generation above 5, got none"),
+        (call(current_generation=5, closed=9, how="client gone"), "cut", "waited for a generation above 5"),
+        (call(current_generation=5, closed=9, error="X"), "error", "waited for a generation above 5"),
+        (call(generation_match=3), "live", "if the generation is 3"),
+    ],
+)
+def test_what_a_call_says_of_generations(exchange: Exchange, outcome: str, written: str) -> None:
+    assert (text.standing(exchange), generations.asked(exchange)) == (outcome, written)
+
+
+def test_for_programs_a_poll_is_as_live_as_any_open_call() -> None:
+    assert text.outcome(call(current_generation=5)) == "live"
+
+
+def test_as_json() -> None:
+    assert generations.facts(task(support=Support.UNKNOWN)) is None
+    assert generations.facts(task((1, 3), (5, 6), missed=(Missed(4, 4, SECOND, 1, 2 * SECOND, 7, 6),))) == {
+        "support": "yes",
+        "seen": [[1, 3], [5, 6]],
+        "missed": [
+            {
+                "first": 4,
+                "last": 4,
+                "at": "1970-01-01T00:00:01.000000000Z",
+                "exchange": 1,
+                "healed": "1970-01-01T00:00:02.000000000Z",
+                "healed_by": 7,
+                "healed_at_generation": 6,
+            }
+        ],
+    }

@@ -1,0 +1,151 @@
+"""`a2a-proxy stdio` as it is typed: what it refuses and how, its options, and its exit code."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.recording.reader import Recording
+from support_cli import Ran, run, until
+from support_stdio import CARD, Client, outcome
+
+
+def stdio(folder: Path, *words: object, **environ: str) -> Ran:
+    """Run it in `folder`."""
+    return run(folder / "state", "a2a-proxy", "stdio", *words, **environ)
+
+
+def _nothing_left(folder: Path) -> bool:
+    return not any((folder / "state").rglob("*.a2aj")) and not list(folder.rglob("*.a2a.db"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "message", "hint"),
+    [
+        ("nowhere", None, 127, "there is no command", "PATH"),
+        ("plain.txt", "hello", 126, "permission denied", "chmod +x"),
+        ("old", "#!/no/such/interpreter\n", 126, "its interpreter is missing", "head -1"),
+        ("text", "echo hello\n", 126, "exec format error", "is it a program?"),
+    ],
+)
+def test_a_command_that_cannot_run(
+    tmp_path: Path, name: str, text: str | None, code: int, message: str, hint: str
+) -> None:
+    """The exit code is a shell's, stdout stays empty and nothing is left behind."""
+    command = tmp_path / name
+    if text is not None:
+        command.write_text(text)
+        command.chmod(0o644 if name == "plain.txt" else 0o755)
+    ran = stdio(tmp_path, "--record", tmp_path / "r.a2a.db", "--", command)
+    assert (ran.code, ran.out) == (code, "")
+    error, how = ran.err.splitlines()
+    assert error.startswith("a2a-proxy: error: ")
+    assert message in error
+    assert hint in how
+    assert _nothing_left(tmp_path)
+    assert not list((tmp_path / "state" / "journals").iterdir())
+
+
+def test_a_folder_is_no_command(tmp_path: Path) -> None:
+    ran = stdio(tmp_path, "--", tmp_path)
+    assert ran.code == 126
+    assert "cannot run" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        ([], "the agent's command is missing", "a2a-proxy stdio -- npx run my-agent"),
+        (["--record", "r.db", "--"], "the agent's command is missing", "a2a-proxy stdio -- "),
+        (["--journal-max", "much", "--", "true"], "'much' is no size", "--journal-max 4GiB"),
+        (["--record", "/nowhere/r.db", "--", "true"], "/nowhere does not exist", "mkdir -p /nowhere"),
+        (["--record", os.devnull, "--", "true"], "is not a file", "recording"),
+        (["--listen", ":9000", "--", "true"], "no such option", "a2a-proxy stdio --help"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, words: list[str], message: str, hint: str) -> None:
+    ran = stdio(tmp_path, *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert hint in ran.err
+
+
+def test_a_file_that_is_no_recording_is_seen_before_the_agent_runs(tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("mine")
+    ran = stdio(tmp_path, "--record", other, "--", "touch", tmp_path / "ran")
+    assert ran.code == 2
+    assert "is not a recording" in ran.err
+    assert other.read_text() == "mine"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_state_directory_that_cannot_be_used_is_seen_before_the_agent_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ran = run(tmp_path / "file" / "state", "a2a-proxy", "stdio", "--", "touch", tmp_path / "ran")
+    assert ran.code == 2
+    assert "the state directory cannot be used" in ran.err
+    assert not (tmp_path / "ran").exists()
+
+
+def test_options_before_it_are_refused(tmp_path: Path) -> None:
+    ran = run(tmp_path / "state", "a2a-proxy", "--record", "x.db", "stdio", "--", "true")
+    assert ran.code == 2
+    assert "a2a-proxy stdio --record FILE" in ran.err
+
+
+def test_the_commands_own_options_are_its_own(tmp_path: Path) -> None:
+    """With and without `--` before it."""
+    for words in (["--", "echo", "--record", "--help"], ["echo", "--record", "--help"]):
+        assert (stdio(tmp_path, *words).out, stdio(tmp_path, *words).code) == ("--record --help\n", 0)
+
+
+def test_the_environment_sets_options_too(tmp_path: Path) -> None:
+    recording = tmp_path / "from-environment.a2a.db"
+    assert stdio(tmp_path, "--", "true", A2A_PROXY_RECORD=str(recording)).code == 0
+    until(recording.exists)
+    with Recording(recording) as stored:
+        until(lambda: stored.sessions() and stored.sessions()[0].how)
+        (row,) = stored.sessions()
+    assert row.facts.command == ("a2a-proxy", "stdio", "--", "true")
+    assert row.facts.listens == ("stdio",)
+    assert row.facts.upstreams == ("true",)
+
+
+def test_without_a_name_the_recording_is_in_the_state_directory(tmp_path: Path) -> None:
+    assert stdio(tmp_path, "--", "true").code == 0
+    until(lambda: list((tmp_path / "state" / "recordings").glob("*.a2a.db")))
+
+
+@pytest.mark.parametrize(
+    ("manner", "severity", "code"),
+    [("plain", "info", 1), ("plain", "warning", 0), ("exit3", "info", 3)],
+)
+def test_fail_on_is_asked_only_where_the_agent_exits_with_0(
+    tmp_path: Path, manner: str, severity: str, code: int
+) -> None:
+    def story(client: Client) -> None:
+        client.write(CARD)
+        client.expect(b'"id": 1')
+        client.close()
+
+    seen = outcome(tmp_path / "x", manner, story, "--fail-on", severity, proxied=True)
+    assert seen.code == code
+    assert not seen.err
+
+
+def test_a_verdict_that_nobody_can_give_fails(tmp_path: Path) -> None:
+    """The recording's folder is gone when the recorder comes."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = ["--record", gone / "r.db", "--fail-on", "error", "--", "rmdir", gone]
+    assert stdio(tmp_path, *words).code == 1
+
+
+def test_help_names_an_example(tmp_path: Path) -> None:
+    ran = stdio(tmp_path, "--help")
+    assert ran.code == 0
+    assert "a2a-proxy stdio --" in ran.out
+    assert "wrap-card" in ran.out

@@ -1,0 +1,135 @@
+"""Generations as a user sees them: a real agent that numbers its tasks, a client that reads again after a gap, long
+polls and preconditions, on every binding, through the running proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_proxy.model.task import Support, Task
+from a2a_proxy.recording.reader import Recording
+from support_peers import Transcript, agent, run_client
+from support_proxy import Proxy, inspect, proxy
+
+BINDINGS = ("jsonrpc", "rest", "grpc")
+SCENARIOS = ["gap", "poll", "precondition"]
+HOLD = 2.5
+"""Seconds for which the agent holds a long poll that nothing answers: over the second after which a call is shown."""
+PROMPT = 5.0
+"""Seconds in which a gap has to be on the console, on a machine that is busy with other tests as well. What it takes on
+one that is not is measured by the benchmark `lag`."""
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A client's talk, what the proxy printed meanwhile, and what it recorded."""
+
+    seen: dict[str, Transcript]
+    running: Proxy
+    tasks: list[Task]
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        return self.running.said(event)
+
+    def delay(self, event: str) -> float:
+        """Seconds from when the client had the event after the gap to when the console had this line."""
+        after = next(
+            e.at for e in self.seen["gap"].entries if e.event.get("artifactUpdate", {}).get("generation") == "5"
+        )
+        lines = zip(self.running.out, self.running.out_at, strict=True)
+        return (next(at for line, at in lines if json.loads(line)["event"] == event) - after) / 1e9
+
+
+@pytest.fixture(scope="module", params=BINDINGS)
+def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
+    """One binding's talk: made once, looked at by all tests."""
+    folder = tmp_path_factory.mktemp("talk")
+    with agent("generations", "--hold", str(HOLD)) as far:
+        with proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as running:
+            seen = asyncio.run(run_client("generations", request.param, SCENARIOS, running.base_url, running.address))
+            running.stop()
+        with Recording(running.recording) as recording:
+            tasks = [row.task for row in recording.tasks()]
+        yield Talk({each.scenario: each for each in seen}, running, tasks)
+
+
+def test_a_gap_is_told_at_once_and_as_one(talk: Talk) -> None:
+    found = [each for each in talk.told("finding") if each["rule"] == "A2A-GEN-001"]
+    assert [each["summary"] for each in found] == ["5 after 3: 4 did not come"]
+    delay = talk.delay("finding")
+    print(f"a gap was on the console {delay * 1000:.0f} ms after the client had the event after it")
+    assert delay < PROMPT
+
+
+def test_it_is_told_when_the_client_has_made_it_good(talk: Talk) -> None:
+    (healed,) = talk.told("healed")
+    assert (healed["first"], healed["last"], healed["operation"]) == (4, 4, "GetTask")
+    assert healed["healed_at_generation"] == 5
+    (gap,) = talk.told("finding")  # nothing else is wrong in the whole talk
+    assert healed["exchange"] == gap["exchange"] != healed["healed_by"]
+    assert talk.delay("healed") < PROMPT
+
+
+def test_the_recording_has_the_line_of_the_task(talk: Talk) -> None:
+    task = talk.tasks[0]
+    assert (task.generation, task.seen, task.support) == (6, ((1, 3), (5, 6)), Support.YES)
+    (missed,) = task.missed
+    assert (missed.first, missed.last, missed.exchange, missed.by, missed.generation) == (4, 4, 1, 2, 5)
+    assert missed.at < missed.healed
+    assert [each.missed for each in talk.tasks[1:]] == [(), ()]
+
+
+def test_show_has_it_in_words_and_as_json(talk: Talk) -> None:
+    running = talk.running
+    shown = inspect(running.state, "show", running.recording)
+    assert "generations 1-3 5-6, 4 missed on #1, healed by #2 GetTask at 5" in shown
+    first, *_ = map(json.loads, inspect(running.state, "show", running.recording, "--json").splitlines())
+    assert first["task_generations"]["seen"] == [[1, 3], [5, 6]]
+    assert first["task_generations"]["missed"][0]["healed_by"] == 2
+    tasks = inspect(running.state, "ls", "--tasks", running.recording, "--json")
+    assert json.loads(tasks.splitlines()[0])["generations"] == first["task_generations"]
+
+
+def test_a_long_poll_waits(talk: Talk) -> None:
+    """It is no slow call: the console says for what it waits, and with what it came back."""
+    polls = [each for each in talk.told("exchange") if each["current_generation"] is not None]
+    waiting = [each for each in polls if each["live"]]
+    assert [(each["waits"], each["outcome"], each["current_generation"]) for each in waiting] == [(True, "live", 3)]
+    answered = [(each["current_generation"], each["generation"]) for each in polls if not each["live"]]
+    assert answered == [(1, 2), (2, 3), (3, 3)]
+    shown = inspect(talk.running.state, "show", talk.running.recording)
+    assert "waited for a generation above 2, got 3" in shown
+    assert "waited for a generation above 3, still 3" in shown
+    assert not [each for each in talk.told("finding") if each["rule"].startswith("A2A-LAT-")]
+
+
+def test_a_precondition_that_does_not_hold(talk: Talk) -> None:
+    (refused,) = [each for each in talk.told("exchange") if each["error"]]
+    assert "TASK_GENERATION_MISMATCH" in refused["error"]
+    assert refused["error"].endswith("the task has changed (expected generation 3, it is 5)")
+    assert (refused["dialect"], refused["if_generation_match"]) == ("1.1", 3)
+    assert list(talk.seen["precondition"].entries[-1].event) == ["refused"]
+
+
+def test_in_words_on_the_console(tmp_path: Path) -> None:
+    """What a person reads while it happens."""
+    with (
+        agent("generations", "--hold", str(HOLD)) as far,
+        proxy(tmp_path, f"127.0.0.1:{far.http}", log_format="text") as running,
+    ):
+        asyncio.run(run_client("generations", "jsonrpc", ["gap", "poll"], running.base_url))
+        running.stop()
+    gap, healed = (
+        next(number for number, line in enumerate(running.out) if word in line)
+        for word in ("A2A-GEN-001  #1.4 SendStreamingMessage  5 after 3: 4 did not come", "  healed  task ")
+    )
+    assert gap < healed
+    assert running.out[healed].endswith("  generation 4, missed on #1: healed by #2 GetTask at 5")
+    assert [line for line in running.out if "  waits  " in line and line.endswith("for a generation above 3")]
+    assert [line for line in running.out if line.endswith("waited for a generation above 3, still 3")]

@@ -1,0 +1,322 @@
+"""Live streams with the real proxy between grpc.aio on both sides: relayed at once, decoded, and judged rightly.
+
+Every story of `tests/peers/live` is told once, all through one proxy. In a story the client goes on only when the agent
+has what it said, so that a proxy which kept anything back would stop it. What the rules must say is beside each story.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.recheck import recheck
+from peers.live.agent import STORY, LiveAgent
+from peers.live.client import LiveClient
+from peers.live.faults import FAULTS, NOTICED, UNDECLARED_FAULT
+from peers.live.payloads import card
+from peers.live.stories import LONG, MANY, STORIES, UNDECLARED
+from peers.live.story import Story, parts
+from support_proxy import Proxy, inspect
+
+DECLARED = [*STORIES, *FAULTS]
+BARE = [UNDECLARED, UNDECLARED_FAULT]
+EVERY = [*DECLARED, *BARE, LONG]
+NOTICE_SECONDS = 120
+
+
+@dataclass
+class Told:
+    """What is recorded of one story."""
+
+    exchanges: list[Exchange] = field(default_factory=list)
+    frames: list[list[Frame]] = field(default_factory=list)
+    findings: list[list[Finding]] = field(default_factory=list)
+
+
+@dataclass
+class Account:
+    """The recording of all of them."""
+
+    folder: Path
+    path: Path
+    stories: dict[str, Told]
+    console: list[dict[str, object]]
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    """All stories, told once."""
+    folder = tmp_path_factory.mktemp("live")
+    console = asyncio.run(tell(folder))
+    path = folder / "recording.a2a"
+    with Recording(path) as recording:
+        yield Account(folder, path, _by_story(recording), console)
+
+
+async def tell(folder: Path) -> list[dict[str, object]]:
+    """Tell the stories, those of many octets by themselves; the console's exchanges."""
+    agent = LiveAgent(parts([*DECLARED, LONG]), card(streaming=True, bidiStreaming=True))
+    bare = LiveAgent(parts(BARE), card(streaming=True))
+    one, other = await agent.start(), await bare.start()
+    between = Proxy(folder, one, "", "--listen", "127.0.0.1:0", "--upstream", other)
+    await asyncio.to_thread(between.start)
+    try:
+        second = between.said("start")[0]["routes"][1]["listen"][0]
+        client, plain = LiveClient(between.address, agent), LiveClient(second, bare)
+        await client.card("card")
+        await plain.card("card")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_notice(between, agent))
+            for story in DECLARED:
+                group.create_task(_run(story, client))
+            for story in BARE:
+                group.create_task(_run(story, plain))
+        await _run(LONG, client)
+        await client.close()
+        await plain.close()
+        await asyncio.to_thread(between.stop)
+    finally:
+        await asyncio.to_thread(between.kill)
+    await agent.stop()
+    await bare.stop()
+    return between.said("exchange")
+
+
+async def _run(story: Story, client: LiveClient) -> None:
+    try:
+        await story.client(client)
+    except Exception as error:
+        error.add_note(f"in the story {story.name}")
+        raise
+
+
+async def _notice(between: Proxy, agent: LiveAgent) -> None:
+    """Let an agent that keeps a stream open go on when the proxy has complained of it."""
+    async with asyncio.timeout(NOTICE_SECONDS):
+        while not any(said["rule"] == NOTICED for said in between.said("finding")):
+            await asyncio.sleep(0.05)
+    agent.signal("lingering: noticed").set()
+
+
+def _by_story(recording: Recording) -> dict[str, Told]:
+    found: dict[str, Told] = {}
+    for row in recording.exchanges():
+        names = [value.decode() for name, value in row.exchange.request_headers if name == STORY.encode()]
+        told = found.setdefault(names[0], Told())
+        told.exchanges.append(row.exchange)
+        told.frames.append([each.frame for each in recording.frames(row.key)])
+        told.findings.append([each.finding for each in recording.findings(exchange=row.key)])
+    return found
+
+
+def _place(frames: list[Frame], seq: int) -> str:
+    """`<2`: the agent's third frame."""
+    if seq < 0:
+        return "-"
+    direction = frames[seq].direction
+    number = sum(frame.direction is direction for frame in frames[:seq])
+    return f"{'<' if direction else '>'}{number}"
+
+
+# --- what is found ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("story", EVERY, ids=lambda story: story.name)
+def test_what_is_found(account: Account, story: Story) -> None:
+    """Exactly what the story says, in its places, and nothing else."""
+    told = account.stories[story.name]
+    found = Counter(
+        (finding.rule, number, _place(told.frames[number], finding.seq))
+        for number, findings in enumerate(told.findings)
+        for finding in findings
+    )
+    assert found == {(each.rule, each.exchange, each.place): each.times for each in story.finds}
+
+
+def test_nothing_is_found_beside_the_stories(account: Account) -> None:
+    """Neither of connections nor of the cards."""
+    with Recording(account.path) as recording:
+        everything = [row.finding for row in recording.findings()]
+        (session,) = recording.sessions()
+        again = list(recheck(recording, session))
+    assert len(everything) == sum(each.times for story in EVERY for each in story.finds)
+    assert Counter(map(repr, again)) == Counter(map(repr, everything))
+    assert (session.how, session.complete) == ("clean", "complete")
+
+
+# --- what is decoded ----------------------------------------------------------------------------------------------
+
+_ASK, _WORK = "INPUT_REQUIRED", "WORKING"
+LOOP = [
+    ("to agent", "MESSAGE", ""),
+    ("to client", "TASK", "SUBMITTED"),
+    ("to client", "STATUS", _WORK),
+    ("to client", "STATUS", _ASK),
+    ("to agent", "MESSAGE", ""),
+    ("to client", "STATUS", _WORK),
+    ("to client", "STATUS", "AUTH_REQUIRED"),
+    ("to agent", "MESSAGE", ""),
+]
+RESULT = [
+    ("to client", "STATUS", _WORK),
+    ("to client", "ARTIFACT", ""),
+    ("to client", "ARTIFACT", ""),
+    ("to client", "STATUS", "COMPLETED"),
+    ("to client", "END", ""),
+]
+
+
+def timeline(frames: list[Frame]) -> list[tuple[str, str, str]]:
+    """Who says what, in the order of the recording."""
+    return [
+        (
+            "to client" if frame.direction else "to agent",
+            frame.event.name if frame.event else frame.kind.name,
+            TaskState(frame.state).name if frame.state else "",
+        )
+        for frame in frames
+    ]
+
+
+@pytest.mark.parametrize("name", ["approval", "approval-ids", "configured"])
+def test_the_approval_loop(account: Account, name: str) -> None:
+    """Both directions on one timeline; the agent is the first to end."""
+    told = account.stories[name]
+    assert timeline(told.frames[0]) == [*LOOP, *RESULT]
+    (exchange,) = told.exchanges
+    passed = ["submitted", "working", "input-required", "working", "auth-required", "working", "completed"]
+    assert list(exchange.states) == passed
+    assert (exchange.half_close, exchange.how, exchange.grpc_status) == ("agent", "complete", 0)
+    assert (exchange.requests, exchange.events, exchange.request_ended) == (3, 9, 0)
+
+
+def test_the_client_half_closes_first(account: Account) -> None:
+    """Its end stands between its last message and the agent's next words, or among them."""
+    told = account.stories["approval-closed"]
+    line = timeline(told.frames[0])
+    ended = line.index(("to agent", "END", ""))
+    assert ended > LOOP.index(("to client", "STATUS", "AUTH_REQUIRED")) + 1
+    assert line[:ended] + line[ended + 1 :] == [*LOOP, *RESULT]
+    assert told.exchanges[0].half_close == "client"
+
+
+def test_every_frame_is_decoded_in_order(account: Account) -> None:
+    """Times never go back; every message has its schema and its task."""
+    for name, told in account.stories.items():
+        for exchange, frames in zip(told.exchanges, told.frames, strict=True):
+            assert [frame.at for frame in frames] == sorted(frame.at for frame in frames), name
+            assert [frame.seq for frame in frames] == list(range(len(frames)))
+            assert not [frame for frame in frames if frame.kind is FrameKind.UNDECODABLE]
+            if exchange.operation == "SendLiveMessage":
+                assert exchange.live_payload == "bidi"
+                schemas = {frame.schema for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)}
+                assert schemas <= {"lf.a2a.v1.SendMessageRequest", "lf.a2a.v1.StreamResponse"}
+
+
+ENDS = {
+    "answered": [("complete", "agent", 0)],
+    "lost": [("client cancel", "", -1), ("complete", "agent", 0)],
+    "over": [("complete", "agent", 0), ("complete", "agent", 0)],
+    "refused": [("complete", "agent", 0), ("complete", "agent", 9)],
+    "shared": [("complete", "agent", 0), ("complete", "agent", 0)],
+    "watched": [("complete", "agent", 0), ("complete", "client", 0)],
+    "unknown": [("complete", "agent", 5)],
+    "unimplemented": [("complete", "agent", 12)],
+    "malformed": [("complete", "agent", 3)],
+    "idle": [("complete", "agent", 0)],
+    "cancelled": [("client cancel", "", -1)],
+    "closing": [("complete", "agent", 0)],
+    "deaf": [("complete", "client", 0)],
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_how_it_ended(account: Account, name: str) -> None:
+    """How, who half-closed first, and the status."""
+    ended = [(each.how, each.half_close, each.grpc_status) for each in account.stories[name].exchanges]
+    assert ended == ENDS[name]
+
+
+def test_a_cancel_is_the_last_word(account: Account) -> None:
+    """By the client, as the wire has it."""
+    frames = account.stories["cancelled"].frames[0]
+    assert (frames[-1].kind, frames[-1].note, frames[-1].direction.name) == (
+        FrameKind.CUT,
+        "rst_stream cancel",
+        "TO_AGENT",
+    )
+
+
+def test_two_streams_are_told_the_same(account: Account) -> None:
+    """Multiplexed, and beside a subscription: one task, with both exchanges, its events once in its history."""
+    with Recording(account.path) as recording:
+        for name in ("shared", "watched"):
+            told = account.stories[name]
+            (row,) = recording.task(told.exchanges[0].task_id)
+            assert set(row.task.exchanges) == {exchange.id for exchange in told.exchanges}
+            said = [[frame.payload for frame in frames if frame.event is EventKind.ARTIFACT] for frames in told.frames]
+            assert len(said[0]) == 2
+            assert said[0] == said[1]
+            assert [artifact.chunks for artifact in row.task.artifacts] == [2]
+
+
+def test_compressed_messages(account: Account) -> None:
+    """They are recorded as they are read, and how they came."""
+    frames = account.stories["packed"].frames[0]
+    messages = [frame for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)]
+    packed = [frame for frame in messages if frame.framing == "gzip"]  # gRPC leaves small ones as they are
+    assert {frame.direction.name for frame in packed} == {"TO_AGENT", "TO_CLIENT"}
+    assert any(frame.size > 2 * (frame.end - frame.start) for frame in packed)
+    assert timeline(frames)[1:4] == LOOP[1:4]
+
+
+def test_ten_thousand_events(account: Account) -> None:
+    """Every one of them, in order."""
+    (frames,) = account.stories["many"].frames
+    (exchange,) = account.stories["many"].exchanges
+    assert exchange.events == MANY
+    artifacts = [frame.payload for frame in frames if frame.event is EventKind.ARTIFACT]
+    assert [int(payload.rpartition(b"\n")[2][1:].split()[0]) for payload in artifacts] == list(range(MANY - 3))
+
+
+# --- what people see ----------------------------------------------------------------------------------------------
+
+
+def test_show(account: Account) -> None:
+    """One timeline with both half-closes in words."""
+    told = account.stories["approval-closed"]
+    lines = inspect(account.folder, "show", account.path, str(told.exchanges[0].id)).splitlines()
+    head = next(line for line in lines if "SendLiveMessage" in line)
+    assert "grpc 1.0  live:bidi  client half-closed first  ok" in head
+    said = [line.strip().partition(" --> ")[2] for line in lines if " --> " in line]
+    assert said == [
+        'message user "deploy it"',
+        'message user "to Frankfurt"',
+        'message user "yes, go on"',
+        "client half-closed",
+    ]
+    assert lines[-1].endswith("<-- agent half-closed (OK)")
+    lost = inspect(account.folder, "show", account.path, account.stories["lost"].exchanges[0].task_id).splitlines()
+    assert any(line.endswith("--> client broke off: rst_stream cancel") for line in lost)
+    assert any(" --> reconnect for task " in line for line in lost)
+    refused = inspect(account.folder, "show", account.path, str(account.stories["refused"].exchanges[1].id))
+    assert refused.rstrip().endswith("agent half-closed (FAILED_PRECONDITION: the task has a live stream)")
+
+
+def test_the_console(account: Account) -> None:
+    """The same facts for programs."""
+    said = {int(str(each["id"])): each for each in account.console if not each["live"]}
+    for told in account.stories.values():
+        for exchange in told.exchanges:
+            assert said[exchange.id]["live_payload"] == (exchange.live_payload or None)
+            assert said[exchange.id]["half_close"] == (exchange.half_close or None)

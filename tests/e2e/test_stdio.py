@@ -1,0 +1,238 @@
+"""`a2a-proxy stdio` between a client and its agent: neither can tell that it is there, and all is recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionRow
+from support_cli import until
+from support_kills import kill
+from support_stdio import CARD, Client, Outcome, Story, agent, outcome, request, wrapped
+
+_AS_FAST_SECONDS = 5.0
+"""Generous: the machine may be busy with other tests. A relay that waits for a timer, or for its recorder, takes
+longer."""
+
+
+def converse(client: Client) -> None:
+    """Fetch the card, one message, one stream, close stdin."""
+    for octets, last in (
+        (CARD, b'"id": 1'),
+        (request(2, "SendMessage", "hello"), b'"id": 2'),
+        (request(3, "SendStreamingMessage", "stream"), b"TASK_STATE_COMPLETED"),
+    ):
+        client.write(octets)
+        client.expect(last)
+    client.close()
+
+
+def in_pieces(client: Client) -> None:
+    """Both messages in pieces of three octets."""
+    octets = CARD + request(2, "SendMessage", "in pieces")
+    for start in range(0, len(octets), 3):
+        client.write(octets[start : start + 3])
+    client.expect(b'"id": 2')
+    client.close()
+
+
+def at_once(client: Client) -> None:
+    """Three calls in one write, stdin closed behind them."""
+    client.write(CARD + request(2, "SendStreamingMessage", "a") + request(3, "SendMessage", "b"))
+    client.close()
+
+
+def multibyte(client: Client) -> None:
+    client.write(CARD + request(2, "SendMessage", "Grüße, 世界 \U0001f600"))
+    client.expect(b'"id": 2')
+    client.close()
+
+
+def large(client: Client) -> None:
+    """Five MiB there and back."""
+    client.write(CARD + request(2, "SendMessage", "é" * (5 * 1024 * 1024 // 2)))
+    client.expect(b'"id": 2')
+    client.close()
+
+
+def one_call(client: Client) -> None:
+    """The agent ends by itself; stdin stays open."""
+    client.write(CARD)
+
+
+def closes(client: Client) -> None:
+    client.close()
+
+
+def terminates(client: Client) -> None:
+    client.write(CARD)
+    client.expect(b'"id": 1')
+    client.process.send_signal(signal.SIGTERM)
+
+
+OK, GONE = "complete", "agent exited"
+"""How calls end."""
+STORIES: list[tuple[str, Story, str, int, list[str]]] = [
+    ("conversation", converse, "plain", 0, [OK, OK, OK]),
+    ("client writes in pieces", in_pieces, "plain", 0, [OK, OK]),
+    ("agent writes in pieces", converse, "chunked", 0, [OK, OK, OK]),
+    ("header split over writes", converse, "split-header", 0, [OK, OK, OK]),
+    ("several messages in one write", at_once, "joined", 0, [OK, OK, OK]),
+    ("multibyte text", multibyte, "plain", 0, [OK, OK]),
+    ("5 MB", large, "plain", 0, [OK, OK]),
+    ("noise on stderr", converse, "noisy", 0, [OK, OK, OK]),
+    ("flood on stderr", converse, "flood", 0, [OK, OK, OK]),
+    ("exit code 3", one_call, "exit3", 3, [OK]),
+    ("SIGTERM kills", terminates, "plain", -signal.SIGTERM, [OK]),
+    ("SIGTERM is handled", terminates, "graceful", 7, [OK]),
+    ("client closes stdin", closes, "plain", 0, []),
+    ("agent closes stdout", at_once, "closes-stdout", 1, [OK, GONE, GONE]),
+    ("agent dies in mid-message", one_call, "dies", -signal.SIGKILL, [GONE]),
+    ("garbage between messages", converse, "garbage", 0, [OK, OK, OK]),
+]
+
+
+def _both(folder: Path, story: Story, manner: str, *options: object) -> tuple[Outcome, Outcome]:
+    return tuple(  # type: ignore[return-value]  # two of them
+        outcome(folder / name, manner, story, *options, proxied=proxied)
+        for name, proxied in (("bare", False), ("proxied", True))
+    )
+
+
+_CASES = pytest.mark.parametrize(
+    ("story", "manner", "code", "ends"), [each[1:] for each in STORIES], ids=[each[0] for each in STORIES]
+)
+
+
+@_CASES
+def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int, ends: list[str]) -> None:
+    """Output, errors, exit status and what the agent received are the same octets, and the end comes as fast; the
+    recording has every octet, every line of the log, every call with its end, and the exit."""
+    recording = tmp_path / "recording.a2a.db"
+    bare, proxied = _both(tmp_path, story, manner, "--record", recording)
+    assert proxied.seen == bare.seen
+    assert bare.code == code
+    assert proxied.seconds < bare.seconds + _AS_FAST_SECONDS
+    (row,) = _ended(recording)
+    assert (row.how, row.complete) == ("clean", "complete")
+    with Recording(recording) as stored:
+        assert [each.exchange.how for each in stored.exchanges()] == ends
+        (connection,) = [each.connection for each in stored.connections()]
+        assert connection.bytes_to_agent == len(proxied.received)
+        assert connection.bytes_to_client == len(proxied.out)
+        frames = [each.frame for each in stored.frames_after(0)]
+        log = [each.payload for each in frames if each.kind is FrameKind.LOG]
+        assert b"".join(log).replace(b"\n", b"") == proxied.err.replace(b"\n", b"")
+        for side, octets in ((Direction.TO_AGENT, proxied.received), (Direction.TO_CLIENT, proxied.out)):
+            messages = [each.payload for each in frames if each.kind in _MESSAGES and each.direction is side]
+            assert messages == _contents(octets)
+
+
+_MESSAGES = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
+
+
+def _contents(octets: bytes) -> list[bytes]:
+    """The whole messages on a pipe."""
+    heads = re.finditer(rb"Content-Length: (\d+)\r\n(?:[^\r]+\r\n)*\r\n", octets)
+    ends = [(head.end(), head.end() + int(head[1])) for head in heads]
+    return [octets[start:end] for start, end in ends if end <= len(octets)]
+
+
+def _ended(path: Path, count: int = 1) -> list[SessionRow]:
+    """The sessions of a recording, once there are so many and all have ended."""
+
+    def rows() -> list[SessionRow] | None:
+        if not path.exists():
+            return None
+        with Recording(path) as stored:
+            found = stored.sessions()
+        return found if len(found) == count and all(row.how for row in found) else None
+
+    return list(until(rows))
+
+
+def test_eight_at_once_on_one_new_recording(tmp_path: Path) -> None:
+    """Every one creates the file, or finds it made by another, and has a session of its own in it."""
+    recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
+    command = wrapped(agent(), "--record", recording)
+    clients = [Client(command, state) for _ in range(8)]
+    for client in clients:
+        client.read()
+    for client in clients:
+        at_once(client)
+    assert [client.end()[0] for client in clients] == [0] * 8
+    assert len({bytes(client.out) for client in clients}) == 1
+    assert not any(client.err for client in clients)
+    rows = _ended(recording, 8)
+    assert {(row.how, row.complete) for row in rows} == {("clean", "complete")}
+    assert len({row.facts.pid for row in rows}) == 8
+    until(lambda: not list((state / "journals").iterdir()))
+
+
+def test_a_killed_recorder_is_replaced_and_nobody_notices(tmp_path: Path) -> None:
+    recording = tmp_path / "recording.a2a.db"
+    client = Client(wrapped(agent(), "--record", recording), tmp_path / "state")
+    client.read()
+    client.write(CARD)
+    client.expect(b'"id": 1')
+    killed = until(lambda: _recorder(client.process.pid))
+    until(recording.exists)
+    kill(killed)
+    until(lambda: _recorder(client.process.pid) not in (0, killed))
+    client.write(request(2, "SendMessage", "still here"))
+    client.expect(b'"id": 2')
+    client.close()
+    assert client.end()[0] == 0
+    assert not client.err
+    (row,) = _ended(recording)
+    assert (row.how, row.complete) == ("clean", "complete")
+
+
+def _recorder(relay: int) -> int:
+    """The recorder of a stdio relay; 0 where there is none now."""
+    for task in Path(f"/proc/{relay}/task").iterdir():
+        for word in (task / "children").read_text().split():
+            if b"a2a_proxy.recorder" in Path(f"/proc/{word}/cmdline").read_bytes():
+                return int(word)
+    return 0
+
+
+def test_the_recorder_has_no_part_of_the_clients_pipes(tmp_path: Path) -> None:
+    """Nothing of them open, a session of its own: it can neither hold up the client nor be hit by its signals."""
+    client = Client(wrapped(agent()), tmp_path / "state")
+    client.read()
+    recorder = until(lambda: _recorder(client.process.pid))
+    streams = (client.process.stdin, client.process.stdout, client.process.stderr)
+    pipes = {os.readlink(f"/proc/self/fd/{stream.fileno()}") for stream in streams if stream is not None}
+    held = set()
+    for name in os.listdir(f"/proc/{recorder}/fd"):
+        with contextlib.suppress(OSError):
+            held.add(os.readlink(f"/proc/{recorder}/fd/{name}"))
+    assert len(pipes) == 3
+    assert not pipes & held
+    assert os.getsid(recorder) == recorder
+    client.close()
+    assert client.end()[0] == 0
+
+
+def test_the_proxy_killed_is_recorded_until_then(tmp_path: Path) -> None:
+    """The agent dies with it, the recorder finishes."""
+    recording = tmp_path / "recording.a2a.db"
+    client = Client(wrapped(agent(), "--record", recording), tmp_path / "state")
+    client.read()
+    client.write(CARD)
+    client.expect(b'"id": 1')
+    until(recording.exists)
+    client.process.kill()
+    assert client.end()[0] == -signal.SIGKILL
+    (row,) = _ended(recording)
+    assert row.how == "unclean"
+    assert "the proxy was killed" in row.complete

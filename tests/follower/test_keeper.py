@@ -1,0 +1,257 @@
+"""Real follower processes: what a hook is called for, and what it may do without hurting anybody."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_proxy.capture.places import STATE_VARIABLE
+from a2a_proxy.follower.behind import frames_after
+from a2a_proxy.follower.keeper import STARTS, HookKeeper
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.rules.catalogue import rules
+from support_cli import until, until_dead
+from support_hooks import methods, noted, write_hooks
+from support_inspect import changes, exchange, request, sample, status, writer
+from support_recording import STARTED, facts
+from support_rules import record
+
+SECONDS = 120.0
+
+
+class Kept:
+    """A keeper and what it told."""
+
+    def __init__(self, name: str, recording: Path, **options: Any) -> None:
+        self.told: list[tuple[str, str]] = []
+        self.keeper = HookKeeper(
+            name, str(recording), lambda *told: self.told.append(told), **{"pauses": (0.01,), **options}
+        )
+        self.keeper.start()
+
+    def ended(self) -> tuple[str, int, int]:
+        """Wait for its end: outcome, calls, errors."""
+        assert self.keeper.wait(SECONDS)
+        report = self.keeper.finish()
+        return report.outcome, report.calls, report.errors
+
+
+@pytest.fixture
+def hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Hooks that a follower finds."""
+    environment = write_hooks(tmp_path / "hooks")
+    for name, value in {**environment, STATE_VARIABLE: str(tmp_path / "state")}.items():
+        monkeypatch.setenv(name, value)
+    return environment
+
+
+@pytest.fixture
+def keep(hooks: dict[str, str]) -> Iterator[Callable[..., Kept]]:
+    """Starts followers, which end with the test."""
+    made: list[Kept] = []
+
+    def start(*words: Any, **options: Any) -> Kept:
+        made.append(Kept(*words, **options))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.keeper.finish()
+
+
+def test_every_call_of_a_finished_recording(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+    """In order, each once, in a process of its own; the gap with its task and its number."""
+    record(tmp_path / "r.db", rules()["A2A-GEN-001"].flagged.chunks())
+    assert keep("noting:Notes", tmp_path / "r.db").ended() == ("done", len(noted(hooks)), 0)
+    with Recording(tmp_path / "r.db") as recording:
+        counts = recording.counts()
+        (session,) = recording.sessions()
+    first, *rest, last = noted(hooks)
+    assert (first["method"], first["uuid"], first["recording"]) == ("start", session.facts.uuid, str(tmp_path / "r.db"))
+    assert (last["method"], first["pid"] != os.getpid()) == ("close", True)
+    names = [call["method"] for call in rest]
+    assert names.count("on_frame") == counts.frames
+    assert names.count("on_finding") == counts.findings
+    assert names.count("on_exchange_end") == 1
+    assert all(call["size"][0] == call["size"][1] for call in rest if call["method"] == "on_frame")
+    (gap,) = [call for call in rest if call["method"] == "on_gap"]
+    assert gap["missing"] == [3]
+    assert gap["task"]
+    assert names[names.index("on_gap") - 1] == "on_finding"
+
+
+def test_a_live_recording_is_followed_to_its_end(
+    keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
+) -> None:
+    """What is committed is handed over while the session runs; when it has ended, so does the follower."""
+    made = writer(tmp_path / "r.db")
+    made.open()
+    one = keep("noting:Notes", tmp_path / "r.db", session=facts(1).uuid, follow=True)
+    until(lambda: methods(hooks) == ["start"])
+    made.write([request(1)], changes=changes(exchange(1, closed=0, how="")))
+    until(lambda: methods(hooks) == ["start", "on_frame"])
+    made.write([status(1, 1, "x")], changes=changes(exchange(1)))
+    until(lambda: methods(hooks)[2:] == ["on_frame", "on_exchange_end"])
+    made.finish(STARTED + 10**10)
+    assert one.ended() == ("done", 5, 0)
+    assert methods(hooks)[-1] == "close"
+    assert not one.told
+
+
+def test_a_follower_gives_way_to_all(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+    """The lowest priority there is, for itself and for its session; no terminal of anybody's."""
+    made = writer(tmp_path / "r.db")
+    made.open()
+    one = keep("noting:Notes", tmp_path / "r.db", session=facts(1).uuid, follow=True)
+    until(lambda: noted(hooks))
+    pid = one.keeper.pid
+    assert noted(hooks)[0]["nice"] == 19
+    assert os.getsid(pid) == pid
+    if sys.platform == "linux":
+        assert os.sched_getscheduler(pid) == os.SCHED_IDLE
+        group = Path(f"/proc/{pid}/autogroup")
+        assert not group.exists() or group.read_text().split()[-1] in ("19", "0")
+
+
+def test_what_a_hook_raises(keep: Callable[..., Kept], tmp_path: Path) -> None:
+    """Counted, told once of each kind, its traceback in the log; the calls go on, also after `sys.exit`."""
+    sample(tmp_path / "r.db")
+    one = keep("noting:Fails", tmp_path / "r.db")
+    assert one.ended() == ("done", 1 + 9 + 3 + 1, 9 + 1)
+    (first, hint), (second, _) = one.told
+    assert first == "hook noting:Fails: on_frame failed: ValueError: no 0"
+    assert second == "hook noting:Fails: close failed: SystemExit: not even that"
+    assert str(one.keeper.log) in hint
+    text = one.keeper.log.read_text()
+    assert text.count("Traceback") == 2
+    assert 'raise ValueError(f"no {frame.seq}")' in text
+
+
+def test_a_process_that_dies_is_replaced(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+    """The next one makes the call in which it died again, and those after it; none of those before it."""
+    sample(tmp_path / "r.db")
+    one = keep("noting:Dies", tmp_path / "r.db")
+    outcome, _, errors = one.ended()
+    assert (outcome, errors) == ("done", 0)
+    frames = [call["at"] for call in noted(hooks) if call["method"] == "on_frame"]
+    assert frames == [[1, 0], [1, 1], [1, 2], [1, 2], [2, 0], [2, 1], [2, 2], [3, 0], [3, 1], [3, 2]]
+    assert methods(hooks).count("start") == 2
+    assert methods(hooks).count("on_exchange_end") == 3
+    (told,) = one.told
+    assert told[0].startswith("hook noting:Dies died (exit code 3); it is started again")
+
+
+def test_a_hook_that_always_dies_is_given_up(keep: Callable[..., Kept], tmp_path: Path) -> None:
+    """After a few times; told at the first and at the last."""
+    sample(tmp_path / "r.db")
+    one = keep("noting:AlwaysDies", tmp_path / "r.db")
+    assert one.ended()[0] == "died"
+    assert [told[0].split(";")[0] for told in one.told] == [
+        "hook noting:AlwaysDies died (killed by signal 9)",
+        f"hook noting:AlwaysDies died {STARTS} times (killed by signal 9), given up",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "broken:Hook",
+            "hook broken:Hook cannot be loaded: ModuleNotFoundError: No module named 'nothing_of_this_name'",
+        ),
+        ("noting:Unmade", "hook noting:Unmade cannot be made: RuntimeError: not today"),
+        ("noting:Nothing", "hook noting:Nothing has no method to call"),
+        ("noting:Nowhere", "hook noting:Nowhere: noting has no Nowhere"),
+    ],
+)
+def test_a_hook_that_cannot_be_used(keep: Callable[..., Kept], tmp_path: Path, name: str, message: str) -> None:
+    """Told once, with a hint, and not tried again."""
+    sample(tmp_path / "r.db")
+    one = keep(name, tmp_path / "r.db")
+    assert one.ended()[0] == "failed"
+    ((told, hint),) = one.told
+    assert told == message
+    assert hint
+
+
+def test_a_hook_that_spins(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+    """It is told after a while, it is ended when nobody waits any longer, and what it has not seen is counted."""
+    sample(tmp_path / "r.db")
+    one = keep("noting:Spins", tmp_path / "r.db", stuck=0.1)
+    told = until(lambda: one.told)
+    assert told[0][0].startswith("a call of hook noting:Spins has not returned for")
+    until(lambda: methods(hooks) == ["start", "on_frame"])
+    report = one.keeper.finish()
+    assert (report.outcome, report.calls, report.frame) == ("slow", 1, 0)
+    assert frames_after(str(tmp_path / "r.db"), facts(1).uuid, report.frame) == 9
+    until_dead(one.keeper.pid)
+
+
+def test_stopped_between_two_calls(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+    """The call that is being made is finished, and `close` is called."""
+    sample(tmp_path / "r.db")
+    one = keep("noting:Waits", tmp_path / "r.db")
+    until(lambda: "on_frame" in methods(hooks))
+    one.keeper.stop()
+    outcome, calls, errors = one.ended()
+    assert (outcome, errors, methods(hooks)[-1]) == ("stopped", 0, "close")
+    assert calls == len(noted(hooks)) < 14
+
+
+def test_what_a_hook_prints_is_in_its_log(keep: Callable[..., Kept], tmp_path: Path) -> None:
+    """A hook need not be derived from anything."""
+    sample(tmp_path / "r.db")
+    one = keep("noting:Prints", tmp_path / "r.db")
+    assert one.ended() == ("done", 9, 0)
+    assert one.keeper.log.read_text().splitlines() == ["printed 0", "printed 1", "printed 2"] * 3
+
+
+def test_a_thread_that_does_not_end(keep: Callable[..., Kept], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All calls have been made: nobody waits for what the hook does besides."""
+    monkeypatch.setattr("a2a_proxy.follower.keeper._LAST", 0.2)
+    sample(tmp_path / "r.db")
+    one = keep("noting:Lingers", tmp_path / "r.db")
+    assert one.ended() == ("done", 3, 0)
+    until_dead(one.keeper.pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such signal for pipes")
+def test_a_hook_ends_with_whoever_started_it(hooks: dict[str, str], tmp_path: Path) -> None:
+    """Killed with -9, it leaves no hook behind, not even one that spins."""
+    sample(tmp_path / "r.db")
+    code = (
+        "import sys, time; from a2a_proxy.follower.keeper import HookKeeper\n"
+        "keeper = HookKeeper('noting:Spins', sys.argv[1], print); keeper.start()\n"
+        "while not keeper.pid: time.sleep(0.01)\n"
+        "print(keeper.pid, flush=True); time.sleep(1000)"
+    )
+    line = [sys.executable, "-c", code, str(tmp_path / "r.db")]
+    with subprocess.Popen(line, stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        pid = int(starter.stdout.readline())
+        until(lambda: "on_frame" in methods(hooks))
+        starter.send_signal(signal.SIGKILL)
+    until_dead(pid)
+
+
+def test_a_recording_that_is_begun_anew(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+    """Its recorder writes the rest of the session into a new file of that name: the same instance goes on there."""
+    made = writer(tmp_path / "r.db")
+    made.write([request(1)], changes=changes(exchange(1)))
+    one = keep("noting:Notes", tmp_path / "r.db", session=facts(1).uuid, follow=True)
+    until(lambda: "on_exchange_end" in methods(hooks))
+    for end in ("", "-wal", "-shm"):
+        Path(f"{tmp_path}/r.db{end}").unlink()
+    again = writer(tmp_path / "r.db")
+    again.write([request(2)], changes=changes(exchange(2)))
+    again.finish(STARTED + 10**10)
+    assert one.ended()[0] == "done"
+    assert [call["at"][0] for call in noted(hooks) if call["method"] == "on_frame"] == [1, 2]
+    assert methods(hooks).count("start") == 1

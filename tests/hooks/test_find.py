@@ -1,0 +1,81 @@
+"""From a name to a hook, and what is said where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.hooks.find import HookError, check, installed, load
+from support_hooks import install, write_hooks
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Hooks that can be imported; one of them is installed."""
+    environment = write_hooks(tmp_path / "hooks")
+    monkeypatch.setenv("HOOKED", environment["HOOKED"])
+    monkeypatch.syspath_prepend(environment["PYTHONPATH"])
+    install(tmp_path / "hooks", "notes", "noting:Notes")
+    return tmp_path / "hooks"
+
+
+@pytest.mark.usefixtures("folder")
+def test_installed_hooks_are_found_by_name() -> None:
+    """With the package that brings them."""
+    found = {each.name: each for each in installed()}
+    assert (found["notes"].reference, found["notes"].package) == ("noting:Notes", "hooked-package 1.2")
+    check("notes")
+    assert load("notes").__name__ == load("noting:Notes").__name__ == "Notes"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("name", "message", "hint"),
+    [
+        ("note", "there is no hook 'note'; near to it: notes", "see all: a2a-inspect hooks"),
+        ("xyzzy", "there is no hook 'xyzzy'", "see what is installed: a2a-inspect hooks"),
+        ("noting:", "hook 'noting:' is no name of a class", "write it as module:Class"),
+        ("no-ting:Notes", "hook 'no-ting:Notes' is no name of a class", "write it as module:Class"),
+        ("noting:Note", "hook noting:Note: noting has no Note", "near to it: Notes"),
+        ("noting:Notes.made", "hook noting:Notes.made: Notes has no made", "check the name after the colon"),
+        ("noting:NUMBER", "hook noting:NUMBER: NUMBER is no class", "name a class"),
+    ],
+)
+def test_what_is_not_there(name: str, message: str, hint: str) -> None:
+    """The message names what was typed, the hint what to type instead."""
+    with pytest.raises(HookError) as wrong:
+        load(name)
+    assert wrong.value.message == message
+    assert hint in wrong.value.hint
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", ["note", "xyzzy", "noting:", "nothing.at.all:A"])
+def test_what_shows_before_anything_is_started(name: str) -> None:
+    """Without the hook's code: that there is no such name and no such module."""
+    with pytest.raises(HookError) as looked:
+        check(name)
+    with pytest.raises((HookError, ModuleNotFoundError)) as loaded:
+        load(name)
+    assert looked.value.hint
+    assert isinstance(loaded.value, ModuleNotFoundError) or loaded.value.message == looked.value.message
+
+
+@pytest.mark.usefixtures("folder")
+def test_looking_runs_no_code_of_a_hook() -> None:
+    """A module that cannot be imported is found; only loading it fails."""
+    check("broken:Hook")
+    with pytest.raises(ModuleNotFoundError):
+        load("broken:Hook")
+
+
+def test_a_script_in_the_current_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It need not be on PYTHONPATH, and hides no module that is."""
+    (folder / "scripts").mkdir()
+    (folder / "scripts/alone.py").write_text("class Mine:\n    pass\n")
+    (folder / "scripts/json.py").write_text("raise RuntimeError('this one is not meant')\n")
+    monkeypatch.chdir(folder / "scripts")
+    check("alone:Mine")
+    assert load("alone:Mine").__name__ == "Mine"
+    assert load("json:JSONDecoder").__module__ == "json.decoder"

@@ -1,0 +1,45 @@
+"""The gap that a finding of A2A-GEN-001 tells, taken from what the rule says today."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.hooks.gap import RULE, gap_of
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.rules.catalogue import rules
+from support_rules import record
+
+
+def test_the_numbers_of_the_rules_own_example(tmp_path: Path) -> None:
+    """Generation 4 after 2: 3 is missing, of this task."""
+    (finding,) = [each for each in record(tmp_path / "r.db", rules()[RULE].flagged.chunks()) if each.rule == RULE]
+    gap = gap_of(finding)
+    assert gap is not None
+    assert (gap.task_id, list(gap.missing), gap.finding) == (finding.task_id, [3], finding)
+    assert finding.task_id
+
+
+@pytest.mark.parametrize(
+    ("summary", "missing"),
+    [
+        ("4 after 2: 3 did not come", [3]),
+        ("9 after 5: 6 to 8 came elsewhere, lost on this stream", [6, 7, 8]),
+        ("9 after 5: 6 to 8 did not come on this stream; elsewhere 7 came", [6, 7, 8]),
+        ("the stream begins with 5, and no snapshot; 3 to 4 did not come", [3, 4]),
+        ("2 changes (7 to 8) passed while no stream of the task was open", [7, 8]),
+        ("1 changes (7) passed while no stream of the task was open", [7]),
+        ("a sentence of another version", []),
+    ],
+)
+def test_every_sentence_of_the_rule(summary: str, missing: list[int]) -> None:
+    """One number or a range."""
+    gap = gap_of(Finding(RULE, Severity.ERROR, 1, summary, task_id="t"))
+    assert gap is not None
+    assert list(gap.missing) == missing
+
+
+def test_another_rule_tells_no_gap() -> None:
+    """Only A2A-GEN-001 does."""
+    assert gap_of(Finding("A2A-GEN-002", Severity.ERROR, 1, "4 after 2: 3 did not come")) is None

@@ -1,0 +1,34 @@
+"""Which methods a hook has of its own."""
+
+from __future__ import annotations
+
+from a2a_proxy.hooks import METHODS, Frame, Hook
+from a2a_proxy.hooks.hook import overridden
+
+
+class _Derived(Hook):
+    def on_frame(self, frame: Frame) -> None:
+        """Nothing."""
+
+
+class _Free:
+    on_gap = 7
+
+    def on_finding(self, finding: object) -> None:
+        """Nothing."""
+
+
+def test_what_is_overridden_is_called() -> None:
+    """Also on a class of nobody's, and where an instance has it; what is no method is none."""
+    assert overridden(_Derived()) == {"on_frame"}
+    assert overridden(_Free()) == {"on_finding"}
+    assert overridden(Hook()) == frozenset()
+    given = Hook()
+    given.close = lambda: None  # type: ignore[method-assign]
+    assert overridden(given) == {"close"}
+
+
+def test_the_names_of_all_methods() -> None:
+    """Those that are documented, each with its text."""
+    assert {"start", "on_frame", "on_exchange_end", "on_finding", "on_gap", "close"} <= set(METHODS)
+    assert all(getattr(Hook, name).__doc__ for name in METHODS)

@@ -1,0 +1,88 @@
+"""`stats`: what a recording adds up to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from a2a_inspect.commands.stats import Times, statistics
+from a2a_proxy.cli import text
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.reader import Recording
+from support_cli import run
+from support_inspect import MS, changes, exchange, live, request, sample, writer
+from support_recording import STARTED
+
+SAMPLES = sorted(Path(__file__).parents[2].joinpath("recordings").glob("*.a2a.jsonl"))
+
+
+def test_times_are_nearest_ranks(tmp_path: Path) -> None:
+    """Of 1 to 20 ms the median is the 10th, 95 of 100 are at most the 19th; an open exchange has not taken its time."""
+    made = writer(tmp_path / "a.db")
+    for number in range(1, 21):
+        begun = STARTED + number * 1000 * MS
+        made.write([request(number)], changes=changes(exchange(number, closed=begun + number * MS)))
+    made.write([request(21)], changes=changes(live(21, first_event=0, last_event=0)))
+    made.finish(STARTED + 60_000 * MS)
+
+    with Recording(tmp_path / "a.db") as recording:
+        ((kind, calls),) = statistics(recording).calls.items()
+
+    assert kind == ("SendStreamingMessage", "jsonrpc", "1.0")
+    assert calls.outcomes == {"ok": 20, "live": 1}
+    assert calls.took == Times(10 * MS, 19 * MS, 20 * MS)
+    assert calls.first == Times(2 * MS, 2 * MS, 2 * MS)
+
+
+def test_counts_are_those_of_every_sample() -> None:
+    """The same as counting one by one what `ls` shows."""
+    for path in SAMPLES:
+        with open_any(path) as recording:
+            known = statistics(recording)
+            rows = [row.exchange for row in recording.exchanges()]
+            for (operation, binding, dialect), calls in known.calls.items():
+                of = [
+                    each
+                    for each in rows
+                    if (each.operation, each.binding, each.dialect) == (operation, binding, dialect)
+                ]
+                outcomes = [text.outcome(each) for each in of]
+                assert calls.outcomes == {name: outcomes.count(name) for name in set(outcomes)}, path
+                assert calls.events == sum(each.events for each in of)
+            assert sum(calls.count for calls in known.calls.values()) == len(rows)
+            assert sum(count for _, count in known.tasks) == len(list(recording.tasks()))
+            assert sum(count for *_, count in known.findings) == len(list(recording.findings()))
+            assert sum(count for _, count in known.errors) == sum(bool(each.error) for each in rows)
+
+
+def test_text_and_json(tmp_path: Path) -> None:
+    """Both say the same; findings are listed the gravest first, errors the most frequent first."""
+    path = sample(tmp_path / "a.db")
+    made = writer(tmp_path / "b.db")
+    found = [Finding("A2A-X-001", Severity.INFO, STARTED, "a"), Finding("A2A-X-002", Severity.ERROR, STARTED, "b")]
+    made.write([], found, changes(exchange(1, error="no \x1b[31mway")))
+    made.finish(STARTED)
+
+    lines = run(tmp_path / "state", "a2a-inspect", "stats", path).lines
+    told = json.loads(run(tmp_path / "state", "a2a-inspect", "stats", "--json", path).out)
+    other = run(tmp_path / "state", "a2a-inspect", "stats", tmp_path / "b.db")
+
+    assert lines[1].startswith("3 exchanges, 9 frames, ")
+    assert lines[4].split()[:7] == ["SendStreamingMessage", "jsonrpc", "1.0", "3", "2", "1", "6"]
+    assert lines[-1] == "1      TASK_NOT_FOUND -32001: no such task"
+    assert told["calls"][0]["took_ns"] == {"p50": 900 * MS, "p95": 900 * MS, "max": 900 * MS}
+    assert told["calls"][0]["outcomes"] == {"ok": 2, "error": 1}
+    assert [line.split()[-1] for line in other.lines[-2:]] == ["A2A-X-002", "A2A-X-001"]
+    assert "\x1b" not in other.out
+
+
+def test_nothing_recorded(tmp_path: Path) -> None:
+    """A session without traffic has numbers too."""
+    made = writer(tmp_path / "a.db")
+    made.open()
+    made.finish(STARTED)
+
+    assert (
+        run(tmp_path / "state", "a2a-inspect", "stats", tmp_path / "a.db").lines[-1].startswith("0 exchanges, 0 frames")
+    )

@@ -1,0 +1,77 @@
+"""`tail`: frames in their order with what was found about them, and those that come while it looks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from a2a_proxy.model.finding import Finding, Severity
+from support_cli import SECONDS, environment, program, run, until
+from support_inspect import changes, exchange, request, sample, status, writer
+from support_recording import STARTED
+
+
+def lines_of(tmp_path: Path, *words: object) -> list[str]:
+    done = run(tmp_path / "state", "a2a-inspect", "tail", *words, TZ="UTC")
+    assert (done.code, done.err) == (0, "")
+    return done.lines
+
+
+def test_the_last_frames(tmp_path: Path) -> None:
+    """As many as were asked for, of whatever exchange; none is more than there are."""
+    path = sample(tmp_path / "a.db")
+
+    assert [line.split()[1] for line in lines_of(tmp_path, path, "-n", 4)] == ["#2.2", "#3.0", "#3.1", "#3.2"]
+    assert len(lines_of(tmp_path, path, "-n", 1000)) == 9
+    assert lines_of(tmp_path, path, "-n", 0) == []
+    assert '--> message user "Question 3"' in lines_of(tmp_path, path)[-3]
+
+
+def test_findings_stand_under_their_frames(tmp_path: Path) -> None:
+    """Those of frames that are not shown are not; those of a whole exchange come last."""
+    made = writer(tmp_path / "a.db")
+    found = [
+        Finding("A2A-X-001", Severity.ERROR, STARTED + 1_000_000_000, "the first", 1, 1, 0),
+        Finding("A2A-X-002", Severity.ERROR, STARTED + 2_100_000_000, "about a frame", 1, 2, 1),
+        Finding("A2A-X-003", Severity.INFO, STARTED + 2_900_000_000, "about all of it", 1, 2),
+    ]
+    for number in (1, 2):
+        frames = [request(number), status(number, 1, "one"), status(number, 2, "two")]
+        made.write(frames, [each for each in found if each.exchange == number], changes(exchange(number)))
+    made.finish(STARTED + 10_000_000_000)
+
+    shown = [(line.split()[1], "A2A-" in line) for line in lines_of(tmp_path, tmp_path / "a.db", "-n", 3)]
+
+    assert shown == [("#2.0", False), ("#2.1", False), ("#2.1", True), ("#2.2", False), ("#2", True)]
+
+
+def test_json(tmp_path: Path) -> None:
+    """A frame as in `show --json`, with what tells where it belongs."""
+    (last,) = lines_of(tmp_path, sample(tmp_path / "a.db"), "-n", 1, "--json")
+    said = json.loads(last)
+
+    assert (said["session"], said["exchange"], said["seq"], said["operation"]) == (1, 3, 2, "SendStreamingMessage")
+    assert (said["kind"], said["state"]) == ("event", "working")
+
+
+def test_follows_what_is_written_later(tmp_path: Path) -> None:
+    """Started before there is a recording; each frame comes once, and payload text cannot act on a terminal."""
+    path = tmp_path / "later.db"
+    said = tmp_path / "said"
+    with said.open("wb") as out, (tmp_path / "err").open("wb") as err:
+        words = [program("a2a-inspect"), "tail", "-f", str(path)]
+        process = subprocess.Popen(words, stdout=out, stderr=err, env=environment(tmp_path / "state"))
+    try:
+        until(lambda: "yet: waiting" in (tmp_path / "err").read_text())
+        made = writer(path)
+        for number in (1, 2, 3):
+            made.write([request(number, "\x1b[31mred")], changes=changes(exchange(number)))
+            until(lambda number=number: f"#{number}.0" in said.read_text())
+        made.finish(STARTED + 10_000_000_000)
+    finally:
+        process.terminate()
+        process.wait(SECONDS)
+
+    assert [line.split()[1] for line in said.read_text().splitlines()] == ["#1.0", "#2.0", "#3.0"]
+    assert "\x1b" not in said.read_text()

@@ -1,0 +1,122 @@
+"""A live client by grpc.aio: it sends a message when it wants to, and knows that the agent has it.
+
+`say` returns when the agent has the message: had anything on the way kept it until more came, it would wait in vain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+from grpc import aio as _aio
+
+from a2a_proto import from_dict, parse, to_dict
+from peers.live.agent import SERVICE, STORY, LiveAgent
+from peers.live.payloads import BIDI, Family, Json
+
+ANSWER_SECONDS = 60.0
+aio: Any = _aio
+"""Its stubs do not know all of it."""
+
+
+class LiveClient:
+    """One channel to an agent."""
+
+    def __init__(self, address: str, agent: LiveAgent) -> None:
+        self._channel = aio.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
+        self.agent = agent
+
+    async def close(self) -> None:
+        """Leave."""
+        await self._channel.close()
+
+    def live(
+        self, story: str, family: Family = BIDI, method: str = "SendLiveMessage", *, gzip: bool = False
+    ) -> LiveStream:
+        """Open a live stream."""
+        call = self._channel.stream_stream(f"/{SERVICE}/{method}")
+        packed = grpc.Compression.Gzip if gzip else None
+        return LiveStream(call(metadata=_metadata(story), compression=packed), family, self.agent)
+
+    def subscribe(self, story: str, task_id: str) -> LiveStream:
+        """Open a subscription."""
+        call = self._channel.unary_stream(f"/{SERVICE}/SubscribeToTask")
+        octets = from_dict("1.0", "SubscribeToTaskRequest", {"id": task_id}).SerializeToString()
+        return LiveStream(call(octets, metadata=_metadata(story)), BIDI, self.agent)
+
+    async def get(self, story: str, task_id: str) -> Json:
+        """GetTask."""
+        octets = from_dict("1.0", "GetTaskRequest", {"id": task_id}).SerializeToString()
+        return _read("Task", await self._unary("GetTask", story, octets))
+
+    async def card(self, story: str) -> Json:
+        """GetExtendedAgentCard."""
+        return _read("AgentCard", await self._unary("GetExtendedAgentCard", story, b""))
+
+    async def _unary(self, method: str, story: str, octets: bytes) -> bytes:
+        call = self._channel.unary_unary(f"/{SERVICE}/{method}")
+        return bytes(await call(octets, metadata=_metadata(story), timeout=ANSWER_SECONDS))
+
+
+def _metadata(story: str) -> tuple[tuple[str, str], ...]:
+    return (("a2a-version", "1.0"), ("authorization", "Bearer live-client-token"), (STORY, story))
+
+
+def _read(name: str, octets: bytes) -> Json:
+    return dict(to_dict(parse("1.0", name, octets)))
+
+
+class LiveStream:
+    """One stream as the client sees it."""
+
+    def __init__(self, call: Any, family: Family, agent: LiveAgent) -> None:
+        self._call = call
+        self._family = family
+        self._agent = agent
+
+    async def say(self, value: Json) -> None:
+        """Send a message, and wait until the agent has it."""
+        octets = self._family.ask(value)
+        await self._call.write(octets)
+        await self._agent.has(octets)
+
+    async def hear(self) -> Json:
+        """The agent's next message; empty where there is none any more."""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                octets = await self._call.read()
+        except aio.AioRpcError:  # what it was, `code` tells
+            return {}
+        return self._family.told(octets) if octets is not aio.EOF else {}
+
+    async def hears(self, count: int) -> list[Json]:
+        """The next ones."""
+        return [await self.hear() for _ in range(count)]
+
+    async def hear_out(self) -> list[Json]:
+        """All that come until the end."""
+        heard = []
+        while event := await self.hear():
+            heard.append(event)
+        return heard
+
+    async def octets_out(self) -> None:
+        """Take what comes until the end, and do not read it."""
+        async with asyncio.timeout(ANSWER_SECONDS):
+            while await self._call.read() is not aio.EOF:
+                pass
+
+    async def half_close(self) -> None:
+        """Say that nothing more will be said."""
+        await self._call.done_writing()
+
+    def cancel(self) -> None:
+        """Give up."""
+        self._call.cancel()
+
+    async def code(self) -> grpc.StatusCode:
+        """With what it ended."""
+        async with asyncio.timeout(ANSWER_SECONDS):
+            code: grpc.StatusCode = await self._call.code()
+        return code

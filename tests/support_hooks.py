@@ -1,0 +1,134 @@
+"""Hooks for the tests, written into a folder that is put on PYTHONPATH, and what they noted down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+_MODULE = '''
+import json, os, sys, threading, time
+from pathlib import Path
+
+from a2a_proxy.hooks import METHODS, Hook
+
+OUT = Path(os.environ["HOOKED"])
+
+
+def say(**what):
+    with OUT.open("a") as file:
+        file.write(json.dumps(what) + "\\n")
+
+
+class Notes(Hook):
+    """Notes down every call."""
+
+    def start(self, session):
+        say(method="start", uuid=session.uuid, recording=session.recording, pid=os.getpid(), nice=os.nice(0))
+
+    def on_frame(self, frame):
+        say(method="on_frame", at=[frame.exchange, frame.seq], size=[len(frame.payload), frame.size])
+
+    def on_finding(self, finding):
+        say(method="on_finding", at=[finding.exchange, finding.seq], rule=finding.rule)
+
+    def on_gap(self, gap):
+        say(method="on_gap", task=gap.task_id, missing=list(gap.missing))
+
+    def on_exchange_end(self, exchange):
+        say(method="on_exchange_end", at=[exchange.id, -1], how=exchange.how)
+
+    def close(self):
+        say(method="close")
+
+
+class Fails(Notes):
+    def on_frame(self, frame):
+        raise ValueError(f"no {frame.seq}")
+
+    def close(self):
+        sys.exit("not even that")
+
+
+class Dies(Notes):
+    """Its process ends at its third frame, once; the next one goes on."""
+
+    def on_frame(self, frame):
+        Notes.on_frame(self, frame)
+        if OUT.read_text().count("on_frame") == 3:
+            os._exit(3)
+
+
+class AlwaysDies(Notes):
+    def on_frame(self, frame):
+        os.kill(os.getpid(), 9)
+
+
+class Spins(Notes):
+    def on_frame(self, frame):
+        say(method="on_frame", spins=True)
+        while True:
+            pass
+
+
+class Waits(Notes):
+    """Each frame takes it a while."""
+
+    def on_frame(self, frame):
+        time.sleep(0.3)
+        Notes.on_frame(self, frame)
+
+
+class Prints:
+    """Derives from nothing."""
+
+    def on_frame(self, frame):
+        print("printed", frame.seq)
+
+
+class Unmade(Hook):
+    def __init__(self):
+        raise RuntimeError("not today")
+
+
+class Nothing:
+    pass
+
+
+class Lingers:
+    """Leaves a thread behind that does not end."""
+
+    def on_exchange_end(self, exchange):
+        threading.Thread(target=time.sleep, args=(1000,)).start()
+
+
+NUMBER = 7
+'''
+
+
+def write_hooks(folder: Path) -> dict[str, str]:
+    """A folder with the modules `noting` and `broken`; the environment with which they are found."""
+    folder.mkdir()
+    (folder / "noting.py").write_text(_MODULE)
+    (folder / "broken.py").write_text("import nothing_of_this_name\n")
+    return {"PYTHONPATH": str(folder), "HOOKED": str(folder / "hooked")}
+
+
+def noted(environment: dict[str, str]) -> list[dict[str, Any]]:
+    """The calls so far, in order."""
+    path = Path(environment["HOOKED"])
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def methods(environment: dict[str, str]) -> list[str]:
+    """Their names."""
+    return [call["method"] for call in noted(environment)]
+
+
+def install(folder: Path, name: str, reference: str) -> None:
+    """Beside the modules of `folder`, what pip would leave of a package that names a hook."""
+    info = folder / "hooked_package-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hooked-package\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text(f"[a2a_proxy.hooks]\n{name} = {reference}\n")

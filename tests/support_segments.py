@@ -1,0 +1,149 @@
+"""Timelines for segments: frames written down with their times, in ms, and what a tracker makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.protocol.segments.tracker import SegmentTracker
+
+MS = 1_000_000
+ZERO = 1_700_000_000_000_000_000
+Step = Callable[[SegmentTracker], None]
+
+
+class View(msgspec.Struct):
+    """What the tracker sees of an exchange."""
+
+    id: int
+    binding: Binding
+    operation: str
+    traceparent: str = ""
+    agent: str = "agent:1"
+    client: str = "127.0.0.1:5000"
+
+
+class Timeline:
+    """Frames in order of time; `run` feeds them."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.views: dict[int, View] = {}
+        """Exchanges by number."""
+        self._seqs: dict[int, int] = {}
+
+    def ask(
+        self, at: float, operation: str = "SendStreamingMessage", *, exchange: int = 1, took: float = 0, **fields: Any
+    ) -> Timeline:
+        """A request of the client, its last octet at `at` ms, its first `took` ms before."""
+        known = {name: fields.pop(name) for name in ("traceparent", "agent", "client") if name in fields}
+        self.views.setdefault(exchange, View(exchange, Binding.JSONRPC, operation, **known))
+        event = EventKind.MESSAGE if operation.startswith("Send") else EventKind.NONE
+        members = {"event": event, "size": 100, **fields}
+        return self._frame(at, exchange, Direction.TO_AGENT, FrameKind.REQUEST, took=took, **members)
+
+    def state(
+        self, at: float, name: str, *, exchange: int = 1, task: str = "t", said: str = "", **fields: Any
+    ) -> Timeline:
+        """A status update; with `said` it has a message of this id."""
+        return self._told(at, exchange, task, EventKind.STATUS, state=TaskState[name], message_id=said, **fields)
+
+    def task(self, at: float, name: str, *, exchange: int = 1, task: str = "t", **fields: Any) -> Timeline:
+        """A snapshot."""
+        return self._told(at, exchange, task, EventKind.TASK, state=TaskState[name], **fields)
+
+    def chunk(self, at: float, artifact: str = "a", *, exchange: int = 1, task: str = "t", **fields: Any) -> Timeline:
+        """An artifact update of 100 octets."""
+        return self._told(at, exchange, task, EventKind.ARTIFACT, artifact_id=artifact, **fields)
+
+    def message(self, at: float, *, exchange: int = 1, **fields: Any) -> Timeline:
+        """A message of the agent without a task."""
+        return self._told(at, exchange, fields.pop("task", ""), fields.pop("event", EventKind.MESSAGE), **fields)
+
+    def end(self, at: float, *, exchange: int = 1, kind: FrameKind = FrameKind.END, **fields: Any) -> Timeline:
+        """The agent's side of an exchange is over."""
+        return self._frame(at, exchange, Direction.TO_CLIENT, kind, **fields)
+
+    def tick(self, at: float) -> Timeline:
+        """Time goes on."""
+        when = ZERO + round(at * MS)
+
+        def tick(tracker: SegmentTracker) -> None:
+            tracker.tick(when)
+
+        self.steps.append(tick)
+        return self
+
+    def _told(self, at: float, exchange: int, task: str, event: EventKind, **fields: Any) -> Timeline:
+        operation = self.views[exchange].operation if exchange in self.views else ""
+        kind = (
+            FrameKind.EVENT
+            if operation in ("SendStreamingMessage", "SendLiveMessage", "SubscribeToTask")
+            else FrameKind.RESPONSE
+        )
+        members = {"event": event, "task_id": task, "context_id": "c", "kind": kind, "size": 100, **fields}
+        kind = members.pop("kind")
+        return self._frame(at, exchange, Direction.TO_CLIENT, kind, **members)
+
+    def _frame(
+        self, at: float, exchange: int, direction: Direction, kind: FrameKind, took: float = 0, **fields: Any
+    ) -> Timeline:
+        seq = self._seqs[exchange] = self._seqs.get(exchange, -1) + 1
+        when = ZERO + round(at * MS)
+        connection = fields.pop("connection", exchange)
+        frame = Frame(connection, exchange, seq, direction, kind, when - round(took * MS), when, 0, 0, **fields)
+        view = self.views[exchange]
+        self.steps.append(lambda tracker: _ignore(tracker.apply(frame, view, view.client)))
+        return self
+
+
+def _ignore(_: object) -> None:
+    return None
+
+
+class Cut(msgspec.Struct):
+    """What became of a timeline: the last snapshot of everything."""
+
+    segments: list[Segment]
+    interruptions: list[Interruption]
+    handoffs: list[Handoff]
+
+    def line(self) -> list[str]:
+        """`client 1 0-10 speaker`: speaker, turn, start and end in ms, why it is over."""
+        return [f"{s.speaker} {s.turn} {ms(s.start):g}-{ms(s.end):g} {s.reason}" for s in self.segments]
+
+
+def ms(at: int) -> float:
+    """A time on the timeline, or a span, in ms."""
+    return (at - ZERO if at >= ZERO else at) / MS
+
+
+def run(timeline: Timeline, until: float | None = None, restore_at: tuple[int, ...] = (), *, whole: bool = True) -> Cut:
+    """Feed it; `until` ends the session, before the steps `restore_at` the tracker is saved and restored."""
+    tracker = SegmentTracker(whole=whole)
+    found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]] = ({}, {}, {})
+    for number, step in enumerate(timeline.steps):
+        if number in restore_at:
+            if number % 2:
+                _collect(tracker, found)
+            octets = msgspec.msgpack.encode(tracker.save())
+            tracker = SegmentTracker.restore(msgspec.msgpack.decode(octets), whole=whole)
+        step(tracker)
+    if until is not None:
+        tracker.end(ZERO + round(until * MS))
+    _collect(tracker, found)
+    segments, interruptions, handoffs = ([each[number] for number in sorted(each)] for each in found)
+    return Cut(segments, interruptions, handoffs)
+
+
+def _collect(tracker: SegmentTracker, found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]]) -> None:
+    changed: Any = tracker.changed()
+    for known, values in zip(found, changed, strict=True):
+        known.update((each.id, each) for each in values)

@@ -1,0 +1,98 @@
+"""`a2a-inspect hooks`: call hooks for what a recording holds, or list those that are installed."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from a2a_inspect.commands.table import columns
+from a2a_inspect.place import chosen, opened
+from a2a_proxy.cli.errors import UserError, state_directory, tell
+from a2a_proxy.cli.hooks import check_hooks
+from a2a_proxy.follower.keeper import HookKeeper, Report
+from a2a_proxy.hooks.find import installed
+from a2a_proxy.protocol.text import visible
+
+_PROGRAM = "a2a-inspect"
+_PATIENCE = 5.0
+"""Seconds that a hook gets after Ctrl-C for the call that it is in."""
+_LOOK = 0.1
+
+
+def list_hooks() -> None:
+    """One line per installed hook."""
+    found = installed()
+    if not found:
+        print("no hook is installed; how to write one is in the manual (hooks.md)")
+        return
+    rows = [(visible(each.name), visible(each.reference), visible(each.package)) for each in found]
+    for line in columns(("HOOK", "CLASS", "PACKAGE"), rows):
+        print(line)
+
+
+def call_hooks(recording: Path | None, names: tuple[str, ...], *, follow: bool) -> int:
+    """Call each hook for every session, what it prints on stdout; 1 where one of them failed, or did not see all.
+
+    Raises:
+        UserError: there is no such hook or recording, or the state directory cannot be used.
+    """
+    if not names:
+        raise UserError("--hook is missing", "list what is installed with: a2a-inspect hooks")
+    check_hooks(names)
+    path = chosen(recording)
+    with opened(path):
+        pass  # a file that is no recording is told here, once and not by each hook
+    with state_directory():
+        keepers = [HookKeeper(name, str(path.absolute()), _tell, follow=follow, prints=True) for name in names]
+    with _interrupted() as stop:
+        for keeper in keepers:
+            keeper.start()
+        _wait(keepers, stop)
+    return max([_summed_up(keeper.finish(), stopped=stop.is_set()) for keeper in keepers])
+
+
+def _wait(keepers: list[HookKeeper], stop: threading.Event) -> None:
+    """Until all have ended, or a while after `stop`."""
+    while not (stop.is_set() or all(keeper.wait(_LOOK) for keeper in keepers)):
+        pass
+    if stop.is_set():
+        for keeper in keepers:
+            keeper.stop()
+        for keeper in keepers:
+            keeper.wait(_PATIENCE)
+
+
+@contextlib.contextmanager
+def _interrupted() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets; a second Ctrl-C is one as everywhere."""
+    event = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+
+    def first(*_: object) -> None:
+        event.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _summed_up(report: Report, *, stopped: bool) -> int:
+    calls = f"{report.calls:,} call{'' if report.calls == 1 else 's'}"
+    if report.outcome == "failed":
+        return 1
+    whole = report.outcome == "done" or (stopped and report.outcome == "stopped")
+    failed = f", {report.errors:,} of them failed: see {report.log}" if report.errors else ""
+    end = "" if whole else "; it did not see all"
+    print(f"{_PROGRAM}: hook {report.name}: {calls}{failed}{end}", file=sys.stderr)
+    return int(bool(report.errors) or not whole)
+
+
+def _tell(message: str, hint: str) -> None:
+    tell(_PROGRAM, visible(message), hint)

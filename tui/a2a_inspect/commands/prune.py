@@ -1,0 +1,147 @@
+"""`a2a-inspect prune`: delete old sessions, whole ones only, and never one that is being recorded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.capture import places
+from a2a_proxy.cli import text
+from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.names import SUFFIX
+from a2a_proxy.recording.prune import remove_sessions
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionRow
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SECOND = 1_000_000_000
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What may stay. None: no limit of this kind."""
+
+    older_than: int | None = None
+    """ns: sessions that ended longer ago than this go."""
+    keep: int | None = None
+    """Only so many of the newest sessions stay."""
+    max_size: int | None = None
+    """Octets: the oldest sessions go until the others take no more."""
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """A session and where it is."""
+
+    path: Path
+    id: int
+    started: int
+    last: int
+    """When it ended, ns; when it began where nobody has said."""
+    size: int
+    """Octets of disk: its share of the file, by frames."""
+    busy: bool
+    """It is being recorded, or waits for `recover`."""
+    where: str
+
+
+def age(word: str) -> int:
+    """A span of time as people write it (`30d`, `12h`, `2w`), ns.
+
+    Raises:
+        UserError: it is none.
+    """
+    found = re.fullmatch(r"(\d+)\s*([smhdw])", word.strip(), re.ASCII)
+    if found is None:
+        raise UserError(f"--older-than: {word!r} is no span of time", "for example: --older-than 30d")
+    return int(found[1]) * _UNITS[found[2]] * _SECOND
+
+
+def prune(paths: tuple[Path, ...], limits: Limits, now: int, *, dry_run: bool) -> None:
+    """Delete what is beyond the limits of the recordings, or of all those in the state directory; say what goes.
+
+    `now` is ns since the epoch. A file of which no session stays is deleted.
+
+    Raises:
+        UserError: no limit was given, or a recording cannot be read or written.
+    """
+    if limits == Limits():
+        raise UserError("nothing says what may stay", "for example: a2a-inspect prune --older-than 30d --dry-run")
+    stored = _stored(paths or tuple(_own_recordings()))
+    chosen = _chosen(stored, limits, now)
+    done = "would delete" if dry_run else "deleted"
+    for path in dict.fromkeys(each.path for each in chosen):
+        gone = [each for each in chosen if each.path == path]
+        if not dry_run:
+            _delete(path, [each.id for each in gone], whole=len(gone) == sum(each.path == path for each in stored))
+        for each in gone:
+            print(f"{done} session {each.id} of {path}  {text.day(each.started)}  {visible(each.where)}")
+    size = sum(each.size for each in chosen)
+    print(f"{done} {text.plural(len(chosen), 'session')} of {len(stored)}, about {text.size(size)}")
+
+
+def _own_recordings() -> Iterator[Path]:
+    with state_directory():
+        yield from sorted(places.recordings_dir().glob(f"*{SUFFIX}"))
+
+
+def _stored(paths: Iterable[Path]) -> list[_Stored]:
+    """Their sessions, oldest first. Raises UserError."""
+    found: list[_Stored] = []
+    try:
+        for path in paths:
+            with Recording(path) as recording:
+                found += _sessions(path, recording)
+    except RecordingError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+    return sorted(found, key=lambda each: (each.last, each.started))
+
+
+def _sessions(path: Path, recording: Recording) -> Iterator[_Stored]:
+    frames = dict(recording.db.execute("SELECT session, count(*) FROM frame GROUP BY session").fetchall())
+    total = sum(frames.values())
+    size = path.stat().st_size
+    for session in recording.sessions():
+        share = size * frames.get(session.id, 0) // total if total else 0
+        last = session.ended or session.facts.started
+        where = ", ".join(session.facts.upstreams)
+        yield _Stored(path, session.id, session.facts.started, last, share, _busy(session), where)
+
+
+def _busy(session: SessionRow) -> bool:
+    """A journal of it is left: somebody writes it, or will. Raises UserError."""
+    if session.how:
+        return False
+    with state_directory():
+        known = [places.read_session(folder) for folder in places.journals_dir().iterdir()]
+    return any(each is not None and each.uuid == session.facts.uuid for each in known)
+
+
+def _chosen(stored: list[_Stored], limits: Limits, now: int) -> list[_Stored]:
+    """Those that go, oldest first."""
+    size = sum(each.size for each in stored)
+    chosen: list[_Stored] = []
+    for place, each in enumerate(stored):
+        old = limits.older_than is not None and now - each.last > limits.older_than
+        many = limits.keep is not None and len(stored) - place > limits.keep
+        large = limits.max_size is not None and size > limits.max_size
+        if not each.busy and (old or many or large):
+            chosen.append(each)
+            size -= each.size
+    return chosen
+
+
+def _delete(path: Path, sessions: list[int], *, whole: bool) -> None:
+    try:
+        if whole:
+            for end in ("", "-wal", "-shm"):
+                path.with_name(path.name + end).unlink(missing_ok=True)
+        else:
+            remove_sessions(path, sessions)
+    except RecordingError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+    except OSError as wrong:
+        raise UserError(f"cannot delete {path}: {wrong.strerror}", "check its permissions and its folder's") from wrong
