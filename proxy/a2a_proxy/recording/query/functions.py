@@ -96,13 +96,21 @@ class Functions:
             tests.leaf(op, wanted, each) for each in tests.at_path(value, tests.steps(path))
         )
 
+    def _may_have(self, what: str, at: tuple[int, ...]) -> bool:
+        """JSON that does not even have such a name need not be parsed."""
+        return self._shape(at[1])[0] != JSON or tests.names_any(what, self._octets(*at))
+
     def _part(self, op: str, wanted: str, *at: int) -> bool:
+        if not self._may_have("part" if op == "*" else wanted, at):
+            return False
         found = {tests.part_kind(part) for part in tests.parts(self._value(*at))} - {""}
         if op == "*":
             return bool(found)
         return bool(found & {"raw", "url"}) if wanted == "file" else wanted in found
 
     def _facet(self, what: str, op: str, wanted: str, *at: int) -> bool:
+        if not self._may_have(what, at):
+            return False
         found = tests.facet(what, self._value(*at))
         if what == "mime" and op == Op.HAS:
             return any(each.lower().startswith(wanted.lower()) for each in found)
