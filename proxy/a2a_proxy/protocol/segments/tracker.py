@@ -346,7 +346,7 @@ class SegmentTracker:
     @staticmethod
     def _leave(talk: Talk, number: int) -> None:
         talk.tellers = tuple(each for each in talk.tellers if each != number)
-        if len(talk.tellers) < 2:
+        if not talk.tellers:  # the last one may still be behind those that are over
             talk.shown = None
 
     def _rest(self, talk: Talk) -> None:
