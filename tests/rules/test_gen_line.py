@@ -3,6 +3,7 @@ contradict, whatever an agent says."""
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import Missed, Task
 from a2a_proxy.observer import Observer
@@ -23,6 +25,7 @@ from a2a_proxy.rules.families.gen.tracker import Fault, Verdict
 from a2a_proxy.rules.see import See
 from support_generations import BINDINGS, Case, cases
 from support_numbered import get, over
+from support_observer import bytewise, observe
 from support_rules import KEY
 
 Gap = tuple[int, int, int]
@@ -126,6 +129,19 @@ def test_what_is_open_for_one_is_open_for_the_other(script: Script) -> None:
 @given(case=cases())
 def test_nothing_is_missed_where_nothing_is_wrong(case: Case) -> None:
     assert judged(case.chunks()).missed == []
+
+
+@given(case=cases(), seed=st.integers(0, 2**32))
+def test_nothing_is_missed_however_the_octets_are_cut(case: Case, seed: int) -> None:
+    """Nor if the recorder is killed and goes on from a snapshot of its decoders."""
+    chance = random.Random(seed)
+    chunks = [piece for each in case.chunks() for piece in bytewise([each], chance.choice([1, 2, 9, 50, 5000]))]
+    restarts = {chance.randrange(len(chunks)) for _ in range(3)}
+    seen = observe(chunks, restart_at=restarts, commit_every=chance.choice([1, 40]))
+    (task,) = seen.tasks.values()
+    assert task.missed == ()
+    found = [each for each in seen.out if isinstance(each, Finding) and each.rule.startswith("A2A-GEN-")]
+    assert [each for each in found if each.severity is not Severity.INFO] == []
 
 
 @given(case=cases(), exchange=st.sampled_from([1, 2]), data=st.data())

@@ -122,6 +122,8 @@ class Numbers(msgspec.Struct):
         number = told.number
         _add(self.seen, number)
         self.highest = max(self.highest, number)
+        if told.streams and self._cursor(told.exchange).off:
+            return
         if not told.digest:
             self._snapshot(told, healed)
             return
@@ -153,15 +155,13 @@ class Numbers(msgspec.Struct):
         if not told.streams:
             return
         cursor = self._cursor(told.exchange)
-        if number >= cursor.last and not cursor.off:
+        if number >= cursor.last:
             first = self._advance(cursor, number)
             if number >= first:
                 self._heal(self._gap(first, number, told), told, healed)
 
     def _event(self, told: Told, healed: Callable[[Missed], None]) -> None:
         cursor = self._cursor(told.exchange)
-        if cursor.off:
-            return
         number, last = told.number, cursor.last
         if number > last:
             first = self._advance(cursor, number)

@@ -193,7 +193,8 @@ class Recording:
     def asked(self) -> Asked:
         """What the filter language asks this recording through; made when it is first needed."""
         if self._asked is None:
-            self._asked = Asked(self.db, self.path, Functions(self.db, self._payloads))
+            with translated(self.path):
+                self._asked = Asked(self.db, self.path, Functions(self.db, self._payloads))
         return self._asked
 
     def payload(self, row: FrameRow) -> bytes:

@@ -10,6 +10,8 @@ import pytest
 from a2a_proto import message_class
 from support_conversation import Grpc, Http, Played, Script, play
 from support_messages import artifact, ask, status, task, v1
+from support_observer import observe
+from support_pipe import Stdio
 
 EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
 JSON = pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
@@ -184,3 +186,23 @@ def test_a_mismatch_on_grpc() -> None:
     exchange = play(script.trailers_only(10, grpc_message="changed", grpc_status_details_bin=details)).exchange
     assert exchange.error == f"TASK_GENERATION_MISMATCH ABORTED: {TOLD}"
     assert exchange.dialect == "1.1"
+
+
+def test_over_a_pipe() -> None:
+    """Stdio carries JSON-RPC: the same numbers, gaps, long polls and refusals."""
+    session = Stdio().call("SendStreamingMessage", ask(), A2A_Version="1.1")
+    for each in ({"task": task(generation="1")}, status(generation=2), artifact("x", generation="4")):
+        session.result(each)
+    session.call("GetTask", {"id": "t1", "currentGeneration": "4"}, 2).result(task("WORKING", generation="5"), 2)
+    refused = {**ask(taskId="t1"), "configuration": {"ifGenerationMatch": 3}}
+    session.call("SendMessage", refused, 3).answer({"jsonrpc": "2.0", "id": 3, "error": refusal(-32010)})
+    seen = observe(session.call("GetTask", {"id": "t1", "currentGeneration": "5"}, 4).session())
+
+    _, poll, third, last = (seen.exchanges[number] for number in range(1, 5))
+    assert (poll.current_generation, poll.generation, poll.waits) == (4, 5, False)
+    assert (third.generation_match, third.error) == (3, f"TASK_GENERATION_MISMATCH -32010: {TOLD}")
+    assert (last.current_generation, last.waits) == (5, True)
+    (line,) = seen.tasks.values()
+    assert line.seen == ((1, 2), (4, 5))
+    (missed,) = line.missed
+    assert (missed.first, missed.last, missed.exchange, missed.by, missed.generation) == (3, 3, 1, 2, 5)

@@ -191,7 +191,7 @@ def _exchange_lines(
 ) -> Iterator[str]:
     exchange = row.exchange
     parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.live(exchange)]
-    parts += [text.outcome(exchange), text.latency(exchange), generations.asked(exchange), visible(exchange.error)]
+    parts += [text.standing(exchange), text.latency(exchange), generations.asked(exchange), visible(exchange.error)]
     if text.outcome(exchange) == "cut":
         parts.append(visible(exchange.how))
     yield "  ".join(part for part in parts if part)
