@@ -1,7 +1,7 @@
 """Frames in, segments, interruptions and hand-offs out (protocol sheet 8.2-8.5). Time comes with frames and ticks.
 
-Reads what frames tell at a glance; payloads only where their octets look as if they held evidence. Bounded: tasks that
-are over are forgotten soon, the others when there are too many.
+Reads what frames tell at a glance; payloads only where their octets look as if they held evidence. Bounded: of
+tasks that nobody speaks in, the last ones are known.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class SegmentTracker:
         found = self._cuts.changed(), self._interruptions.changed(), self._handoffs.changed()
         for talk in self._quiet.values():
             if not talk.tellers and (talk.said is None or talk.said.ended):
-                self._book.settle(talk)
+                talk.said = None
         self._quiet.clear()
         return found
 
