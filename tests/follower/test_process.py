@@ -116,6 +116,19 @@ def test_far_behind(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.said == [Behind(7)]
 
 
+def test_somebody_may_wait_when_a_session_has_ended(run: Run) -> None:
+    """Before the rest of it is handed over; not where the recording was finished long ago."""
+    hurried: list[int] = []
+    for follow in (False, True):
+        with tempfile.TemporaryFile() as ledger:
+            aim, tally = Aim(str(run.path), follow=follow), Tally()
+            make, hurry = (lambda: Taker(run.taken, -1)), (lambda: hurried.append(len(run.taken)))
+            run.taken.clear()
+            Follower(aim, make, Ledger(ledger.fileno()), tally, run.said.append, hurry).run()
+    assert hurried[0] <= 1
+    assert len(run.taken) == len(STORY) + 2
+
+
 def test_nothing_to_follow(run: Run) -> None:
     """A session that is not in the file, and is not waited for, is over; none of its calls is made."""
     follower = run.process(session="another")
