@@ -284,7 +284,7 @@ class SegmentTracker:
             known.said, known.last, talk.said = said, said.id, None
             self._cuts.move(said, known)
         if talk.awaited is not None:
-            known.awaited, talk.awaited = talk.awaited, None
+            known.awaited, known.busy, talk.awaited = talk.awaited, True, None
 
     # --- ends ---------------------------------------------------------------------------------------------------
 
@@ -337,7 +337,7 @@ class SegmentTracker:
 
     def _join(self, talk: Talk, number: int) -> None:
         if talk.tellers and number not in talk.tellers:
-            talk.shown = {} if talk.shown is None else talk.shown
+            talk.shown, talk.busy = {} if talk.shown is None else talk.shown, True
             if talk.said is not None and talk.said.plain:  # its turn is more than one call now
                 talk.said.plain = False
                 self._cuts.tell(talk.said)
