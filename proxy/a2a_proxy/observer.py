@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
 from a2a_proxy.model.exchange import Binding, Connection, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame
@@ -24,6 +24,7 @@ from a2a_proxy.protocol.task import TaskTracker
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.engine import Engine
 from a2a_proxy.wire.connection import ConnectionDecoder
+from a2a_proxy.wire.stdio import StdioDecoder
 
 _OPEN, _DATA, _OURS = ChunkKind.OPEN, ChunkKind.DATA, ChunkKind.OURS
 _BROKEN = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST})
@@ -38,7 +39,7 @@ class _Line:
         self.number = number
         self.opened = opened
         self.facts = facts
-        self.wire = ConnectionDecoder()
+        self.wire = ConnectionDecoder(facts.transport)
         self.talk = Conversation(number, facts, shared)
         self.dialed = 0
         self.peer = ""
@@ -54,7 +55,7 @@ class _Line:
     @classmethod
     def adopt(cls, known: Connection, shared: Shared) -> _Line:
         """A connection of which only the recording knows: opaque from here."""
-        line = cls(known.id, known.opened, ConnectionFacts(known.client, known.listen, known.upstream), shared)
+        line = cls(known.id, known.opened, known.facts, shared)
         line.dialed, line.peer, line.how, line.lost = known.dialed, known.peer, known.how, known.lost_bytes
         line.bytes = [known.bytes_to_agent, known.bytes_to_client]
         line.kind, line.counters = known.kind or "opaque", dict(known.counters)
@@ -139,7 +140,7 @@ class _Source:
     def facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is one
         """The addresses of the line."""
         facts, text = self._line.facts, self._redactor.text
-        return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream))
+        return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream), facts.transport)
 
 
 class Observer:
@@ -193,6 +194,8 @@ class Observer:
             self.edits += 1
         elif kind in _BROKEN:
             self._broken(line, chunk, out)
+        elif line.wire.stdio is not None:
+            self._process(line, line.wire.stdio, chunk, out)
 
     def _session(self, chunk: Chunk, out: list[Observation]) -> None:
         """A record about the session itself: its end, or a hole in the journal that may touch every open connection."""
@@ -233,6 +236,20 @@ class Observer:
         if events:
             line.talk.ours = chunk.kind is _OURS
             self._talk(line, events, out)
+
+    def _process(self, line: _Line, wire: StdioDecoder, chunk: Chunk, out: list[Observation]) -> None:
+        """What a stdio agent's process did, or was told to do."""
+        events: list[WireEvent] = []
+        if chunk.kind is ChunkKind.LOG:
+            wire.log(chunk.data, chunk.at, events)
+        elif chunk.kind is ChunkKind.SIGNAL:
+            wire.signal(chunk.data.decode("ascii", "replace"), chunk.at, events)
+        elif chunk.kind is ChunkKind.EXITED:
+            facts = msgspec.json.decode(chunk.data, type=ExitFacts)
+            before = f"{line.how}, then " if line.how not in ("", "agent eof") else ""
+            line.how = f"{before}agent {facts.words}"
+            wire.exited(msgspec.to_builtins(facts), chunk.at, events)
+        self._talk(line, events, out)
 
     def _broken(self, line: _Line, chunk: Chunk, out: list[Observation]) -> None:
         events: list[WireEvent] = []

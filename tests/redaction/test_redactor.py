@@ -329,6 +329,9 @@ def test_trailers_frame(known: int) -> None:
         "agent --api-key={}",
         "TOKEN={} agent",
         "curl -H 'x-api-key: {}' http://h",
+        'agent --token "{}" -v',
+        "HOUSE_KEY={} agent",
+        "API_KEY='{}' agent",
         "the api key: {}",
     ],
 )
@@ -336,6 +339,39 @@ def test_command_lines(line: str) -> None:
     """Command lines and console texts lose secrets behind flags, in assignments and in headers."""
     text = Redactor(KEY).text(line.format(PLAIN))
     assert text == line.format(label(KEY, PLAIN))
+
+
+def test_a_command_in_words() -> None:
+    """A flag and its secret may be two words."""
+    words = ("a2a-proxy", "stdio", "--", "agent", "--token", PLAIN, "--name=x", f"API_KEY={PLAIN}", "--verbose", "yes")
+    made = label(KEY, PLAIN)
+    assert Redactor(KEY).command(words) == (*words[:5], made, "--name=x", f"API_KEY={made}", "--verbose", "yes")
+    assert Redactor(KEY, enabled=False).command(words) == words
+
+
+@pytest.mark.parametrize(
+    "head", ["X-API-Key: {}\r\n", "authorization:Bearer {}\r\n", 'x-token: "{}"\n', "X-Note: token={}\r\n", "Foo: {}\n"]
+)
+def test_the_header_block_of_a_pipe(head: str) -> None:
+    """Field by field, beside what the exchange has of it; a name that a card taught counts."""
+    redactor = Redactor(KEY)
+    redactor.learn_card({"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "foo"}}})
+    block = f"Content-Length: \x01\r\n{head.format(PLAIN)}\r\n\0"
+    done = redactor.frame(frame(b"{}", framing=block), None)
+    assert_gone(done, PLAIN)
+    assert done.framing.startswith("Content-Length: \x01\r\n")
+    assert done.framing.endswith("\n\r\n\0")
+    assert done.redacted == ("framing",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["agent --token {}", "export API_KEY={}", "Authorization: Bearer {}", '{{"password":"{}"}}', "https://u:{}@h"],
+)
+def test_log_lines(line: str) -> None:
+    """What an agent writes to stderr, plain or structured."""
+    done = Redactor(KEY).frame(frame(line.format(PLAIN).encode(), "text", kind=FrameKind.LOG, framing="\0\n"), None)
+    assert_gone(done, PLAIN)
 
 
 def test_connection_finding_task() -> None:

@@ -94,3 +94,8 @@ class ExitFacts(msgspec.Struct, frozen=True):
     """What it exited with."""
     signal: str | None = None
     """Name of the signal that killed it (`SIGKILL`)."""
+
+    @property
+    def words(self) -> str:
+        """For people: `exited with code 3`, `killed by SIGKILL`."""
+        return f"killed by {self.signal}" if self.signal else f"exited with code {self.code}"

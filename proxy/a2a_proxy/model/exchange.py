@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from a2a_proxy.model.chunk import ConnectionFacts
 from a2a_proxy.model.wire import Headers
 
 
@@ -52,20 +53,25 @@ class Connection(msgspec.Struct, frozen=True):
     upstream: str
     opened: int
     kind: str = ""
-    """`h2c`, `http/1.1`, `tls`, `opaque`; empty before the first octet."""
+    """`h2c`, `http/1.1`, `stdio`, `tls`, `opaque`; empty before the first octet."""
     dialed: int = 0
     peer: str = ""
     closed: int = 0
     """0 while open."""
     how: str = ""
     """How it ended, who was first: `client eof`, `agent reset`, `agent goaway`, `refused: ...`, `proxy killed`;
-    empty while open."""
+    empty while open. A stdio agent: `client eof, then agent exited with code 0`, `agent killed by SIGKILL`."""
     bytes_to_agent: int = 0
     bytes_to_client: int = 0
     lost_bytes: int = 0
     """Octets that passed but were not captured."""
     counters: dict[str, int] = {}
     """Wire events too common to store one by one: `ping`, `window_update`, `settings_ack`."""
+
+    @property
+    def facts(self) -> ConnectionFacts:
+        """What was known when it was opened."""
+        return ConnectionFacts(self.client, self.listen, self.upstream, "stdio" if self.kind == "stdio" else "tcp")
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -75,6 +81,7 @@ class Exchange(msgspec.Struct, frozen=True):
     """Number within the session, from 1, in order of first octet."""
     connection: int
     stream: int
+    """Number of the stream; on a pipe, of the request."""
     binding: Binding
     started: int
     """First octet of the request, ns."""
@@ -111,7 +118,9 @@ class Exchange(msgspec.Struct, frozen=True):
     """One line for people: `TASK_NOT_FOUND -32001: no such task`; empty where all went well."""
     how: str = ""
     """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`, `connection lost`
-    (its octets were not captured), `proxy stopped`, `proxy killed`, `refused`; empty while open."""
+    (its octets were not captured), `proxy stopped`, `proxy killed`, `refused`; empty while open. With stdio also
+    `agent exited` (its process ended, and not because its client closed it), `id used again`, and `forgotten` (there
+    were too many)."""
     half_close: str = ""
     """Which direction ended first: `client` or `agent`."""
     task_id: str = ""

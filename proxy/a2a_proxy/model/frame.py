@@ -32,6 +32,8 @@ class FrameKind(IntEnum):
     """A body that is not A2A (another content type, another path)."""
     UNDECODABLE = 10
     """Octets that could not be read; payload is what there was of them, `note` says why."""
+    LOG = 11
+    """A line that a stdio agent wrote to stderr; its span is that of stderr."""
 
 
 class EventKind(IntEnum):
@@ -79,7 +81,8 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     """How to read the payload: `json`, `text`, `bytes`, `trailers`, `control`, or a protobuf message's full name."""
     framing: str = ""
     """How the payload sat on the wire, interned. SSE: the event's lines with each data line's value as U+0000
-    (`data: \\0\\r\\n\\r\\n`). gRPC: empty, or the message encoding (`gzip`) where the compressed flag was set."""
+    (`data: \\0\\r\\n\\r\\n`). gRPC: empty, or the message encoding (`gzip`) where the compressed flag was set. stdio:
+    the header block with the content as U+0000, and U+0001 for a Content-Length that is right (`wire.Framed`)."""
     event: EventKind = EventKind.NONE
     task_id: str = ""
     context_id: str = ""

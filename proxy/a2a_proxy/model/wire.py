@@ -1,4 +1,4 @@
-"""What the wire decoders say: HTTP in passing, the same vocabulary for HTTP/1.1 and HTTP/2.
+"""What the wire decoders say: HTTP in passing, the same vocabulary for HTTP/1.1 and HTTP/2; and the messages of pipes.
 
 One *stream* is one request with its response. Its number is the HTTP/2 stream identifier, or counts from 1 on an
 HTTP/1.1 connection. Offsets count octets of one direction of one connection, from 0.
@@ -101,11 +101,12 @@ class Control(msgspec.Struct, frozen=True, gc=False):
     end: int
     name: str
     """`preface`, `settings`, `settings_ack`, `goaway`, `ping`, `push_promise`, `upgrade`, `leniency`,
-    `opaque`."""
+    `opaque`; of a stdio agent `eof`, `signal` and `exit`."""
     detail: dict[str, object]
     """Plain JSON values. `upgrade` has `protocol` (that of the Upgrade field, or `connect`) and `stream`, and what
     follows is not read. `opaque` comes once, for a connection of which nothing is read: `looks_like` is `tls`,
-    `unknown` (no HTTP), `server first` (the client never said anything) or `lost` (its octets are missing)."""
+    `unknown` (no HTTP), `server first` (the client never said anything) or `lost` (its octets are missing).
+    `signal` has its name as `signal`; `exit` has the `code`, or the `signal` that killed the agent."""
 
 
 class Undecodable(msgspec.Struct, frozen=True, gc=False):
@@ -120,4 +121,51 @@ class Undecodable(msgspec.Struct, frozen=True, gc=False):
     """The stream that became opaque; 0 where the whole connection did."""
 
 
-WireEvent = Head | Body | End | Cut | Control | Undecodable
+class Framed(msgspec.Struct, frozen=True, gc=False):
+    """One message on a pipe (protocol sheet 5): its content, and how it was framed."""
+
+    direction: Direction
+    began: int
+    """When its first octet arrived, ns."""
+    at: int
+    """When it was clear that it is complete, ns: with a wrong length that may be later than its last octet."""
+    start: int
+    end: int
+    """Its span, header block included."""
+    data: bytes
+    """The content; its first octets where `truncated`."""
+    headers: Headers = ()
+    framing: str = ""
+    """The header block, U+0000 for the content, and what ends it. Each Content-Length that tells the content's true
+    size has U+0001 as its value. Newline-delimited: `\\0\\n`."""
+    broken: str = ""
+    """`cut short`: another message began within it, or its content is no JSON for longer than its length. `eof`: the
+    pipe ended in it. Empty where it is whole."""
+    size: int = 0
+    """True size of the content, octets."""
+    truncated: bool = False
+    sha256: bytes = b""
+    """Of the whole content; only where `truncated`, and empty where a restart came between."""
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """A line that is no message: of an agent's stderr, or octets outside every message of a pipe."""
+
+    direction: Direction
+    began: int
+    at: int
+    start: int
+    end: int
+    """Its span in what it stands in, line end included."""
+    data: bytes
+    """Without its line end; its first octets where `truncated`."""
+    stray: bool
+    """It stands between the messages of a pipe; else it is of stderr."""
+    framing: str = ""
+    """U+0000, and the line end."""
+    size: int = 0
+    truncated: bool = False
+    sha256: bytes = b""
+
+
+WireEvent = Head | Body | End | Cut | Control | Undecodable | Framed | Line

@@ -74,15 +74,119 @@ class Link:
         """Exchanges that ended since somebody asked."""
 
 
-class Call(ABC):
-    """One exchange; the subclasses know how its messages are framed."""
+class Exchanging:
+    """One exchange: its frames, its failures and its end. What carries it is the matter of the subclasses."""
+
+    def __init__(self, link: Link, exchange: ExchangeState) -> None:
+        self.link = link
+        self.exchange = exchange
+
+    def close(self, at: int, how: str) -> None:
+        """The exchange is over, unless it was before."""
+        if not self.exchange.closed:
+            self.exchange.close(at, how)
+            self.link.closed.append(self.exchange)
+
+    def touch(self) -> None:
+        """The exchange changed."""
+        self.link.touched[self.exchange.id] = self.exchange
+
+    def emit(
+        self,
+        out: Out,
+        direction: Direction,
+        kind: FrameKind,
+        span: Span,
+        schema: str,
+        summary: Summary,
+        rpc_id: str = "",
+        error_code: int = 0,
+        note: str = "",
+        framing: str = "",
+    ) -> None:
+        """Yield one frame and let the exchange learn from it."""
+        exchange, link, at = self.exchange, self.link, span.at
+        seq = exchange.seq
+        exchange.seq = seq + 1
+        event, task_id, context_id, message_id, artifact_id, state, generation, append, last_chunk, final = summary
+        out.append(
+            Frame(
+                exchange.connection,
+                exchange.id,
+                seq,
+                direction,
+                kind,
+                span.began,
+                at,
+                span.start,
+                span.end,
+                span.data,
+                span.size,
+                span.sha256,
+                span.truncated,
+                schema,
+                framing,
+                event,
+                task_id,
+                context_id,
+                message_id,
+                artifact_id,
+                state,
+                generation,
+                append,
+                last_chunk,
+                final,
+                error_code,
+                rpc_id,
+                note,
+                link.ours,
+            )
+        )
+        if kind is _EVENT or kind is _RESPONSE:
+            exchange.events += 1
+            exchange.last_event = at
+            if not exchange.first_event:
+                exchange.first_event = at
+            if generation > 0:
+                exchange.generation = generation
+        elif kind is _REQUEST:
+            exchange.requests += 1
+        if task_id and not exchange.task_id:
+            exchange.task_id = task_id
+        if context_id and not exchange.context_id:
+            exchange.context_id = context_id
+        if state and state != exchange.state:
+            exchange.state = state
+            if len(exchange.states) < MAX_STATES:
+                exchange.states += (LABELS[state] if state < len(LABELS) else str(state),)
+        link.touched[exchange.id] = exchange
+
+    def fail(self, code: int, line: str) -> None:
+        """The exchange ended in an error, said in one line; the first one stays."""
+        if not self.exchange.error:
+            self.exchange.error_code = code
+            self.exchange.error = line
+
+
+class RpcExchange(Exchanging):
+    """One whose messages are JSON-RPC, or may be."""
+
+    def __init__(self, link: Link, exchange: ExchangeState) -> None:
+        super().__init__(link, exchange)
+        self.guessed = False
+        """The dialect is a guess that the response may correct."""
+        self.calls: dict[str, str] = {}
+        """JSON-RPC id -> 1.0 operation, where one request carries several calls."""
+
+
+class Call(Exchanging, ABC):
+    """One stream of HTTP; the subclasses know how its messages are framed."""
 
     kind: str = ""
     """Which subclass it is, for `save`."""
 
     def __init__(self, link: Link, exchange: ExchangeState) -> None:
-        self.link = link
-        self.exchange = exchange
+        super().__init__(link, exchange)
         self.over: list[int] = []
         """Directions that ended or broke off."""
         self.unread: list[int] = []
@@ -177,100 +281,12 @@ class Call(ABC):
         if direction not in self.over:
             self.over.append(int(direction))
 
-    # --- what is said about it ----------------------------------------------------------------------------------
-
-    def close(self, at: int, how: str) -> None:
-        """The exchange is over, unless it was before."""
-        if not self.exchange.closed:
-            self.exchange.close(at, how)
-            self.link.closed.append(self.exchange)
-
-    def touch(self) -> None:
-        """The exchange changed."""
-        self.link.touched[self.exchange.id] = self.exchange
-
     def count(self, event: Head | Body) -> None:
         """Add the octets of an event to its direction."""
         if event.direction == TO_AGENT:
             self.exchange.bytes_to_agent += event.end - event.start
         else:
             self.exchange.bytes_to_client += event.end - event.start
-
-    def emit(
-        self,
-        out: Out,
-        direction: Direction,
-        kind: FrameKind,
-        span: Span,
-        schema: str,
-        summary: Summary,
-        rpc_id: str = "",
-        error_code: int = 0,
-        note: str = "",
-        framing: str = "",
-    ) -> None:
-        """Yield one frame and let the exchange learn from it."""
-        exchange, link, at = self.exchange, self.link, span.at
-        seq = exchange.seq
-        exchange.seq = seq + 1
-        event, task_id, context_id, message_id, artifact_id, state, generation, append, last_chunk, final = summary
-        out.append(
-            Frame(
-                exchange.connection,
-                exchange.id,
-                seq,
-                direction,
-                kind,
-                span.began,
-                at,
-                span.start,
-                span.end,
-                span.data,
-                span.size,
-                span.sha256,
-                span.truncated,
-                schema,
-                framing,
-                event,
-                task_id,
-                context_id,
-                message_id,
-                artifact_id,
-                state,
-                generation,
-                append,
-                last_chunk,
-                final,
-                error_code,
-                rpc_id,
-                note,
-                link.ours,
-            )
-        )
-        if kind is _EVENT or kind is _RESPONSE:
-            exchange.events += 1
-            exchange.last_event = at
-            if not exchange.first_event:
-                exchange.first_event = at
-            if generation > 0:
-                exchange.generation = generation
-        elif kind is _REQUEST:
-            exchange.requests += 1
-        if task_id and not exchange.task_id:
-            exchange.task_id = task_id
-        if context_id and not exchange.context_id:
-            exchange.context_id = context_id
-        if state and state != exchange.state:
-            exchange.state = state
-            if len(exchange.states) < MAX_STATES:
-                exchange.states += (LABELS[state] if state < len(LABELS) else str(state),)
-        link.touched[exchange.id] = exchange
-
-    def fail(self, code: int, line: str) -> None:
-        """The exchange ended in an error, said in one line; the first one stays."""
-        if not self.exchange.error:
-            self.exchange.error_code = code
-            self.exchange.error = line
 
     # --- across a restart ---------------------------------------------------------------------------------------
 

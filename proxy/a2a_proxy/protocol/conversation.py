@@ -7,14 +7,16 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import ConnectionFacts
+from a2a_proxy.model.chunk import ConnectionFacts, ExitFacts
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
+from a2a_proxy.model.wire import Body, Control, Cut, End, Framed, Head, HeadRole, Line, Undecodable, WireEvent
 from a2a_proxy.protocol.bindings import grpc, http
-from a2a_proxy.protocol.call import Call, Link, opened, reading, unread_finding
+from a2a_proxy.protocol.bindings.stdio import Pipe
+from a2a_proxy.protocol.call import Call, Exchanging, Link, opened, reading, unread_finding
 from a2a_proxy.protocol.exchange import ExchangeState
+from a2a_proxy.protocol.schema import TEXT
 from a2a_proxy.protocol.shared import Shared
 
 __all__ = ["Conversation", "Shared"]
@@ -28,6 +30,9 @@ _NOT_READ: dict[object, str] = {
 }
 """What to say of a connection that turns out not to be HTTP. One whose octets are missing is no fault of the peers."""
 
+STRAY = "outside any message"
+"""The note of what an agent or client writes to the pipe between messages."""
+
 _CALLS: dict[str, Callable[[Link, ExchangeState], Call]] = {"grpc": grpc.GrpcCall, "http": http.HttpCall}
 
 
@@ -37,6 +42,8 @@ class Conversation:
     def __init__(self, connection: int, facts: ConnectionFacts, shared: Shared) -> None:
         self._link = Link(connection, facts, shared)
         self._calls: dict[int, Call] = {}
+        self._pipe = Pipe(self._link, self._loose) if facts.transport == "stdio" else None
+        """The calls of a stdio agent; the others have streams."""
         self._seq = 0
         """Frames of the connection itself."""
 
@@ -68,10 +75,16 @@ class Conversation:
         if type(event) is Control:
             self._control(event, out)
             return
+        if type(event) is Line:
+            self._line(event, out)
+            return
+        if self._pipe is not None:
+            self._of_pipe(self._pipe, event, out)
+            return
         if type(event) is Undecodable and not event.stream:
             self._opaque(event, out)
             return
-        assert not isinstance(event, Control)
+        assert not isinstance(event, Control | Framed | Line)
         if type(event) is Head and (event.role is HeadRole.REQUEST or self._unasked(event)):
             self._open(event)
             return
@@ -88,6 +101,15 @@ class Conversation:
             call.undecodable(event, out)
         if call.finished:
             del self._calls[event.stream]
+
+    def _of_pipe(self, pipe: Pipe, event: WireEvent, out: list[Frame | Finding]) -> None:
+        """A message, or an end, of a pipe."""
+        if type(event) is Framed:
+            pipe.message(event, out)
+        elif type(event) is End:
+            pipe.ended(event, out)
+        elif type(event) is Cut:
+            pipe.cut(event, out)
 
     def _open(self, event: Head) -> None:
         exchange = opened(self._link, event)
@@ -118,23 +140,45 @@ class Conversation:
     def _control(self, event: Control, out: list[Frame | Finding]) -> None:
         """A wire event of the connection itself, as a frame of exchange 0."""
         payload = msgspec.json.encode({"name": event.name, **event.detail})
-        self._connection_frame(event, FrameKind.CONTROL, (event.start, event.end), payload, event.name, out)
+        span = (event.at, event.start, event.end)
+        self._connection_frame(event, FrameKind.CONTROL, span, payload, "control", event.name, out)
         if event.name == "opaque" and (summary := _NOT_READ.get(event.detail.get("looks_like"))):
             out.append(Finding("UNDECODABLE", Severity.WARNING, event.at, summary, self._link.connection))
+        if self._pipe is not None and event.name == "signal":
+            self._pipe.signalled()
+        elif self._pipe is not None and event.name == "exit":
+            self._pipe.exited(msgspec.convert(event.detail, ExitFacts), event.at, out)
 
     def _opaque(self, event: Undecodable, out: list[Frame | Finding]) -> None:
-        self._connection_frame(event, FrameKind.UNDECODABLE, (event.offset, event.offset), b"", reading(event), out)
+        span = (event.at, event.offset, event.offset)
+        self._connection_frame(event, FrameKind.UNDECODABLE, span, b"", "", reading(event), out)
         out.append(unread_finding(event, self._link.connection))
+
+    def _loose(
+        self, message: Framed, kind: FrameKind, schema: str, rpc_id: str, note: str, out: list[Frame | Finding]
+    ) -> None:
+        """A message that belongs to no call."""
+        span = (message.began, message.start, message.end)
+        self._connection_frame(message, kind, span, message.data, schema, note, out, rpc_id)
+
+    def _line(self, line: Line, out: list[Frame | Finding]) -> None:
+        """A line of a log, or between messages."""
+        kind, note = (FrameKind.OTHER, STRAY) if line.stray else (FrameKind.LOG, "")
+        self._connection_frame(line, kind, (line.began, line.start, line.end), line.data, TEXT, note, out)
 
     def _connection_frame(
         self,
-        event: Control | Undecodable,
+        event: Control | Undecodable | Framed | Line,
         kind: FrameKind,
-        span: tuple[int, int],
+        place: tuple[int, int, int],
         payload: bytes,
+        schema: str,
         note: str,
         out: list[Frame | Finding],
+        rpc_id: str = "",
     ) -> None:
+        """A frame of the connection; `place` is when it began, and its span."""
+        told = event if isinstance(event, Framed | Line) else None
         out.append(
             Frame(
                 connection=self._link.connection,
@@ -142,13 +186,17 @@ class Conversation:
                 seq=self._seq,
                 direction=event.direction,
                 kind=kind,
-                began=event.at,
+                began=place[0],
                 at=event.at,
-                start=span[0],
-                end=span[1],
+                start=place[1],
+                end=place[2],
                 payload=payload,
-                size=len(payload),
-                schema="control" if payload else "",
+                size=len(payload) if told is None else told.size,
+                sha256=b"" if told is None else told.sha256,
+                truncated=told is not None and told.truncated,
+                schema=schema,
+                framing="" if told is None else told.framing,
+                rpc_id=rpc_id,
                 note=note,
                 ours=self._link.ours,
             )
@@ -157,7 +205,7 @@ class Conversation:
 
     def _give_up(self, event: WireEvent, error: Exception, out: list[Frame | Finding]) -> None:
         """Our own failure on hostile octets: said once, then this stream is ignored."""
-        stream = 0 if isinstance(event, Control) else event.stream
+        stream = 0 if isinstance(event, Control | Framed | Line) else event.stream
         call = self._calls.pop(stream, None)
         exchange = 0
         if call is not None:
@@ -181,26 +229,30 @@ class Conversation:
 
     def touch(self) -> None:
         """All open exchanges count as changed."""
-        for call in self._calls.values():
+        for call in self._open_calls():
             call.touch()
+
+    def _open_calls(self) -> list[Exchanging]:
+        return [*self._calls.values(), *(self._pipe.calls.values() if self._pipe is not None else ())]
 
     def exchange(self, number: int) -> ExchangeState | None:
         """An exchange that is open, or closed since the last `changed`: what `TaskTracker.apply` looks at."""
         touched = self._link.touched.get(number)
         if touched is not None:
             return touched
-        return next((call.exchange for call in self._calls.values() if call.exchange.id == number), None)
+        return next((call.exchange for call in self._open_calls() if call.exchange.id == number), None)
 
     def save(self) -> dict[str, object]:
         """Plain values for msgpack."""
         link = self._link
-        open_now = {call.exchange.id for call in self._calls.values()}
+        open_now = {call.exchange.id for call in self._open_calls()}
         return {
             "connection": link.connection,
             "facts": msgspec.to_builtins(link.facts),
             "ours": link.ours,
             "seq": self._seq,
             "calls": [[stream, call.save()] for stream, call in self._calls.items()],
+            "pipe": self._pipe and self._pipe.save(),
             "touched": [number for number in link.touched if number in open_now],
             "closed": [
                 msgspec.to_builtins(exchange, builtin_types=(bytes,))
@@ -222,7 +274,9 @@ class Conversation:
             call = _CALLS[saved["kind"]](link, exchange)
             call.load(saved)
             conversation._calls[stream] = call
-        by_number = {call.exchange.id: call.exchange for call in conversation._calls.values()}
+        if conversation._pipe is not None:
+            conversation._pipe.load(state["pipe"])
+        by_number = {call.exchange.id: call.exchange for call in conversation._open_calls()}
         link.touched = {number: by_number[number] for number in state["touched"]}
         for saved in state["closed"]:
             exchange = msgspec.convert(saved, ExchangeState, builtin_types=(bytes,))

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_proxy.model.chunk import ExitFacts
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.errors import AMBIGUOUS, GrpcOutcome, error_line, mismatch, rest_error, rpc_reason
@@ -215,11 +216,23 @@ def _comment(_frame: Frame, payload: bytes) -> str:
     return _joined(["comment", _quote(payload.decode("utf-8", "replace"))]) if payload else "event without data"
 
 
-def _control(frame: Frame, _payload: bytes) -> str:
-    return f"{'agent' if frame.direction else 'client'} {frame.note}"
+def _control(frame: Frame, payload: bytes) -> str:
+    who = "agent" if frame.direction else "client"
+    detail = plain(payload, JSON) if frame.note in ("exit", "signal") else None
+    if not isinstance(detail, dict):
+        return f"{who} {'closes its side' if frame.note == 'eof' else frame.note}"
+    if frame.note == "signal":
+        return f"signal {_text(detail.get('signal'))} passed on to the agent"
+    return f"agent {msgspec.convert(detail, ExitFacts).words}"
+
+
+def _log(_frame: Frame, payload: bytes) -> str:
+    return f"log {payload.decode('utf-8', 'replace')}"
 
 
 def _other(frame: Frame, payload: bytes) -> str:
+    if not frame.exchange:  # of a pipe, where all is A2A or nothing
+        return _joined([f"{frame.note}:", _quote(payload[:200].decode("utf-8", "replace"))])
     words = (
         [f"{_count(frame.size, 'octet')} that {'are' if frame.size != 1 else 'is'} not A2A"]
         if frame.size
@@ -239,6 +252,7 @@ _KINDS: dict[FrameKind, Callable[[Frame, bytes], str]] = {
     FrameKind.END: _end,
     FrameKind.CUT: _cut,
     FrameKind.CONTROL: _control,
+    FrameKind.LOG: _log,
     FrameKind.OTHER: _other,
     FrameKind.UNDECODABLE: _undecodable,
 }

@@ -37,7 +37,7 @@ def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
         uuid=session.uuid,
         tool=f"a2a-proxy {__version__}",
         started=session.started,
-        command=tuple(redactor.text(word) for word in session.command),
+        command=redactor.command(session.command),
         listens=session.listens,
         upstreams=tuple(redactor.text(upstream) for upstream in session.upstreams),
         clock="monotonic from the start of the session",

@@ -128,10 +128,7 @@ class _Stored:
         found = self._facts.get(connection)
         if found is None:
             row = self._recording.connection(key(self._session, connection))
-            known = row.connection if row is not None else None
-            found = (
-                ConnectionFacts(known.client, known.listen, known.upstream) if known else ConnectionFacts("", "", "")
-            )
+            found = row.connection.facts if row is not None else ConnectionFacts("", "", "")
             self._facts[connection] = found
             if len(self._facts) > _ENDS:
                 del self._facts[next(iter(self._facts))]

@@ -67,7 +67,10 @@ _NAME = rb"(?:[\w.\- ]|\\{1,4}u[0-9a-fA-F]{4}){2,96}"
 _MEMBER = re.compile(rb"(\\{0,8})([\"'])(" + _NAME + rb")\1\2\s*:\s*\1\2((?:(?!\1\2)(?:\\.|.))*)", re.S)
 _PARAMETER = re.compile(rb"(?:(?<=[?&;])|(?<![\w%.\-]))(\[?[\w.\-%]{1,96}\]?)=([^\s&;,\"'<>\\#{}()]+)")
 _FIELD = re.compile(rb"(?<![\w\-])([A-Za-z][\w\-]{2,64})[ \t]*:[ \t]*([^\r\n\"\\]+)")
-_FLAG = re.compile(rb"(?<![\w\-])--([\w\-]{2,64})[ \t]+([^\s\"']+)")
+_QUOTED = rb"'([^'\r\n]+)'|\"([^\"\r\n]+)\""
+_FLAG = re.compile(rb"(?<![\w\-])--([\w\-]{2,64})[ \t]+(?:" + _QUOTED + rb"|([^\s\"']+))")
+_ASSIGNED = re.compile(rb"(?<![\w%.\-])([\w.\-]{1,96})=(?:" + _QUOTED + rb")")
+_ENVIRONMENT = re.compile(rb"[A-Z][A-Z0-9_]*")
 _SCHEME = re.compile(rb"(?i)\b(bearer|basic)(?:\s|%20|\+)+([A-Za-z0-9\-._~+/=%]+)")
 _SHAPES = re.compile(
     rb"""(?<![A-Za-z0-9_\-])(
@@ -97,7 +100,11 @@ def find(data: bytes, learned: Collection[str] = (), *, cut: bool = False) -> li
     for field in _FIELD.finditer(data):
         _named_field(field, learned, found)
     found += [Edit(*hit.span(2), hit[2], True) for hit in _SCHEME.finditer(data) if _credential(hit[1], hit[2])]
-    found += [Edit(*hit.span(2), hit[2], True) for hit in _FLAG.finditer(data) if secret_member(hit[1].decode())]
+    for pattern, secret in ((_FLAG, secret_member), (_ASSIGNED, _secret_variable)):
+        for hit in pattern.finditer(data):
+            name, last = hit[1].decode("ascii", "replace"), hit.lastindex or 0
+            if secret(name) or fold(name) in learned:
+                found.append(Edit(*hit.span(last), hit[last], True))
     for pattern in (_SHAPES, _USER_INFO, _PEM):
         found += [Edit(*hit.span(1), hit[1], True) for hit in pattern.finditer(data)]
     if cut and (end := _CUT.search(data)):
@@ -116,9 +123,14 @@ def _named_parameter(parameter: re.Match[bytes], learned: Collection[str], found
     name = unquote_to_bytes(parameter[1].strip(b"[]")).decode("utf-8", "replace")
     start = parameter.start(1)
     in_query = start == 0 or parameter.string[start - 1 : start] in (b"?", b"&", b";")
-    if (secret_parameter(name) if in_query else secret_member(name)) or fold(name) in learned:
+    if _secret_variable(name) or (in_query and secret_parameter(name)) or fold(name) in learned:
         value = unquote_to_bytes(parameter[2].replace(b"+", b" "))
         found.append(Edit(*parameter.span(2), value, True))
+
+
+def _secret_variable(name: str) -> bool:
+    """Of environment variables also those that end with KEY: there no other kind of key is usual."""
+    return secret_member(name) or (_ENVIRONMENT.fullmatch(name.encode()) is not None and secret_header(name))
 
 
 def _named_field(field: re.Match[bytes], learned: Collection[str], found: list[Edit]) -> None:

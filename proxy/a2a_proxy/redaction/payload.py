@@ -43,13 +43,14 @@ def redact(scrub: Scrubber, schema: str, data: bytes, *, cut: bool) -> tuple[byt
     if schema == "trailers":
         return _trailers(scrub, data)
     if schema in _PLAIN:
-        return _json_or_text(scrub, data, cut)
+        return _json_or_text(scrub, data, cut, command=schema == "text" and b"--" in data)
     return _protobuf(scrub, schema, data, cut)
 
 
-def _json_or_text(scrub: Scrubber, data: bytes, cut: bool) -> tuple[bytes, list[str]]:
+def _json_or_text(scrub: Scrubber, data: bytes, cut: bool, *, command: bool = False) -> tuple[bytes, list[str]]:
+    """`command`: it may quote a command line, as an agent's log does."""
     if data.lstrip()[:1] not in (b"{", b"[", b'"'):
-        new = scrub.text(data, cut=cut)
+        new = scrub.text(data, cut=cut, command=command)
         return new, ["$"] if new != data else []
     new, paths = json_text.walk(data, scrub.string)
     if json_text.valid(data):

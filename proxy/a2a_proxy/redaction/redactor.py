@@ -24,7 +24,7 @@ from a2a_proxy.redaction.scrub import Scrubber
 
 _CARD: Final = EventKind.CARD
 _CACHED: Final = 2048
-_FRAME_TEXTS: Final = ("task_id", "context_id", "message_id", "artifact_id", "rpc_id", "framing", "note")
+_FRAME_TEXTS: Final = ("task_id", "context_id", "message_id", "artifact_id", "rpc_id", "note")
 _EXCHANGE_TEXTS: Final = (
     "method",
     "target",
@@ -123,7 +123,8 @@ class Redactor:
                 and not frame.truncated
                 and fields_clean(frame.schema, data)
                 and (sieved == generation or not self._suspicious(data))
-                and (frame.framing in clean or self.text(frame.framing) is frame.framing)
+                and (frame.schema != "text" or b"--" not in data)
+                and (frame.framing in clean or self._framing(frame.framing) is frame.framing)
                 and (frame.note in clean or self.text(frame.note) is frame.note)
                 and frame.event is not _CARD
             ):
@@ -137,6 +138,8 @@ class Redactor:
             self._learn_card_text(frame.payload)
         new, paths = self._payload(frame)
         changes: dict[str, Any] = self._texts_of(frame, _FRAME_TEXTS)
+        if (framing := self._framing(frame.framing)) is not frame.framing:
+            changes["framing"] = framing
         paths += [name for name in changes if name not in paths]
         if new != frame.payload:
             changes["payload"] = new
@@ -222,6 +225,14 @@ class Redactor:
         except Exception:
             return _FAILED
 
+    def command(self, words: Sequence[str]) -> tuple[str, ...]:
+        """A command line in words, where a secret may follow its flag as a word of its own."""
+        clean: list[str] = []
+        for before, word in zip(("", *words), words, strict=False):
+            flag = before[2:] if before.startswith("--") and "=" not in before else ""
+            clean.append(self._named(flag, word) if self._enabled and flag else self.text(word))
+        return tuple(clean)
+
     def learn_card(self, card: dict[str, Any]) -> None:
         """The names under which an agent card, of any dialect, wants its API keys: they hold secrets from now on."""
         new = card_names(card) - self._scrub.names
@@ -252,6 +263,26 @@ class Redactor:
             if old not in self._clean_texts and (new := self.text(old)) is not old:
                 changes[name] = new
         return changes
+
+    def _framing(self, text: str) -> str:
+        """What stood around a payload; of a header block (stdio) field by field. The same object where it is clean."""
+        if "\n\0" not in text or not self._enabled:
+            return self.text(text)
+        lines = [self._field(line) for line in text.split("\n")]
+        clean = self.text("\n".join(lines))
+        if clean != text:
+            return clean
+        self._clean_texts.add(text)
+        return text
+
+    def _field(self, line: str) -> str:
+        name, colon, value = line.partition(":")
+        raw = value.strip()
+        if not colon or not raw:
+            return line
+        octets = raw.encode("latin-1", "replace")
+        clean = payload.header(self._scrub, name.strip().encode("latin-1", "replace"), octets)
+        return line if clean == octets else name + colon + value.replace(raw, clean.decode("latin-1"))
 
     def _text(self, text: str) -> str:
         octets = text.encode("utf-8", "surrogatepass")

@@ -25,7 +25,7 @@ from a2a_proxy.rules.ledger import Ledger
 from a2a_proxy.rules.registry import Track
 from a2a_proxy.rules.rule import Hit, Judge, Moment, Rule, Scope, When
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import LARGE, World, lines_of
+from a2a_proxy.rules.world import LARGE, PLAIN_FRAMINGS, World, lines_of
 
 MAX_PENDING = 16
 """Requests of one exchange that wait to be judged; bidirectional streams have more after their first answer."""
@@ -33,10 +33,10 @@ BROKEN = "RULES"
 """The rule of the finding that says that a rule broke down."""
 _VALUE = 200
 """Characters of a value in the evidence."""
-_BY_PEERS = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone"})
+_BY_PEERS = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone", "agent exited"})
 """How an exchange ends by the doing of a peer; what the proxy or a hole in the capture ended is not judged."""
 _UNCLEAN, _OTHER = int(When.UNCLEAN), int(When.OTHER)
-_LARGE, _ASKS = int(When.LARGE), int(When.ASKS)
+_LARGE, _ASKS, _FRAMED = int(When.LARGE), int(When.ASKS), int(When.FRAMED)
 _TO_AGENT, _WEBHOOK, _ERROR_KIND = Direction.TO_AGENT, Binding.WEBHOOK, FrameKind.ERROR
 _NONE, _TASK, _ARTIFACT, _CARD_EVENT = EventKind.NONE, EventKind.TASK, EventKind.ARTIFACT, EventKind.CARD
 """Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""
@@ -53,7 +53,7 @@ _ANSWERS = frozenset(
         FrameKind.END,
     }
 )
-_UNJUDGED = frozenset({Binding.OTHER, Binding.STDIO})
+_UNJUDGED = frozenset({Binding.OTHER})
 
 
 class Source(Protocol):
@@ -85,6 +85,7 @@ class _Due(msgspec.Struct, order=True):
     task_id: str = ""
     seq: int = -1
     note: str = ""
+    connection: int = 0
 
 
 MAX_DEADLINES = 100_000
@@ -235,9 +236,6 @@ class Engine:
         """Dialect and binding are clear now: judge what the client said, and the heads."""
         track.settled, track.facts = True, exchange
         track.binding, track.operation = exchange.binding, exchange.operation
-        if exchange.binding is Binding.STDIO:
-            track.pending = []
-            return
         self.world.shared.learn_dialect(track.agent, exchange.dialect)
         see = See(self.world, track, exchange, at, self._later)
         pending, track.pending = track.pending, []
@@ -255,6 +253,8 @@ class Engine:
             flags |= _UNCLEAN | _OTHER
         if frame.size > LARGE:
             flags |= _LARGE
+        if frame.framing not in PLAIN_FRAMINGS:
+            flags |= _FRAMED
         see.look(frame, known, flags)
         see.before = asked.state if asked else 0
         self._ask(self._table(Moment.REQUEST, see.exchange), see.flags, see, out)
@@ -364,6 +364,7 @@ class Engine:
             task.task_id if task is not None else track.task_id,
             frame.seq if frame is not None else -1,
             note,
+            track.connection,
         )
         heapq.heappush(self._agenda, due)
 
@@ -375,7 +376,8 @@ class Engine:
         track = self.world.tracks.get(due.exchange)
         exchange = track.facts if track is not None else None
         if track is None:
-            track = Track(due.exchange, 0, due.agent, Binding.OTHER, "", 0, upstream=due.agent, task_id=due.task_id)
+            where = (due.exchange, due.connection, due.agent)
+            track = Track(*where, Binding.OTHER, "", 0, upstream=due.agent, task_id=due.task_id)
         see = See(self.world, track, exchange or _gone(due), due.at, self._later)
         see.task = self.world.task(due.agent, due.task_id) if due.task_id else None
         see.due_seq, see.due_note = due.seq, due.note

@@ -10,6 +10,7 @@ from a2a_proto import read_status
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.errors import GRPC_STATUS, REASONS, REASONS_0_1, binary_value
+from a2a_proxy.rules.rule import ENVELOPE
 
 _DOMAIN = "a2a-protocol.org"
 
@@ -43,12 +44,12 @@ def of_json(frame: Frame, value: Any, binding: Binding, dialect: Dialect) -> Fai
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
         return Failure(frame.error_code, body=value)
-    details = error.get("data") if binding is Binding.JSONRPC else error.get("details")
+    details = error.get("data") if binding in ENVELOPE else error.get("details")
     found = tuple(details) if isinstance(details, list) else ()
     info = _info(found)
     reason = _word(info, "reason")
     name = reason
-    if not name and binding is Binding.JSONRPC:
+    if not name and binding in ENVELOPE:
         name = (REASONS_0_1 if dialect is Dialect.V0_1 else REASONS).get(frame.error_code, "")
     return Failure(frame.error_code, _word(error, "message"), reason, name, found, info, error)
 

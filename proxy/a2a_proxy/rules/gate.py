@@ -13,6 +13,7 @@ from a2a_proxy.rules.faultless import new, old, old_proto
 from a2a_proxy.rules.faultless.common import Check
 from a2a_proxy.rules.faultless.protobuf import CHECKS
 from a2a_proxy.rules.glance import Seen
+from a2a_proxy.rules.rule import ENVELOPE
 
 MAX = 16 * 1024
 """Octets of a payload that is looked at here."""
@@ -78,7 +79,7 @@ def _choose(kind: FrameKind, binding: Binding, dialect: Dialect, operation: str,
     if found is None or kind not in _LOOKED_AT:
         return None
     answer = Answer.STREAM if kind is FrameKind.EVENT else found.answer
-    if binding is Binding.JSONRPC:
+    if binding in ENVELOPE:
         if dialect in _V1 and "/" not in method:
             return _V1_RPC.get(answer)
         return _OLD_RPC.get(answer) if dialect in _OLD and "/" in method else None
@@ -93,7 +94,7 @@ def _request(binding: Binding, dialect: Dialect, operation: str, method: str) ->
         return new.SEND if operation in _SENDS else new.EMPTY if operation in _BY_ID else None
     if binding is Binding.REST:
         return old_proto.SEND if dialect is Dialect.V0_3 and operation in _SENDS else None
-    if binding is not Binding.JSONRPC or dialect not in (_OLD if "/" in method else _V1):
+    if binding not in ENVELOPE or dialect not in (_OLD if "/" in method else _V1):
         return None
     if "/" in method:
         return old.RPC_SEND if operation in _SENDS else old.RPC_BY_ID if operation in _BY_ID else None

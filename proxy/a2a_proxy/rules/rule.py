@@ -98,7 +98,8 @@ class When(IntFlag):
     LATER = 1 << 24
     """On a stream: there was an event before this one."""
     FRAMED = 1 << 25
-    """An event of a stream that is more than one data line and its empty line; a gRPC message that is compressed."""
+    """An event of a stream that is more than one data line and its empty line; a gRPC message that is compressed; a
+    message on a pipe with more than a right length and the usual type. Also for requests."""
     LARGE = 1 << 26
     """Its payload is over 4 MiB. Also for requests."""
     AFTER_ERROR = 1 << 27
@@ -149,12 +150,17 @@ class Line(Enum):
 JSONRPC = frozenset({Binding.JSONRPC})
 REST = frozenset({Binding.REST})
 GRPC = frozenset({Binding.GRPC})
+STDIO = frozenset({Binding.STDIO})
 CARD = frozenset({Binding.CARD})
 WEBHOOK = frozenset({Binding.WEBHOOK})
 HTTP = JSONRPC | REST
-RPC = JSONRPC | REST | GRPC
-"""The three bindings of calls."""
-JSON_TEXT = JSONRPC | REST | WEBHOOK | CARD
+ENVELOPE = JSONRPC | STDIO
+"""JSON-RPC, whatever carries it."""
+NETWORK = JSONRPC | REST | GRPC
+"""The bindings of calls that have heads, and connections of their own."""
+RPC = NETWORK | STDIO
+"""All bindings of calls."""
+JSON_TEXT = ENVELOPE | REST | WEBHOOK | CARD
 EVERY = RPC | WEBHOOK | CARD
 
 

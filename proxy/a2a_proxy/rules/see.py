@@ -11,6 +11,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.bindings.stdio import NOTIFICATIONS
 from a2a_proxy.protocol.canonical import Canonical
 from a2a_proxy.protocol.event import normalise, plain
 from a2a_proxy.protocol.json_summary import camel
@@ -21,7 +22,7 @@ from a2a_proxy.rules import failure
 from a2a_proxy.rules.declared import Declared
 from a2a_proxy.rules.failure import Failure
 from a2a_proxy.rules.registry import Agent, Known, Track
-from a2a_proxy.rules.rule import When
+from a2a_proxy.rules.rule import ENVELOPE, When
 from a2a_proxy.rules.world import World
 
 _UNSET: Any = object()
@@ -107,12 +108,14 @@ class See:
     @property
     def root(self) -> str:
         """Path of `body` in the payload, with a dot where it is not empty."""
-        asked = self.frame.direction is Direction.TO_AGENT
-        if self.exchange.binding is Binding.JSONRPC:
-            return "params." if asked else "result."
         if self.frame.schema.endswith(f"@{MEDIA_LINE}"):
-            return "message." if asked else "event."
-        return ""
+            return "message." if self.frame.direction is Direction.TO_AGENT else "event."
+        return f"{self._member}." if self.enveloped else ""
+
+    @property
+    def _member(self) -> str:
+        """Where the envelope has the body: requests and notifications have parameters."""
+        return "params" if self.frame.direction is Direction.TO_AGENT or self.notified else "result"
 
     @property
     def event(self) -> dict[str, Any]:
@@ -165,6 +168,16 @@ class See:
         return self.exchange.binding
 
     @property
+    def enveloped(self) -> bool:
+        """Its messages are JSON-RPC."""
+        return self.exchange.binding in ENVELOPE
+
+    @property
+    def notified(self) -> bool:
+        """The agent says it as a notification, not as a response (protocol sheet 5.2)."""
+        return self.frame.note in NOTIFICATIONS and self.exchange.binding is Binding.STDIO
+
+    @property
     def v1(self) -> bool:
         """It speaks 1.0 or later."""
         return self.exchange.dialect in (Dialect.V1_0, Dialect.V1_1)
@@ -182,7 +195,7 @@ class See:
         if frame is None:
             return {}
         value = plain(frame.payload, frame.schema) if frame.payload else {}
-        if exchange.binding is Binding.JSONRPC:
+        if exchange.binding in ENVELOPE:
             value = value.get("params") if isinstance(value, dict) else None
         made: dict[str, Any] = value if isinstance(value, dict) else {}
         if exchange.binding is Binding.REST:

@@ -132,7 +132,7 @@ class World:
                 return self._ended(track, frame)
         flags = 0 if track.answers else _FIRST
         track.answers += 1
-        if frame.framing not in _PLAIN_FRAMINGS:
+        if frame.framing not in PLAIN_FRAMINGS:
             flags |= _FRAMED
         if frame.size > LARGE:
             flags |= _LARGE
@@ -408,8 +408,11 @@ _NEW_TASK, _FOREIGN, _SHARED = int(When.NEW_TASK), int(When.FOREIGN), int(When.S
 _AFTER_TERMINAL, _NUMBERED = int(When.AFTER_TERMINAL), int(When.NUMBERED)
 _REPEAT, _TOGETHER = int(When.REPEAT), int(When.TOGETHER)
 _FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)
-_PLAIN_FRAMINGS = frozenset({"", "data: \0\n\n", "data: \0\r\n\r\n"})
-"""What most senders write around the data of an event; no framing at all: the frame is no event of a stream."""
+_LENGTH, _TYPE = "Content-Length: \1\r\n", "Content-Type: application/json\r\n"
+PLAIN_FRAMINGS = frozenset(
+    {"", "data: \0\n\n", "data: \0\r\n\r\n", f"{_LENGTH}{_TYPE}\r\n\0", f"{_TYPE}{_LENGTH}\r\n\0"}
+)
+"""What most senders write around the data of an event, or a message on a pipe; no framing at all: it is neither."""
 _OF_TASKS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _FLAGS = {
     EventKind.TASK: When.TASK,

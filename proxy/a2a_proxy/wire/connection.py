@@ -15,6 +15,7 @@ from a2a_proxy.model.wire import Control, WireEvent
 from a2a_proxy.wire.detect import Kind, detect
 from a2a_proxy.wire.http1 import Http1Decoder
 from a2a_proxy.wire.http2 import Http2Decoder
+from a2a_proxy.wire.stdio import StdioDecoder
 
 HOLD_LIMIT = 64 << 10
 """Octets that are held while it is not known what the connection speaks."""
@@ -79,26 +80,37 @@ class _State(msgspec.Struct):
     decoder: dict[str, object] | None
 
 
-_DECODERS: dict[str, type[Http1Decoder] | type[Http2Decoder] | type[_OpaqueDecoder]] = {
+_DECODERS: dict[str, type[Http1Decoder] | type[Http2Decoder] | type[StdioDecoder] | type[_OpaqueDecoder]] = {
     Kind.HTTP1: Http1Decoder,
     Kind.H2C: Http2Decoder,
+    Kind.STDIO: StdioDecoder,
     Kind.TLS: _OpaqueDecoder,
     Kind.OPAQUE: _OpaqueDecoder,
 }
 
 
 class ConnectionDecoder:
-    """Both directions of one connection. Never raises on what peers send."""
+    """Both directions of one connection. Never raises on what peers send.
 
-    def __init__(self) -> None:
+    `transport` is that of `ConnectionFacts`: what a pipe speaks is given, what else there is must be found out.
+    """
+
+    def __init__(self, transport: str = "tcp") -> None:
         self.kind = ""
-        """`h2c`, `http/1.1`, `tls` or `opaque`; empty while it is not known."""
+        """`h2c`, `http/1.1`, `stdio`, `tls` or `opaque`; empty while it is not known."""
         self._held: list[tuple[str, int, bytes, int]] = []
         """(what, direction, octets, time) of everything so far, in order, while the kind is not known."""
         self._first = bytearray()
         """What the client sent so far, while the kind is not known."""
         self._size = 0
         self._decoder: Decoder | None = None
+        if transport == Kind.STDIO:
+            self.kind, self._decoder = transport, StdioDecoder()
+
+    @property
+    def stdio(self) -> StdioDecoder | None:
+        """The decoder of a pipe, which is told of more than its octets."""
+        return self._decoder if isinstance(self._decoder, StdioDecoder) else None
 
     @property
     def counters(self) -> dict[str, int]:

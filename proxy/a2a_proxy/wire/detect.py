@@ -20,6 +20,8 @@ class Kind(StrEnum):
 
     H2C = "h2c"
     HTTP1 = "http/1.1"
+    STDIO = "stdio"
+    """Never recognised by its octets: a pipe is known to be one."""
     TLS = "tls"
     OPAQUE = "opaque"
 

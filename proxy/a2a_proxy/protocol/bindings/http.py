@@ -15,7 +15,7 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, Undecodable
 from a2a_proxy.protocol.bindings import card, jsonrpc, other, rest, webhook
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Call, Link, Out, Piece, Span
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Call, Link, Out, Piece, RpcExchange, Span
 from a2a_proxy.protocol.errors import header
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.rest_path import RestMatch, match
@@ -54,7 +54,7 @@ def open_call(link: Link, exchange: ExchangeState, head: Head) -> HttpCall:
     return call
 
 
-class HttpCall(Call):
+class HttpCall(Call, RpcExchange):
     """One request with its response or event stream."""
 
     kind = "http"
@@ -63,10 +63,6 @@ class HttpCall(Call):
         super().__init__(link, exchange)
         self.path: RestMatch | None = None
         """What the request line says, where it is REST."""
-        self.guessed = False
-        """The dialect is a guess that the response may correct."""
-        self.calls: dict[str, str] = {}
-        """JSON-RPC id -> 1.0 operation, where one request carries several calls."""
         self.heads: list[Piece | None] = [None, None]
         """Spans of the two heads: the place of a message without a body."""
         self._bodies = [_Inlet(exchange.request_headers), _Inlet(())]

@@ -1,15 +1,16 @@
-"""JSON-RPC 2.0 over HTTP, all lines (protocol sheet 1.2, 3.1, 3.5, 4.2); what is no A2A has no operation."""
+"""JSON-RPC 2.0, all lines (protocol sheet 1.2, 3.1, 3.5, 4.2), over HTTP and on a pipe.
+
+What is no A2A has no operation.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Out, Piece, Span
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Out, Piece, RpcExchange, Span
 from a2a_proxy.protocol.dialect import Evidence, classify, corrected, of_request, of_result, with_generation
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, mismatch, rpc_reason
 from a2a_proxy.protocol.json_shapes import UNREADABLE, Envelope, ErrorShape, ParamsShape, decode_envelope, decode_params
@@ -27,9 +28,6 @@ from a2a_proxy.protocol.rest_path import query_parameter
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NOTHING, Summary, int64
 from a2a_proxy.wire.sse import SseEvent
-
-if TYPE_CHECKING:
-    from a2a_proxy.protocol.bindings.http import HttpCall
 
 
 class _CallShape(msgspec.Struct):
@@ -83,27 +81,28 @@ def is_response(data: bytes) -> bool:
 # --- requests -----------------------------------------------------------------------------------------------------
 
 
-def request(call: HttpCall, body: Span, out: Out) -> None:
+def request(call: RpcExchange, body: Span, out: Out) -> None:
     """One frame per call; the exchange is named after the first."""
     data = body.data
     if data[:64].lstrip()[:1] != b"[":
-        _one_request(call, body, out, note="")
+        one_request(call, body, out)
         return
     for item in _batch(data) or ():
-        _one_request(call, _part(body, bytes(item)), out, note="batch")
+        one_request(call, _part(body, bytes(item)), out, note="batch")
 
 
 def _part(body: Span, data: bytes) -> Piece:
     return Piece(body.began, body.at, body.start, body.end, data, len(data))
 
 
-def _one_request(call: HttpCall, body: Span, out: Out, note: str) -> None:
+def one_request(call: RpcExchange, body: Span, out: Out, note: str = "", framing: str = "") -> None:
+    """One call."""
     try:
         shape = _decode_call(body.data)
     except UNREADABLE:
-        call.emit(out, TO_AGENT, FrameKind.UNDECODABLE, body, JSON, NOTHING, note="not a JSON-RPC call")
+        call.emit(out, TO_AGENT, FrameKind.UNDECODABLE, body, JSON, NOTHING, "", 0, "not a JSON-RPC call", framing)
         return
-    rpc_id = _id_text(shape.id)
+    rpc_id = id_text(shape.id)
     operation, proof = JSONRPC_METHODS.get(shape.method or "", (None, Dialect.UNKNOWN))
     if operation is not None:
         call.calls[rpc_id] = operation.name
@@ -116,10 +115,10 @@ def _one_request(call: HttpCall, body: Span, out: Out, note: str) -> None:
     summary = summarise_params(params) if operation is not None else NOTHING
     if summary[6]:
         call.exchange.dialect = with_generation(call.exchange.dialect)
-    call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON, summary, rpc_id, note=note)
+    call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON, summary, rpc_id, 0, note, framing)
 
 
-def _name(call: HttpCall, shape: _CallShape, operation: Operation | None, proof: Dialect, rpc_id: str) -> None:
+def _name(call: RpcExchange, shape: _CallShape, operation: Operation | None, proof: Dialect, rpc_id: str) -> None:
     """Give the exchange its method, operation and dialect."""
     exchange = call.exchange
     exchange.method = shape.method or ""
@@ -156,27 +155,28 @@ def _untyped(data: bytes) -> object:
         return None
 
 
-def _id_text(raw: msgspec.Raw) -> str:
+def id_text(raw: msgspec.Raw) -> str:
+    """A JSON-RPC id as it stands there."""
     return bytes(raw).decode("utf-8", "replace")
 
 
 # --- responses ----------------------------------------------------------------------------------------------------
 
 
-def response(call: HttpCall, body: Span, out: Out) -> None:
+def response(call: RpcExchange, body: Span, out: Out) -> None:
     """The answer in one piece: one response, or a batch of them."""
     if not body.data:
         other.response(call, body, out)
         return
     if body.data[:64].lstrip()[:1] != b"[":
-        _one_response(call, body, _RESPONSE, out)
+        one_response(call, body, _RESPONSE, out)
         return
     batch = _batch(body.data)
     if batch is None:
         other.response(call, body, out)
         return
     for item in batch:
-        _one_response(call, _part(body, bytes(item)), _RESPONSE, out, note="batch")
+        one_response(call, _part(body, bytes(item)), _RESPONSE, out, note="batch")
 
 
 def _batch(data: bytes) -> list[msgspec.Raw] | None:
@@ -186,7 +186,7 @@ def _batch(data: bytes) -> list[msgspec.Raw] | None:
         return None
 
 
-def event(call: HttpCall, event: SseEvent, out: Out) -> None:
+def event(call: RpcExchange, event: SseEvent, out: Out) -> None:
     """One event of a stream."""
     note = "" if event.complete else "unterminated"
     if event.event:
@@ -197,21 +197,22 @@ def event(call: HttpCall, event: SseEvent, out: Out) -> None:
             if event.event == "error"
             else f"event: {event.event}"
         )
-    _one_response(call, event, _EVENT, out, note, event.framing)
+    one_response(call, event, _EVENT, out, note, event.framing)
 
 
-def _one_response(call: HttpCall, body: Span, kind: FrameKind, out: Out, note: str = "", framing: str = "") -> None:
+def one_response(call: RpcExchange, body: Span, kind: FrameKind, out: Out, note: str = "", framing: str = "") -> None:
+    """One response, or one event of a stream of them."""
     try:
         envelope = decode_envelope(body.data)
     except UNREADABLE:
         _odd_response(call, body, kind, out, note, framing)
         return
     if envelope.error is not None:
-        _error(call, body, envelope.error, _id_text(envelope.id), out, note, framing)
+        _error(call, body, envelope.error, id_text(envelope.id), out, note, framing)
         return
     result = envelope.result
     exchange = call.exchange
-    operation = call.calls.get(rpc_id := _id_text(envelope.id), exchange.operation)
+    operation = call.calls.get(rpc_id := id_text(envelope.id), exchange.operation)
     if result is None or (kind is _RESPONSE and operation in _SPECIAL):
         _odd_response(call, body, kind, out, note, framing)
         return
@@ -230,7 +231,7 @@ _SPECIAL = frozenset(name for name, operation in BY_NAME.items() if operation.an
 """Operations whose result is neither Task nor Message."""
 
 
-def _correct(call: HttpCall, envelope: Envelope) -> None:
+def _correct(call: RpcExchange, envelope: Envelope) -> None:
     """The first response settles a dialect that was a guess."""
     exchange = call.exchange
     if envelope.result is None or not exchange.operation:
@@ -240,7 +241,7 @@ def _correct(call: HttpCall, envelope: Envelope) -> None:
     call.link.shared.learn_dialect(call.link.facts.upstream, exchange.dialect)
 
 
-def _error(call: HttpCall, body: Span, error: ErrorShape, rpc_id: str, out: Out, note: str, framing: str) -> None:
+def _error(call: RpcExchange, body: Span, error: ErrorShape, rpc_id: str, out: Out, note: str, framing: str) -> None:
     exchange = call.exchange
     data = _untyped(bytes(error.data)) if error.data else None
     reason = rpc_reason(error.code, data, exchange.dialect)
@@ -255,7 +256,7 @@ def _error(call: HttpCall, body: Span, error: ErrorShape, rpc_id: str, out: Out,
     call.emit(out, TO_CLIENT, FrameKind.ERROR, body, JSON, summary, rpc_id, code, note, framing)
 
 
-def _odd_response(call: HttpCall, body: Span, kind: FrameKind, out: Out, note: str, framing: str) -> None:
+def _odd_response(call: RpcExchange, body: Span, kind: FrameKind, out: Out, note: str, framing: str) -> None:
     """What the typed decode does not take: other results, surprising types, no JSON-RPC at all."""
     try:
         shape = _decode_response(body.data)
@@ -263,17 +264,17 @@ def _odd_response(call: HttpCall, body: Span, kind: FrameKind, out: Out, note: s
         _no_envelope(call, body, kind, out, framing)
         return
     if shape.error and not (kind is _RESPONSE and _plain_failure(call, shape)):
-        _error(call, body, _odd_error(bytes(shape.error)), _id_text(shape.id), out, note, framing)
+        _error(call, body, _odd_error(bytes(shape.error)), id_text(shape.id), out, note, framing)
         return
     if not shape.jsonrpc and not shape.result:
         _no_envelope(call, body, kind, out, framing)
         return
-    rpc_id = _id_text(shape.id)
+    rpc_id = id_text(shape.id)
     result = _untyped(bytes(shape.result)) if shape.result else None
     call.emit(out, TO_CLIENT, kind, body, JSON, _odd_summary(call, rpc_id, kind, result), rpc_id, 0, note, framing)
 
 
-def _odd_summary(call: HttpCall, rpc_id: str, kind: FrameKind, result: object) -> Summary:
+def _odd_summary(call: RpcExchange, rpc_id: str, kind: FrameKind, result: object) -> Summary:
     operation = BY_NAME.get(call.calls.get(rpc_id, call.exchange.operation))
     if operation is None or result is None:
         return NOTHING
@@ -284,7 +285,7 @@ def _odd_summary(call: HttpCall, rpc_id: str, kind: FrameKind, result: object) -
     return summarise_answer(operation.answer, result)
 
 
-def _plain_failure(call: HttpCall, shape: _ResponseShape) -> bool:
+def _plain_failure(call: RpcExchange, shape: _ResponseShape) -> bool:
     """An error of the HTTP server, not of the agent in it: `{"error": "Unauthorized", "message": ...}`."""
     return call.exchange.status >= 400 and not shape.jsonrpc and bytes(shape.error)[:1] != b"{"
 
@@ -297,8 +298,8 @@ def _odd_error(data: bytes) -> ErrorShape:
         return ErrorShape(message=value if isinstance(value, str) else "an error that is no JSON-RPC error")
 
 
-def _no_envelope(call: HttpCall, body: Span, kind: FrameKind, out: Out, framing: str) -> None:
-    if kind is _RESPONSE:
+def _no_envelope(call: RpcExchange, body: Span, kind: FrameKind, out: Out, framing: str) -> None:
+    if kind is _RESPONSE and call.exchange.binding is not Binding.STDIO:
         other.response(call, body, out)
     else:
         call.emit(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NOTHING, note="not JSON-RPC", framing=framing)

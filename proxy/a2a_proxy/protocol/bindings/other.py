@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Out, Piece, Span
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Exchanging, Out, Piece, Span
 from a2a_proxy.protocol.errors import error_line, header, rest_error
 from a2a_proxy.protocol.json_shapes import UNREADABLE
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
 from a2a_proxy.protocol.summary import NOTHING
 from a2a_proxy.wire.sse import SseEvent
-
-if TYPE_CHECKING:
-    from a2a_proxy.protocol.bindings.http import HttpCall
 
 
 def is_json(headers: Headers) -> bool:
@@ -47,13 +43,13 @@ def schema_for(headers: Headers, span: Span) -> str:
     return JSON if is_json(headers) else TEXT if is_text(headers) else BYTES
 
 
-def request(call: HttpCall, body: Span, out: Out) -> None:
+def request(call: Exchanging, body: Span, out: Out) -> None:
     """A request that is none of A2A's."""
     schema = schema_for(call.exchange.request_headers, body)
     call.emit(out, TO_AGENT, FrameKind.OTHER, body, schema, NOTHING)
 
 
-def response(call: HttpCall, body: Span, out: Out) -> None:
+def response(call: Exchanging, body: Span, out: Out) -> None:
     """A response that is none of A2A's; to an A2A call an error status makes it an error."""
     exchange = call.exchange
     schema = schema_for(exchange.response_headers, body)
@@ -91,12 +87,12 @@ def http_error(status: int) -> str:
     return error_line("HTTP", status, phrase)
 
 
-def event(call: HttpCall, event: SseEvent, out: Out) -> None:
+def event(call: Exchanging, event: SseEvent, out: Out) -> None:
     """An event of a stream that is not A2A's."""
     call.emit(out, TO_CLIENT, FrameKind.OTHER, event, TEXT, NOTHING, framing=event.framing)
 
 
-def comment(call: HttpCall, event: SseEvent, out: Out) -> None:
+def comment(call: Exchanging, event: SseEvent, out: Out) -> None:
     """A comment, or an event without data. Its text is the payload where it has no data lines (`framing` has all)."""
     text = b"" if event.lines else event.comment.encode("utf-8", "replace")
     span = Piece(event.began, event.at, event.start, event.end, text, len(text))

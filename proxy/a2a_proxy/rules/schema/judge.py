@@ -175,7 +175,7 @@ def _answer(see: See) -> list[Fault]:
         return []  # an error under a status of success is A2A-HTTP-010's
     family = asker(see)
     wanted = list if family is Family.OLD and operation.answer is Answer.PUSH_CONFIGS else dict
-    if see.binding is Binding.JSONRPC and not isinstance(value, wanted):
+    if see.enveloped and not isinstance(value, wanted):
         return []  # a rule about the result says so
     answered = foreign(see.exchange, family, value)
     if answered is not None and family is not None:
@@ -207,7 +207,7 @@ def asker(see: See) -> Family | None:
     if name is None:
         request = see.track.request
         params = plain(request.payload, request.schema) if request is not None and request.payload else None
-        if see.binding is Binding.JSONRPC and isinstance(params, dict):
+        if see.enveloped and isinstance(params, dict):
             params = params.get("params")
         found = asked_by(see.exchange, params)
         name = known[_ASKER] = found.name if found is not None else ""

@@ -10,7 +10,7 @@ from a2a_proxy.rules.credentials import credentials, principal
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
 from a2a_proxy.rules.examples.talk import Fields, fetch_card, http, rest, rest_error, rpc
 from a2a_proxy.rules.owners import note_owner, owner_of
-from a2a_proxy.rules.rule import CARD, HTTP, RPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import CARD, HTTP, NETWORK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _EXTENDED = "GetExtendedAgentCard"
@@ -34,7 +34,7 @@ _GET = {"id": "t1"}
     Severity.WARNING,
     section="1.0 7.3, 7.4; 0.3 4.4",
     scope=Scope.LIVE,
-    bindings=RPC,
+    bindings=NETWORK,
     when=When.FIRST,
     flagged=_SECURED + rpc("GetTask", _GET, task()),
     clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
@@ -88,7 +88,7 @@ def challenge(see: See) -> Iterator[Hit]:
     section="1.0 13.3, 3.1.11; 0.3 9.1",
     scope=Scope.EXCHANGE,
     lines=Line.SINCE_0_2,
-    bindings=RPC | CARD,
+    bindings=NETWORK | CARD,
     when=When.CARD,
     operations=(_EXTENDED,),
     flagged=rpc(_EXTENDED, None, card()),
@@ -114,6 +114,7 @@ def extended_card(see: See) -> Iterator[Hit]:
     "A refusal tells that somebody else's task exists",
     Severity.WARNING,
     section="1.0 3.3.2, 13.1",
+    bindings=NETWORK,
     scope=Scope.LIVE,
     lines=Line.V1,
     when=When.NEW_TASK | When.ERROR,
@@ -167,7 +168,7 @@ def _denied(see: See) -> bool:
     section="1.0 7.3; 0.3 4.3",
     moment=Moment.HEADS,
     scope=Scope.LIVE,
-    bindings=RPC,
+    bindings=NETWORK,
     flagged=_SECURED + rpc("GetTask", _GET, task(), headers={"x-api-key": "k-1234567890"}),
     clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
 )

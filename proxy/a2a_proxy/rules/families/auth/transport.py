@@ -11,7 +11,7 @@ from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.talk import Fields, rest, rpc
 from a2a_proxy.rules.hosts import Reach, host_of, in_clear
 from a2a_proxy.rules.push_configs import pushed, secrets_of
-from a2a_proxy.rules.rule import CARD, HTTP, RPC, WEBHOOK, Hit, Line, Moment, Scope, rule
+from a2a_proxy.rules.rule import CARD, HTTP, NETWORK, WEBHOOK, Hit, Line, Moment, Scope, rule
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
@@ -26,7 +26,7 @@ _AFAR_TLS = "https://agent.example.com"
     Severity.ERROR,
     section="1.0 7.1, 13.4; 0.3 4.1",
     moment=Moment.HEADS,
-    bindings=RPC | WEBHOOK | CARD,
+    bindings=NETWORK | WEBHOOK | CARD,
     flagged=rpc("GetTask", _GET, task(), headers=_BEARER, upstream=_AFAR, host="agent.example.com"),
     clean=rpc("GetTask", _GET, task(), headers=_BEARER, upstream=_AFAR_TLS, host="agent.example.com"),
 )
@@ -84,6 +84,7 @@ _SET = "CreateTaskPushNotificationConfig"
     "Credentials of a push configuration in plain text",
     Severity.WARNING,
     section="1.0 13.4, 13.2; 0.3 9.5",
+    bindings=NETWORK,
     moment=Moment.REQUEST,
     scope=Scope.FRAME,
     lines=Line.ALL,

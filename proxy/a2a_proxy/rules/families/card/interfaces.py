@@ -14,7 +14,7 @@ from a2a_proxy.rules.examples.objects import card, task
 from a2a_proxy.rules.examples.talk import fetch_card, grpc, rpc
 from a2a_proxy.rules.families.card.reading import card_of
 from a2a_proxy.rules.hosts import Reach, host_of, in_clear, scheme_of
-from a2a_proxy.rules.rule import CARD, RPC, Hit, When, rule
+from a2a_proxy.rules.rule import CARD, NETWORK, RPC, Hit, When, rule
 from a2a_proxy.rules.see import See
 
 _CORE = frozenset({"JSONRPC", "GRPC", "HTTP+JSON"})
@@ -180,7 +180,7 @@ def old_transports(see: See) -> Iterator[Hit]:
     "An interface is used that the card does not declare",
     Severity.WARNING,
     section="1.0 5.2, 8.3.1; 0.3 5.6",
-    bindings=RPC,
+    bindings=NETWORK,
     when=When.FIRST,
     flagged=fetch_card(_offering(_JSONRPC)) + grpc("GetTask", {"id": "t1"}, task()),
     clean=fetch_card(_offering(_JSONRPC)) + rpc("GetTask", {"id": "t1"}, task()),
@@ -195,7 +195,7 @@ def undeclared(see: See) -> Iterator[Hit]:
     if declared is None or not see.succeeded:
         return
     exchange = see.exchange
-    if see.v1 and see.binding is Binding.JSONRPC and "/" in exchange.method:
+    if see.v1 and see.enveloped and "/" in exchange.method:
         return  # a call of 0.3, answered in the form of 1.0: A2A-VER-007
     found = declared.serves(see.binding, exchange.dialect)
     if found:
@@ -218,7 +218,7 @@ def _elsewhere(see: See, found: list[Offer]) -> Iterator[Hit]:
     places = {each.place for each in found if _address(each.url) == here}
     if not places or see.binding is Binding.GRPC or not see.exchange.target.startswith("/"):
         return
-    if see.binding is Binding.JSONRPC:
+    if see.enveloped:
         called = see.exchange.target.partition("?")[0].rstrip("/")
         fits = called in places
     else:

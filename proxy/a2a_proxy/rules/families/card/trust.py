@@ -15,7 +15,7 @@ from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.examples.talk import fetch_card, rpc
 from a2a_proxy.rules.families.card.reading import card_of
 from a2a_proxy.rules.hosts import scheme_of
-from a2a_proxy.rules.rule import CARD, RPC, Hit, Line, Scope, When, rule
+from a2a_proxy.rules.rule import CARD, NETWORK, RPC, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.secrets import secrets
 from a2a_proxy.rules.see import See
 
@@ -123,7 +123,7 @@ _FULL = card(skills=[*card()["skills"], _MORE], **_BEARER)
     section="1.0 3.1.11",
     scope=Scope.LIVE,
     lines=Line.V1,
-    bindings=RPC,
+    bindings=NETWORK,
     when=When.CARD,
     operations=("GetExtendedAgentCard",),
     flagged=fetch_card(_FULL) + rpc("GetExtendedAgentCard", None, card(**_BEARER), headers=_TOKEN),

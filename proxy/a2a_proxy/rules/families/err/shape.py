@@ -12,7 +12,7 @@ from a2a_proxy.protocol.errors import GRPC_STATUS
 from a2a_proxy.rules.examples.objects import send
 from a2a_proxy.rules.examples.talk import http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.families.err.table import BY_CODE, DOMAIN, REASONS
-from a2a_proxy.rules.rule import HTTP, REST, RPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import HTTP, NETWORK, REST, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See, media_type
 
 _GET = {"id": "t9"}
@@ -44,7 +44,7 @@ def error_info_missing(see: See) -> Iterator[Hit]:
     failure = see.failure
     if failure.info is not None or not isinstance(failure.body, dict):
         return
-    if see.binding is Binding.JSONRPC:
+    if see.enveloped:
         reason = BY_CODE.get(failure.code)
         if reason is not None:
             summary = f"error {failure.code} without an ErrorInfo of reason {reason}"
@@ -59,7 +59,7 @@ def error_info_missing(see: See) -> Iterator[Hit]:
     Severity.ERROR,
     section="1.0 10.6",
     lines=Line.V1,
-    bindings=RPC,
+    bindings=NETWORK,
     when=When.ERROR,
     flagged=rpc("GetTask", _GET, error=rpc_error(-32001, "TaskNotFound")),
     clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", taskId="t9")),
@@ -74,7 +74,7 @@ def error_info_wrong(see: See) -> Iterator[Hit]:
     if info is None:
         return
     reason, domain, metadata = info.get("reason"), info.get("domain"), info.get("metadata")
-    path = {Binding.JSONRPC: "error.data", Binding.REST: "error.details"}.get(see.binding, "")
+    path = "error.data" if see.enveloped else "error.details" if see.binding is Binding.REST else ""
     if domain != DOMAIN:
         if isinstance(reason, str) and reason in REASONS:
             yield Hit(summary=f"reason {reason} under domain {_json(domain)}, it must be {DOMAIN}", path=path)
@@ -187,6 +187,7 @@ def internal_detail(see: See) -> Iterator[Hit]:
     "Overload without a hint when to retry",
     Severity.INFO,
     section="1.0 3.3.2; RFC 9110 10.2.3",
+    bindings=NETWORK,
     moment=Moment.CLOSED,
     scope=Scope.EXCHANGE,
     flagged=http(

@@ -10,7 +10,7 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.examples.objects import error_info, send, task
 from a2a_proxy.rules.examples.talk import grpc, rpc, rpc_error
 from a2a_proxy.rules.families.err.table import TABLE
-from a2a_proxy.rules.rule import RPC, Hit, Line, Scope, When, rule
+from a2a_proxy.rules.rule import NETWORK, RPC, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _OTHER_REASONS = frozenset({"VERSION_NOT_SUPPORTED", "EXTENSION_SUPPORT_REQUIRED"})
@@ -79,6 +79,7 @@ def wrong_error(see: See) -> Iterator[Hit]:
     "Bindings of one agent disagree about an error",
     Severity.WARNING,
     section="1.0 5.1",
+    bindings=NETWORK,
     lines=Line.V1,
     scope=Scope.LIVE,
     when=When.ERROR,

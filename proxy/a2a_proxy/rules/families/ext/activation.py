@@ -18,7 +18,7 @@ from a2a_proxy.rules.families.ext.reading import (
     may_have,
     used,
 )
-from a2a_proxy.rules.rule import HTTP, RPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import HTTP, NETWORK, RPC, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _A, _B = "https://example.com/ext/a/v1", "https://example.com/ext/b/v1"
@@ -144,7 +144,7 @@ def _fallback(uri: str, wanted: list[str]) -> str:
     scope=Scope.EXCHANGE,
     lines=Line.V1,
     moment=_HEADS_AND_TRAILERS,
-    bindings=RPC,
+    bindings=NETWORK,
     when=When.END,
     flagged=rpc("SendMessage", send(), _TASK, headers=_names(_A2), reply_headers=_names(_A)),
     clean=rpc("SendMessage", send(), _TASK, headers=_names(_A2, _A), reply_headers=_names(_A)),

@@ -10,7 +10,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.ext.reading import NAMES, entries, fields
-from a2a_proxy.rules.rule import RPC, Hit, Line, Moment, rule
+from a2a_proxy.rules.rule import NETWORK, RPC, Hit, Line, Moment, rule
 from a2a_proxy.rules.see import See
 
 _A = "https://example.com/ext/a/v1"
@@ -63,7 +63,7 @@ def malformed(see: See) -> Iterator[Hit]:
     section="1.0 3.2.6; 0.3 extensions",
     lines=Line.SINCE_0_2,
     moment=Moment.HEADS,
-    bindings=RPC,
+    bindings=NETWORK,
     flagged=rpc("SendMessage", send(), _TASK, headers={"X-A2A-Extensions": _A}),
     clean=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": _A}),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.examples.objects import send, task
@@ -53,7 +52,7 @@ def _of_client(see: See) -> Iterator[Hit]:
     if request is None or not may_have(request):
         return
     wanted = asked(see)
-    root = "params.message" if see.binding is Binding.JSONRPC else "message"
+    root = "params.message" if see.enveloped else "message"
     for path, uri in listed(root, see.params.get("message")):
         if uri not in wanted:
             told = f"the message uses {uri[:100]}, which its request does not ask for"

@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import send
 from a2a_proxy.rules.examples.talk import rest, rest_error
 from a2a_proxy.rules.families.gen.words import MISMATCH, SENDS, if_match
-from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
+from a2a_proxy.rules.rule import NETWORK, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _RIGHT = {Binding.JSONRPC: -32010, Binding.REST: 409, Binding.GRPC: 10}
@@ -23,6 +23,7 @@ _PARAMS = send("go on", id="m2", configuration={"ifGenerationMatch": "3"}, taskI
     "Mismatch error under another code",
     Severity.ERROR,
     section="1.1 draft 5.4",
+    bindings=NETWORK,
     scope=Scope.EXCHANGE,
     lines=Line.DRAFT_1_1,
     when=When.ERROR,
@@ -49,7 +50,7 @@ def mapped(see: See) -> Iterator[Hit]:
     """
     failure, right = see.failure, _RIGHT[see.binding]
     if failure.reason != MISMATCH:
-        if see.binding is not Binding.JSONRPC and failure.code == right and not failure.reason:
+        if not see.enveloped and failure.code == right and not failure.reason:
             yield from _nameless(see)
         return
     if failure.code == right:

@@ -9,7 +9,7 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.talk import rpc
-from a2a_proxy.rules.rule import HTTP, WEBHOOK, Hit, Line, Moment, When, rule
+from a2a_proxy.rules.rule import HTTP, STDIO, WEBHOOK, Hit, Line, Moment, When, rule
 from a2a_proxy.rules.see import See
 
 _MAX = 2**63 - 1
@@ -23,7 +23,7 @@ _WRAPPERS = ("task", "statusUpdate", "artifactUpdate")
     Severity.ERROR,
     section="1.1 draft 3.2.7; ProtoJSON",
     lines=Line.DRAFT_1_1,
-    bindings=HTTP | WEBHOOK,
+    bindings=HTTP | STDIO | WEBHOOK,
     moment=(Moment.REQUEST, Moment.ANSWER),
     when=When.UNCLEAN,
     draft=True,

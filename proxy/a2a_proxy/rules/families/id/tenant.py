@@ -10,7 +10,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.schema import decoder, is_protobuf
 from a2a_proxy.rules.examples.objects import card, task
 from a2a_proxy.rules.examples.talk import fetch_card, rpc
-from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, rule
+from a2a_proxy.rules.rule import NETWORK, Hit, Line, Moment, Scope, rule
 from a2a_proxy.rules.see import See
 
 _URL = "http://localhost:8000/"
@@ -23,6 +23,7 @@ _CARD = fetch_card(card(supportedInterfaces=_OF_TENANT))
     "The tenant of the interface is not sent",
     Severity.ERROR,
     section="1.0 8.3.2",
+    bindings=NETWORK,
     moment=Moment.REQUEST,
     scope=Scope.LIVE,
     lines=Line.V1,

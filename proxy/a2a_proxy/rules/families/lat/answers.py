@@ -12,7 +12,7 @@ from a2a_proxy.rules.examples.objects import reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS
 from a2a_proxy.rules.examples.talk import Wait, rpc, rpc_stream
 from a2a_proxy.rules.registry import ACTIVE
-from a2a_proxy.rules.rule import Hit, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import NETWORK, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 SECOND = 1000 * MS
@@ -196,6 +196,7 @@ def waiting(see: See) -> Iterator[Hit]:
     "Stream is closed late",
     Severity.INFO,
     section="1.0 3.1.2",
+    bindings=NETWORK,
     moment=Moment.CLOSED,
     scope=Scope.EXCHANGE,
     operations=STREAMS,

@@ -14,7 +14,7 @@ from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
 from a2a_proxy.rules.glance import nanoseconds, status_of
 from a2a_proxy.rules.registry import ACTIVE
-from a2a_proxy.rules.rule import Hit, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import NETWORK, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 SKEW = 5_000 * MS
@@ -98,6 +98,7 @@ def _storm(count: int, pause: int) -> Script:
     "Streams are opened over and over",
     Severity.INFO,
     section="1.0 3.1.6",
+    bindings=NETWORK,
     moment=Moment.REQUEST,
     scope=Scope.LIVE,
     operations=("SubscribeToTask", "SendStreamingMessage"),

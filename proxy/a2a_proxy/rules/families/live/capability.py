@@ -16,7 +16,7 @@ from a2a_proxy.rules.families.live.words import (
     plain_live,
     refused,
 )
-from a2a_proxy.rules.rule import GRPC, HTTP, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import GRPC, HTTP, STDIO, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _DECLARED = fetch_card(card(capabilities={"streaming": True, "bidiStreaming": True}))
@@ -106,7 +106,7 @@ def not_refused(see: See) -> Iterator[Hit]:
     section="1.1 draft 3.1, 5.3",
     moment=(Moment.ANSWER, Moment.CLOSED),
     lines=Line.DRAFT_1_1,
-    bindings=HTTP,
+    bindings=HTTP | STDIO,
     when=When.FIRST,
     operations=LIVE,
     draft=True,

@@ -10,7 +10,7 @@ from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, said_by_client, shown
-from a2a_proxy.rules.rule import JSONRPC, Hit, Moment, When, rule
+from a2a_proxy.rules.rule import ENVELOPE, Hit, Moment, When, rule
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
@@ -25,7 +25,7 @@ _RESPONSE = frozenset({"jsonrpc", "id", "result", "error"})
     Severity.ERROR,
     section="1.0 9.3; JSON-RPC 2.0",
     moment=_BOTH,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.UNCLEAN,
     flagged=rpc("GetTask", _GET, task(), envelope={"jsonrpc": None}),
     clean=rpc("GetTask", _GET, task()),
@@ -56,7 +56,7 @@ def version(see: See) -> Iterator[Hit]:
     "`result` and `error` both there, or neither",
     Severity.ERROR,
     section="1.0 9.4; 0.3 6.11.2; JSON-RPC 2.0",
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.UNCLEAN,
     flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": 1}),
     clean=rpc("GetTask", _GET, task()),
@@ -102,7 +102,7 @@ def _scalar(see: See) -> bool:
     Severity.INFO,
     section="JSON-RPC 2.0",
     moment=_BOTH,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.UNCLEAN,
     flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": 1, "result": task(), "ts": 5}),
     clean=rpc("GetTask", _GET, task()),

@@ -10,7 +10,7 @@ from a2a_proxy.protocol.errors import REASONS, REASONS_0_1
 from a2a_proxy.rules.examples.objects import send, snapshot
 from a2a_proxy.rules.examples.talk import rpc, rpc_error
 from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, shown
-from a2a_proxy.rules.rule import JSONRPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import ENVELOPE, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
@@ -25,7 +25,7 @@ _MAX_PATHS = 32
     "Malformed error object",
     Severity.ERROR,
     section="1.0 9.5; JSON-RPC 2.0",
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.UNCLEAN,
     flagged=rpc("SendMessage", send(), answer={"jsonrpc": "2.0", "id": 1, "error": "boom"}),
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom")),
@@ -57,7 +57,7 @@ def malformed(see: See) -> Iterator[Hit]:
     Severity.ERROR,
     section="1.0 3.3.2, 9.5",
     lines=Line.V1,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.ERROR,
     flagged=rpc("SendMessage", send(), error=rpc_error(-32602, text="no such role") | {"data": {"field": "role"}}),
     clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
@@ -89,7 +89,7 @@ def untyped_data(see: See) -> Iterator[Hit]:
     section="1.0 9.5; JSON-RPC 2.0",
     moment=(Moment.HEADS, Moment.ANSWER),
     scope=Scope.EXCHANGE,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.FIRST,
     flagged=rpc("SendMessage", send(), snapshot("COMPLETED")) + rpc("tasks/foo", _GET, {}, id=2),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
@@ -144,7 +144,7 @@ def _extended(see: See) -> bool:
     "Undefined error code",
     Severity.INFO,
     section="1.0 9.5; 0.3 8",
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.ERROR,
     flagged=rpc("GetTask", _GET, error=rpc_error(-32042, text="out of paper")),
     clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),

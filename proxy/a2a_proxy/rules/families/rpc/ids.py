@@ -12,7 +12,7 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import http, json_text, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.families.rpc.reading import envelope
-from a2a_proxy.rules.rule import JSONRPC, Hit, Scope, When, rule
+from a2a_proxy.rules.rule import ENVELOPE, Hit, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
@@ -31,7 +31,7 @@ def _parse_error(id: Any) -> str:
     Severity.ERROR,
     section="1.0 9.4.2; JSON-RPC 2.0",
     scope=Scope.EXCHANGE,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.UNCLEAN,
     flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": "1", "result": task()}),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
@@ -79,7 +79,7 @@ def _number(value: object) -> bool:
     Severity.WARNING,
     section="JSON-RPC 2.0",
     scope=Scope.EXCHANGE,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.ERROR,
     also=("A2A-RPC-001",),
     flagged=http("POST", "/", "{", answer=_parse_error(1)),
@@ -103,7 +103,7 @@ def parse_error_with_id(see: See) -> Iterator[Hit]:
     Severity.INFO,
     section="JSON-RPC 2.0",
     scope=Scope.EXCHANGE,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.FIRST,
     also=("A2A-RPC-005",),
     flagged=http(

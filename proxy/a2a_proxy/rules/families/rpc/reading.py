@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.operations import JSONRPC_METHODS
 from a2a_proxy.protocol.schema import BYTES, JSON
@@ -34,7 +35,9 @@ def _envelope(see: See) -> Json:
     value = see.value if see.frame.schema == JSON else _other_type(see.frame)
     if not isinstance(value, dict):
         return {}
-    refused = see.exchange.status // 100 != 2 and not said_by_client(see)
+    if see.notified:  # no response: another rule says so
+        return {}
+    refused = see.exchange.status // 100 != 2 and not said_by_client(see) and see.binding is not Binding.STDIO
     return {} if refused and "jsonrpc" not in value else value
 
 

@@ -8,7 +8,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.talk import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, operation_of, shown
-from a2a_proxy.rules.rule import JSONRPC, Hit, Moment, When, rule
+from a2a_proxy.rules.rule import ENVELOPE, Hit, Moment, When, rule
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
@@ -25,7 +25,7 @@ def _refused(code: int, text: str) -> str:
     Severity.ERROR,
     section="1.0 9.3; JSON-RPC 2.0",
     moment=Moment.REQUEST,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.UNCLEAN,
     flagged=http(
         "POST", "/", json_text({"jsonrpc": "2.0", "id": 1, "params": {}}), answer=_refused(-32600, "no method")
@@ -53,7 +53,7 @@ def method(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="0.3 6.11.1; JSON-RPC 2.0",
     moment=Moment.REQUEST,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.UNCLEAN,
     flagged=http(
         "POST", "/", json_text({"jsonrpc": "2.0", "method": "CancelTask", "params": _GET}), answer="", status=204
@@ -78,7 +78,7 @@ def no_id(see: See) -> Iterator[Hit]:
     Severity.ERROR,
     section="0.3 6.11.1; JSON-RPC 2.0",
     moment=Moment.REQUEST,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.UNCLEAN,
     flagged=rpc("GetTask", _GET, task(), id={"n": 1}),
     clean=rpc("GetTask", _GET, task(), id="req-1"),
@@ -108,7 +108,7 @@ def type_of_id(see: See) -> Iterator[Hit]:
     Severity.ERROR,
     section="1.0 9.3; JSON-RPC 2.0",
     moment=Moment.REQUEST,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.UNCLEAN,
     flagged=rpc("GetTask", ["t1"], error=rpc_error(-32602, text="params must be an object")),
     clean=rpc("GetTask", _GET, task()),

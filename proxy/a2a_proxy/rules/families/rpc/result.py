@@ -13,7 +13,7 @@ from a2a_proxy.protocol.operations import BY_NAME, Answer
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, shown
-from a2a_proxy.rules.rule import JSONRPC, Hit, Scope, When, rule
+from a2a_proxy.rules.rule import ENVELOPE, Hit, Scope, When, rule
 from a2a_proxy.rules.schema.fault import Wrong
 from a2a_proxy.rules.schema.judge import hits
 from a2a_proxy.rules.see import See
@@ -35,7 +35,7 @@ _NEW = frozenset({Dialect.V1_0, Dialect.V1_1})
     Severity.ERROR,
     section="1.0 9.4; 0.3 7",
     scope=Scope.EXCHANGE,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.UNCLEAN,
     flagged=rpc("ListTasks", {}, [task()]),
     clean=rpc("ListTasks", {}, {"tasks": [task()], "nextPageToken": "", "pageSize": 50, "totalSize": 1}),

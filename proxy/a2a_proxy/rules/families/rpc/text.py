@@ -13,7 +13,7 @@ from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.talk import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.families.rpc.reading import breaks_at, said_by_client, whole_text
-from a2a_proxy.rules.rule import HTTP, JSON_TEXT, JSONRPC, Hit, Moment, When, rule
+from a2a_proxy.rules.rule import ENVELOPE, HTTP, JSON_TEXT, STDIO, Hit, Moment, When, rule
 from a2a_proxy.rules.see import See, media_type
 
 _GET = {"id": "t1"}
@@ -32,7 +32,7 @@ _MOST = 1 << 20
     Severity.ERROR,
     section="1.0 9.1; JSON-RPC 2.0; RFC 8259",
     moment=_BOTH,
-    bindings=HTTP,
+    bindings=HTTP | STDIO,
     when=When.UNCLEAN,
     flagged=http("POST", "/", '{"jsonrpc":"2.0",', answer=json_text(_REFUSED)),
     clean=rpc("GetTask", _GET, task()),
@@ -47,7 +47,7 @@ def not_json(see: See) -> Iterator[Hit]:
     frame = see.frame
     if frame.framing or (see.binding is Binding.REST and not _json_body(see)):
         return
-    if see.binding is Binding.JSONRPC and not frame.size and _empty(see):
+    if see.enveloped and not frame.size and _empty(see):
         side = "request" if said_by_client(see) else "response"
         yield Hit(summary=f"the body of the {side} is empty, it must be one JSON-RPC {side}")
     elif frame.payload and _announced(see) and whole_text(frame):
@@ -89,7 +89,7 @@ def _announced(see: See) -> bool:
     Severity.WARNING,
     section="1.0 9.3; JSON-RPC 2.0 6",
     moment=_BOTH,
-    bindings=JSONRPC,
+    bindings=ENVELOPE,
     when=When.UNCLEAN,
     flagged=http("POST", "/", json_text([_CALL, _CALL | {"id": 2}]), answer=json_text(_BATCH)),
     clean=rpc("GetTask", _GET, task()) + rpc("GetTask", _GET, task(), id=2),

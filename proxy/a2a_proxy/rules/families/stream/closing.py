@@ -13,7 +13,7 @@ from a2a_proxy.rules.examples.objects import chunk, reply, send, snapshot, statu
 from a2a_proxy.rules.examples.talk import Wait, fetch_card, rpc_error, rpc_stream
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
 from a2a_proxy.rules.registry import ACTIVE, Track
-from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import NETWORK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _SECOND = 1_000_000_000
@@ -109,6 +109,7 @@ def ended_early(see: See) -> Iterator[Hit]:
     "Stream ended at an interrupted state",
     Severity.INFO,
     section="1.0 3.1.2, 11.7, 7.6.1",
+    bindings=NETWORK,
     moment=Moment.CLOSED,
     scope=Scope.EXCHANGE,
     lines=Line.V1,
@@ -163,6 +164,7 @@ def empty(see: See) -> Iterator[Hit]:
     "`final` does not fit",
     Severity.WARNING,
     section="0.3 7.2.2, 9.3",
+    bindings=NETWORK,
     moment=(Moment.ANSWER, Moment.CLOSED),
     scope=Scope.EXCHANGE,
     lines=Line.V0_2_0_3,
@@ -189,7 +191,7 @@ def final_wrong(see: See) -> Iterator[Hit]:
     track.remember()["stream.last"] = 0 if frame.final else frame.state
     if frame.final and frame.state in ACTIVE:
         yield Hit(summary=f"`final: true` in {label(frame.state)}", path=f"{see.root}final", value="true")
-    elif see.binding is Binding.JSONRPC and b'"final"' not in frame.payload and not frame.truncated:
+    elif see.enveloped and b'"final"' not in frame.payload and not frame.truncated:
         yield Hit(summary="a status update without `final`", path=see.root.rstrip("."))
 
 
@@ -226,6 +228,7 @@ def failed(see: See) -> Iterator[Hit]:
     "Client left before the end",
     Severity.INFO,
     section="1.0 3.1.2, 3.1.6",
+    bindings=NETWORK,
     moment=Moment.CLOSED,
     scope=Scope.LIVE,
     operations=STREAMS,

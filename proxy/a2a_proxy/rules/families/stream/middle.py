@@ -11,7 +11,7 @@ from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.examples.objects import chunk, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import rpc_stream
 from a2a_proxy.rules.families.stream.words import STREAMS, label, name_of
-from a2a_proxy.rules.rule import EVENTS, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import EVENTS, NETWORK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _SUBMITTED = int(TaskState.SUBMITTED)
@@ -171,6 +171,7 @@ def out_of_order(see: See) -> Iterator[Hit]:
     "Event after `final: true`",
     Severity.ERROR,
     section="0.3 9.3",
+    bindings=NETWORK,
     scope=Scope.EXCHANGE,
     lines=Line.V0_2_0_3,
     when=EVENTS,

@@ -11,7 +11,7 @@ from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.examples.objects import said, send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import Fields, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.families.stream.words import SEND, SUBSCRIBE, instant, name_of
-from a2a_proxy.rules.rule import EVENTS, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import EVENTS, NETWORK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _UPDATES = When.STATUS | When.ARTIFACT
@@ -170,6 +170,7 @@ def _other_error(see: See) -> Iterator[Hit]:
     "Snapshot of a subscription is behind what was told before",
     Severity.WARNING,
     section="1.0 3.1.6",
+    bindings=NETWORK,
     scope=Scope.LIVE,
     lines=Line.V1,
     when=When.FIRST,

@@ -23,7 +23,7 @@ from a2a_proxy.rules.families.stream.delivery import (
 )
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
 from a2a_proxy.rules.registry import ACTIVE, Track
-from a2a_proxy.rules.rule import RPC, WEBHOOK, Hit, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import NETWORK, WEBHOOK, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _SECOND = 1_000_000_000
@@ -53,6 +53,7 @@ _ALIKE = _two((_A, _B, _C, Wait(7), _END), (_A, _B, _C, Wait(7), _END))
     "Two streams tell events in different order",
     Severity.ERROR,
     section="1.0 3.5.2",
+    bindings=NETWORK,
     scope=Scope.LIVE,
     when=When.SHARED,
     due=lambda see: _crossed(see),
@@ -84,6 +85,7 @@ def _crossed(see: See) -> Iterator[Hit]:
     "Event missing on one of several streams",
     Severity.ERROR,
     section="1.0 3.5.2",
+    bindings=NETWORK,
     scope=Scope.LIVE,
     when=When.SHARED,
     due=lambda see: not_delivered(see),
@@ -138,6 +140,7 @@ def not_delivered(see: See) -> Iterator[Hit]:
     "Leaving one stream ended another",
     Severity.WARNING,
     section="1.0 3.5.2",
+    bindings=NETWORK,
     moment=Moment.CLOSED,
     scope=Scope.LIVE,
     operations=STREAMS,
@@ -173,7 +176,7 @@ def dragged_along(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="1.0 3.5.2",
     scope=Scope.LIVE,
-    bindings=RPC | WEBHOOK,
+    bindings=NETWORK | WEBHOOK,
     when=When.TERMINAL,
     due=lambda see: _not_told(see),
     flagged=both(

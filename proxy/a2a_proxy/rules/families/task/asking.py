@@ -13,7 +13,7 @@ from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.owners import note_owner, owner_of
 from a2a_proxy.rules.registry import ACTIVE
-from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import NETWORK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _POLLS = 5
@@ -73,6 +73,7 @@ def _by_agent(see: See) -> bool:
     "Tight polling",
     Severity.INFO,
     section="1.0 3.5.1",
+    bindings=NETWORK,
     lines=Line.ALL,
     moment=Moment.REQUEST,
     scope=Scope.LIVE,

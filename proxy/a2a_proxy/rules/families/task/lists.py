@@ -11,7 +11,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import artifact, task
 from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.task.numbers import integer
-from a2a_proxy.rules.rule import JSONRPC, REST, Hit, Line, Scope, When, rule
+from a2a_proxy.rules.rule import ENVELOPE, REST, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _DEFAULT_PAGE, _MAX_PAGE = 50, 100
@@ -70,7 +70,7 @@ def artifacts_unasked(see: See) -> Iterator[Hit]:
     Severity.ERROR,
     section="1.0 3.1.4",
     lines=Line.V1,
-    bindings=JSONRPC | REST,
+    bindings=ENVELOPE | REST,
     scope=Scope.EXCHANGE,
     when=When.LIST,
     flagged=rpc("ListTasks", {}, {"tasks": [task()], "pageSize": 50, "totalSize": 1}),

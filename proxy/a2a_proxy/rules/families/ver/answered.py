@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import CONTEXT, TASK, reply, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import fetch_card, rest, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.families.ver.version import declared, said_version
-from a2a_proxy.rules.rule import HTTP, RPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import HTTP, NETWORK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.schema.fault import Wrong
 from a2a_proxy.rules.schema.judge import hits
 from a2a_proxy.rules.see import See
@@ -31,7 +31,7 @@ def _words(versions: set[tuple[int, int]]) -> str:
     when=When.FIRST,
     scope=Scope.EXCHANGE,
     lines=Line.V1,
-    bindings=RPC,
+    bindings=NETWORK,
     flagged=fetch_card() + rpc("SendMessage", send(), said(), version="9.9"),
     clean=fetch_card() + rpc("SendMessage", send(), error=_REFUSED, version="9.9"),
 )
@@ -63,7 +63,7 @@ def accepted(see: See) -> Iterator[Hit]:
     when=When.ERROR,
     scope=Scope.LIVE,
     lines=Line.SINCE_0_2,
-    bindings=RPC,
+    bindings=NETWORK,
     flagged=fetch_card() + rpc("SendMessage", send(), error=_REFUSED),
     clean=_CLEAN,
 )
@@ -88,7 +88,7 @@ def refused(see: See) -> Iterator[Hit]:
     when=When.FIRST,
     scope=Scope.EXCHANGE,
     lines=Line.V1,
-    bindings=RPC,
+    bindings=NETWORK,
     flagged=fetch_card() + rpc("SendMessage", send(), said(), version=""),
     also=("A2A-VER-001",),
     clean=_CLEAN,
@@ -101,7 +101,7 @@ def lenient(see: See) -> Iterator[Hit]:
     """
     if see.exchange.version_header or not see.succeeded:
         return
-    if see.binding is Binding.JSONRPC and "/" in see.exchange.method:
+    if see.enveloped and "/" in see.exchange.method:
         return
     versions = declared(see)
     if versions and all(major >= 1 for major, _ in versions):
@@ -182,7 +182,7 @@ def other_enum(see: See) -> Iterable[Hit]:
     when=When.UNCLEAN,
     scope=Scope.EXCHANGE,
     lines=Line.DRAFT_1_1,
-    bindings=RPC,
+    bindings=NETWORK,
     draft=True,
     flagged=rpc_stream(
         "SendStreamingMessage",

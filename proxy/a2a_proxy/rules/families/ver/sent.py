@@ -12,7 +12,7 @@ from a2a_proxy.rules.examples.objects import said, send, task
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.examples.talk import grpc, rpc
 from a2a_proxy.rules.families.ver.version import NEW, OLD, said_version
-from a2a_proxy.rules.rule import CARD, JSONRPC, RPC, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import CARD, ENVELOPE, JSONRPC, NETWORK, RPC, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
@@ -24,7 +24,7 @@ def _form(exchange: Exchange) -> str:
     """What of the request line tells the line, for people."""
     if exchange.binding is Binding.GRPC:
         return exchange.target.rpartition("/")[0].lstrip("/")
-    return exchange.method if exchange.binding is Binding.JSONRPC else exchange.target.partition("?")[0]
+    return exchange.method if exchange.binding in ENVELOPE else exchange.target.partition("?")[0]
 
 
 @rule(
@@ -47,7 +47,7 @@ def absent(see: See) -> Iterator[Hit]:
     exchange = see.exchange
     if exchange.version_header or not exchange.operation:
         return
-    if exchange.binding is Binding.JSONRPC and "/" in exchange.method:
+    if exchange.binding in ENVELOPE and "/" in exchange.method:
         return
     yield Hit(summary=f"`{_form(exchange)}` is of 1.0, and there is no A2A-Version")
 
@@ -85,7 +85,7 @@ def malformed(see: See) -> Iterator[Hit]:
     Severity.ERROR,
     section="1.0 3.6.2",
     moment=Moment.HEADS,
-    bindings=RPC,
+    bindings=NETWORK,
     flagged=rpc("tasks/get", _GET, {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}),
     clean=_CLEAN,
 )
@@ -111,7 +111,7 @@ def _shown(see: See) -> str:
     if exchange.binding is Binding.GRPC:
         old = exchange.target.startswith("/a2a.v1.")
         return "" if exchange.dialect is Dialect.RC else "0.3" if old else "1.0"
-    if exchange.binding is Binding.JSONRPC:
+    if exchange.binding in ENVELOPE:
         return "0.3" if "/" in exchange.method else "1.0"
     path = see.path
     if path is None:
@@ -169,7 +169,7 @@ def _draft(version: str, generation: str = "") -> Script:
     when=When.UNCLEAN | When.NUMBERED,
     scope=Scope.EXCHANGE,
     lines=Line.V1,
-    bindings=RPC,
+    bindings=NETWORK,
     draft=True,
     flagged=grpc("GetTask", _GET | {"currentGeneration": "3"}, task("WORKING", generation="4")),
     clean=_draft("1.1", "3"),
@@ -197,7 +197,7 @@ def early(see: See) -> Iterator[Hit]:
     moment=(Moment.HEADS, Moment.ANSWER),
     when=When.UNCLEAN | When.NEW_TASK,
     scope=Scope.LIVE,
-    bindings=RPC,
+    bindings=NETWORK,
     flagged=rpc("SendMessage", _AT_ONCE, {"task": task("WORKING")})
     + rpc(
         "tasks/get",
@@ -249,6 +249,6 @@ def _spoken(exchange: Exchange) -> str:
     version = said_version(exchange.version_header)
     if version:
         return f"{version[0]}.{version[1]}"
-    if exchange.binding is Binding.JSONRPC and "/" in exchange.method:
+    if exchange.binding in ENVELOPE and "/" in exchange.method:
         return "0.3"  # whatever the answer looks like
     return "1.0" if exchange.dialect in NEW else "0.3" if exchange.dialect in (*OLD, Dialect.VENDOR) else ""

@@ -1,0 +1,93 @@
+"""Where a JSON object or array ends, told octet by octet: for messages whose length is wrong or missing.
+
+It follows strings and brackets only. What is no JSON for certain is told; what passes may still be none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_IN_STRING = re.compile(rb'[^"\\\x00-\x1f]*')
+_OUTSIDE = re.compile(rb"[\s0-9truefalsnE+\-.,:]*")
+"""Blanks, numbers, `true`, `false`, `null`: no other letter stands outside strings, so `Content-Length` does not."""
+_OPENING, _CLOSING = b"{[", b"}]"
+
+
+class JsonExtent:
+    """Reads one value. Never raises."""
+
+    __slots__ = ("_depth", "_escaped", "_in_string", "broken", "done")
+
+    def __init__(self) -> None:
+        self.done = False
+        """The value is complete."""
+        self.broken = False
+        """What came is no beginning of an object or array."""
+        self._depth = 0
+        self._in_string = self._escaped = False
+
+    def feed(self, data: bytes | bytearray, pos: int, end: int) -> int:
+        """Read on from `pos` to `end`. Gives the place after the value where it is `done`, of the fault where it is
+        `broken`, else `end`."""
+        while pos < end and not self.done and not self.broken:
+            pos = self._string(data, pos, end) if self._in_string else self._outside(data, pos, end)
+        return pos
+
+    def save(self) -> dict[str, object]:
+        """Plain values for `restore`."""
+        names = ("done", "broken", "_depth", "_in_string", "_escaped")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> JsonExtent:
+        """The reader that gave `state`."""
+        extent = cls()
+        for name, value in state.items():
+            setattr(extent, name, value)
+        return extent
+
+    def _string(self, data: bytes | bytearray, pos: int, end: int) -> int:
+        if self._escaped:
+            self._escaped = False
+            return pos + 1
+        found = _IN_STRING.match(data, pos, end)
+        assert found is not None
+        pos = found.end()
+        if pos == end:
+            return pos
+        octet = data[pos]
+        if octet < 0x20:  # an end of line in a string: it was cut short
+            self.broken = True
+            return pos
+        self._in_string = octet != 0x22
+        self._escaped = octet == 0x5C
+        return pos + 1
+
+    def _outside(self, data: bytes | bytearray, pos: int, end: int) -> int:
+        found = _OUTSIDE.match(data, pos, end)
+        assert found is not None
+        if not self._depth and found.group().strip():
+            self.broken = True
+            return pos
+        pos = found.end()
+        if pos == end:
+            return pos
+        octet = data[pos]
+        if octet in _OPENING:
+            self._depth += 1
+        elif octet in _CLOSING and self._depth:
+            self._depth -= 1
+            self.done = not self._depth
+        elif octet == 0x22 and self._depth:
+            self._in_string = True
+        else:
+            self.broken = True
+            return pos
+        return pos + 1
+
+
+def extent_of(data: bytes | bytearray) -> tuple[JsonExtent, int]:
+    """What a JSON value at the beginning of `data` comes to."""
+    extent = JsonExtent()
+    return extent, extent.feed(data, 0, len(data))

@@ -1,0 +1,86 @@
+"""The two directions of a pipe to a stdio agent: messages, and what is none (protocol sheet part 5).
+
+Content-Length framing and newline-delimited JSON are told apart at each message by its first octets. What stands
+outside every message is told line by line. A wrong length costs one message at most: see `PipeReader`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Control, Cut, End, WireEvent
+from a2a_proxy.wire.lines import LogLines
+from a2a_proxy.wire.stdio_reader import PipeReader
+
+LOST = "lost"
+
+
+class StdioDecoder:
+    """A `Decoder` (`wire.connection`) of both directions, and of stderr."""
+
+    def __init__(self) -> None:
+        self.counters: dict[str, int] = {}
+        """`stderr_bytes`."""
+        self._sides = [PipeReader(direction) for direction in Direction]
+        self._log = LogLines()
+        self._lost = False
+
+    def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
+        """Octets of one direction. Never raises."""
+        if not self._lost:
+            self._sides[direction].feed(data, at, out)
+
+    def log(self, data: bytes, at: int, out: list[WireEvent]) -> None:
+        """Octets of stderr."""
+        self.counters["stderr_bytes"] = self.counters.get("stderr_bytes", 0) + len(data)
+        self._log.feed(data, at, out)
+
+    def signal(self, name: str, at: int, out: list[WireEvent]) -> None:
+        """A signal was passed on to the agent."""
+        out.append(Control(Direction.TO_AGENT, at, 0, 0, "signal", {"signal": name}))
+
+    def exited(self, detail: dict[str, object], at: int, out: list[WireEvent]) -> None:
+        """The agent's process ended."""
+        self._log.finish(at, out)
+        out.append(Control(Direction.TO_CLIENT, at, 0, 0, "exit", detail))
+
+    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """The sender of this direction closed the pipe."""
+        if self._lost:
+            return
+        side = self._sides[direction]
+        side.finish(at, out)
+        out.append(Control(direction, at, side.offset, side.offset, "eof", {}))
+        out.append(End(0, direction, at, side.offset))
+
+    def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """The pipe of this direction broke."""
+        self._break(direction, at, "reset", out)
+
+    def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+        """Octets of this direction are missing here: nothing is read from here on."""
+        self._log.finish(at, out)
+        self._break(direction, at, LOST, out)
+        self._lost = True
+
+    def _break(self, direction: Direction, at: int, how: str, out: list[WireEvent]) -> None:
+        if not self._lost:
+            side = self._sides[direction]
+            side.finish(at, out)
+            out.append(Cut(0, direction, at, side.offset, how))
+
+    def save(self) -> dict[str, object]:
+        """Plain values for `restore`."""
+        sides = [side.save() for side in self._sides]
+        return {"counters": dict(self.counters), "sides": sides, "log": self._log.save(), "lost": self._lost}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> StdioDecoder:
+        """The decoder that gave `state`."""
+        decoder = cls()
+        decoder.counters = dict(state["counters"])
+        decoder._sides = [PipeReader.restore(Direction(number), saved) for number, saved in enumerate(state["sides"])]
+        decoder._log = LogLines.restore(state["log"])
+        decoder._lost = state["lost"]
+        return decoder

@@ -1,0 +1,291 @@
+"""Calls on a pipe: told apart by their ids, over when their last response is there, or when the agent is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.protocol.bindings import stdio
+from a2a_proxy.protocol.describe import describe
+from support_observer import Seen, bytewise, observe
+from support_pipe import COMMAND, DOWN, UP, Stdio, framed
+
+SEND = {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hällo"}]}}
+
+LEFT = "client eof, then agent exited with code"
+
+
+def state(name: str, task: str = "t-1") -> dict[str, Any]:
+    """A status update."""
+    return {"statusUpdate": {"taskId": task, "contextId": "c-1", "status": {"state": f"TASK_STATE_{name}"}}}
+
+
+def task(name: str, task: str = "t-1") -> dict[str, Any]:
+    """A task, bare."""
+    return {"id": task, "contextId": "c-1", "status": {"state": f"TASK_STATE_{name}"}}
+
+
+def look(session: Stdio) -> Seen:
+    """What is seen of it: the same in pieces of any size, and across restarts."""
+    chunks = session.session()
+    seen = observe(chunks)
+    for size in (1, 7):
+        again = observe(bytewise(chunks, size), restart_at=range(3, 4000, 90), commit_every=5)
+        assert again.out == seen.out
+        assert again.exchanges == seen.exchanges
+        assert again.connections == seen.connections
+    return seen
+
+
+def frames(seen: Seen, exchange: int | None = None) -> list[Frame]:
+    """The frames, of one exchange or of all."""
+    found = [each for each in seen.out if isinstance(each, Frame)]
+    return [each for each in found if exchange is None or each.exchange == exchange]
+
+
+def kinds(seen: Seen, exchange: int) -> list[FrameKind]:
+    """What an exchange is made of."""
+    return [each.kind for each in frames(seen, exchange)]
+
+
+def hows(seen: Seen) -> list[str]:
+    """How the exchanges ended."""
+    return [seen.exchanges[number].how for number in sorted(seen.exchanges)]
+
+
+def loose(seen: Seen) -> list[tuple[FrameKind, str]]:
+    """Frames of the connection."""
+    return [(each.kind, each.note) for each in frames(seen, 0)]
+
+
+def test_one_call() -> None:
+    """Its method, dialect and header fields; binding, ids and times."""
+    fields = {"A2A_Version": "1.0", "A2A_Extensions": "https://x/1", "traceparent": "00-1-2-01"}
+    session = Stdio().call("SendMessage", SEND, "a", **fields).result({"task": task("COMPLETED")}, "a")
+    seen = look(session.eof(UP).exit().closed())
+    one = seen.exchanges[1]
+    assert (one.binding, one.dialect, one.operation, one.rpc_id) == (Binding.STDIO, Dialect.V1_0, "SendMessage", '"a"')
+    assert (one.version_header, one.extensions, one.traceparent) == ("1.0", "https://x/1", "00-1-2-01")
+    assert one.request_headers[2:] == tuple(
+        (name.replace("_", "-").encode(), value.encode()) for name, value in fields.items()
+    )
+    assert [name for name, _ in one.response_headers] == [b"Content-Length", b"Content-Type"]
+    request, answer = frames(seen, 1)
+    assert (one.how, one.closed, one.started, one.response_started) == ("complete", answer.at, request.began, answer.at)
+    assert (one.bytes_to_agent, one.bytes_to_client) == (request.end - request.start, answer.end - answer.start)
+    assert (one.task_id, one.states, one.status, one.streaming) == ("t-1", ("completed",), 0, False)
+    assert seen.tasks[COMMAND, "t-1"].exchanges == (1,)
+    connection = seen.connections[1]
+    assert (connection.kind, connection.how) == ("stdio", "client eof, then agent exited with code 0")
+    assert (connection.client, connection.peer, connection.upstream) == ("pid 123", "pid 456", COMMAND)
+
+
+def test_interleaved_calls_and_a_stream() -> None:
+    """Ids as they stand there: 7 and "7" are two. A stream ends with a terminal state."""
+    session = Stdio().call("SendStreamingMessage", SEND, 7).result({"task": task("SUBMITTED")}, 7)
+    session.call("GetTask", {"id": "t-1"}, "7").result(state("WORKING"), 7).result(task("WORKING"), "7")
+    session.error(-32001, "no such task", "7").result(state("COMPLETED"), 7).closed()
+    seen = look(session)
+    assert kinds(seen, 1) == [FrameKind.REQUEST, FrameKind.EVENT, FrameKind.EVENT, FrameKind.EVENT]
+    assert kinds(seen, 2) == [FrameKind.REQUEST, FrameKind.RESPONSE]
+    assert seen.exchanges[1].states == ("submitted", "working", "completed")
+    assert hows(seen) == ["complete", "complete"]
+    assert loose(seen) == [(FrameKind.OTHER, stdio.SECOND)]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"result": {"message": {"messageId": "r", "role": "ROLE_AGENT", "parts": [{"text": "done"}]}}},
+        {"error": {"code": -32603, "message": "broken"}},
+        {"result": state("FAILED")},
+        {"result": {"kind": "status-update", "taskId": "t", "status": {"state": "working"}, "final": True}},
+    ],
+)
+def test_what_ends_a_stream(last: dict[str, Any]) -> None:
+    """Nothing on the wire says so: it is inferred (protocol sheet 5.2). What comes then belongs to nobody."""
+    session = Stdio().call("SendStreamingMessage", SEND).result(state("WORKING"))
+    session.answer({"jsonrpc": "2.0", "id": 1, **last}).result(state("WORKING")).closed()
+    seen = look(session)
+    assert hows(seen) == ["complete"]
+    assert seen.exchanges[1].closed == frames(seen, 1)[-1].at
+    assert loose(seen) == [(FrameKind.OTHER, stdio.AFTER_END)]
+
+
+def test_an_id_may_be_used_again_when_its_call_is_over() -> None:
+    """But not before."""
+    session = Stdio().call("GetTask", {"id": "t-1"}).result(task("WORKING")).call("GetTask", {"id": "t-1"})
+    session.call("GetTask", {"id": "t-2"}).result(task("WORKING", "t-2")).closed()
+    seen = look(session)
+    assert hows(seen) == ["complete", stdio.REUSED, "complete"]
+    assert [frames(seen, number)[0].note for number in (1, 2, 3)] == ["", "", stdio.IN_FLIGHT]
+    assert seen.exchanges[3].task_id == "t-2"
+
+
+def test_an_interrupted_stream_rests() -> None:
+    """It goes on, or it was over: the end of the pipe is no fault of it."""
+    session = Stdio().call("SendStreamingMessage", SEND).result(state("AUTH_REQUIRED")).result(state("WORKING"))
+    session.result(state("INPUT_REQUIRED")).call("SendMessage", SEND, 2).result({"task": task("INPUT_REQUIRED")}, 2)
+    seen = look(session.exit(0).closed())
+    assert hows(seen) == ["complete", "complete"]
+    assert kinds(seen, 1)[-1] is FrameKind.EVENT
+    assert seen.exchanges[1].states == ("auth-required", "working", "input-required")
+
+
+@pytest.mark.parametrize(
+    ("ends", "how", "note", "connection"),
+    [
+        (lambda s: s.exit(3), "agent exited", "exited with code 3", "agent exited with code 3"),
+        (lambda s: s.exit(None, "SIGKILL"), "agent exited", "killed by SIGKILL", "agent killed by SIGKILL"),
+        (lambda s: s.eof(UP).exit(0), "client gone", "exited with code 0", f"{LEFT} 0"),
+        (
+            lambda s: s.eof(UP).exit(3),
+            "agent exited",
+            "exited with code 3",
+            "client eof, then agent exited with code 3",
+        ),
+        (lambda s: s.signal().exit(143), "client gone", "exited with code 143", "agent exited with code 143"),
+        (lambda s: s.eof(DOWN), "agent gone", "eof", "agent eof"),
+        (lambda s: s, "proxy stopped", "proxy stopped", "closed"),
+    ],
+)
+def test_open_calls_end_with_the_agent(ends: Any, how: str, note: str, connection: str) -> None:
+    """Who ended it, and in what words."""
+    session = Stdio().call("SendStreamingMessage", SEND).result(state("WORKING"))
+    seen = look(ends(session).closed())
+    assert hows(seen) == [how]
+    last = frames(seen, 1)[-1]
+    assert (last.kind, last.note) == (FrameKind.CUT, note)
+    assert seen.connections[1].how == connection
+
+
+def test_what_the_agent_writes_before_its_exit_is_told_may_come_after_it() -> None:
+    """The process is waited for while its output still stands in the pipe."""
+    session = Stdio().call("GetTask", {"id": "t-1"})
+    session.exit(0)
+    eof, ended = session.chunks[-2:]
+    session.chunks[-2:] = []
+    session.chunks.append(ended)
+    session.result(task("WORKING"))
+    session.eof(DOWN).closed()
+    assert eof.kind == session.chunks[-2].kind
+    assert hows(look(session)) == ["complete"]
+
+
+def test_the_proxy_dies() -> None:
+    """Nobody ended these calls."""
+    from support_observer import fresh
+
+    observer, out = fresh(), list[Any]()
+    for chunk in Stdio().call("GetTask", {"id": "t-1"}).chunks:
+        observer.feed(chunk, out)
+    observer.interrupt(out[-1].at + 1, out)
+    (exchange,) = observer.changes().exchanges
+    assert exchange.how == "proxy killed"
+
+
+def test_what_belongs_to_no_call() -> None:
+    """Unknown ids, the agent's own requests, handshakes, other JSON, stray output, logs, signals."""
+    session = Stdio().result({}, 9).answer({"jsonrpc": "2.0", "id": 3, "method": "ping"})
+    session.answer({"type": "handshake", "sessionId": "s"}).say({"type": "handshakeAck", "accept": True})
+    session.say({"jsonrpc": "2.0", "id": 3, "result": {}}).answer([1]).answer({"a": 1})
+    session.read(b"Starting\n").read(framed(b"hello")).read(framed(b'{"a":"', 9)).log(b"one\ntwo").signal().exit(2)
+    seen = look(session.closed())
+    assert loose(seen) == [
+        (FrameKind.OTHER, stdio.UNKNOWN_ID),
+        (FrameKind.OTHER, stdio.FROM_AGENT),
+        (FrameKind.OTHER, "handshake"),
+        (FrameKind.OTHER, "handshakeAck"),
+        (FrameKind.OTHER, "answer to the agent"),
+        (FrameKind.OTHER, stdio.NO_RPC),
+        (FrameKind.OTHER, stdio.NO_RPC),
+        (FrameKind.OTHER, "outside any message"),
+        (FrameKind.UNDECODABLE, stdio.NO_JSON),
+        (FrameKind.LOG, ""),
+        (FrameKind.CONTROL, "signal"),
+        (FrameKind.UNDECODABLE, "eof"),
+        (FrameKind.CONTROL, "eof"),
+        (FrameKind.LOG, ""),
+        (FrameKind.CONTROL, "exit"),
+    ]
+    assert [describe(each) for each in frames(seen, 0) if each.kind in (FrameKind.LOG, FrameKind.CONTROL)] == [
+        "log one",
+        "signal SIGTERM passed on to the agent",
+        "agent closes its side",
+        "log two",
+        "agent exited with code 2",
+    ]
+    assert describe(frames(seen, 0)[7]) == 'outside any message: "Starting"'
+    assert not seen.exchanges
+
+
+def test_notifications_of_a_stream() -> None:
+    """The handshake variant: events without an id, and one last response with it (5.2)."""
+    session = Stdio().call("SendStreamingMessage", SEND, 1).call("SendStreamingMessage", SEND, "b")
+
+    def notice(params: dict[str, Any], method: str = "event/streamResponse") -> None:
+        session.answer({"jsonrpc": "2.0", "method": method, "params": params})
+
+    session.result({"task": task("WORKING")}, 1)
+    notice(state("WORKING"))
+    notice({"requestId": "b", **state("WORKING", "t-2")})
+    notice(state("COMPLETED"))
+    notice({"requestId": "b", "error": {"code": -32603, "message": "broken"}}, "event/streamError")
+    session.result({"task": task("COMPLETED")}, 1)
+    notice(state("WORKING", "t-9"))
+    seen = look(session.closed())
+    assert kinds(seen, 1) == [FrameKind.REQUEST, *[FrameKind.EVENT] * 3, FrameKind.RESPONSE]
+    assert kinds(seen, 2) == [FrameKind.REQUEST, FrameKind.EVENT, FrameKind.ERROR]
+    assert [each.event for each in frames(seen, 1)[1:4]] == [EventKind.TASK, EventKind.STATUS, EventKind.STATUS]
+    assert seen.exchanges[1].states == ("working", "completed")
+    assert seen.exchanges[2].error == "-32603: broken"
+    assert hows(seen) == ["complete", "complete"]
+    assert loose(seen) == [(FrameKind.OTHER, stdio.FROM_AGENT)]
+
+
+def test_an_error_without_an_id_answers_the_only_call() -> None:
+    """The agent could not read the request."""
+    seen = look(Stdio().call("GetTask", {"id": "t-1"}).error(-32700, "parse error", None).closed())
+    assert hows(seen) == ["complete"]
+    assert seen.exchanges[1].error_code == -32700
+
+
+def test_newline_delimited() -> None:
+    """The same conversation."""
+    session = Stdio(lines=True).call("message/send", {"message": {"kind": "message", "parts": []}})
+    seen = look(session.result({"kind": "task", **task("COMPLETED")}).closed())
+    one = seen.exchanges[1]
+    assert (one.operation, one.dialect, one.request_headers) == ("SendMessage", Dialect.V0_3, ())
+    assert {each.framing for each in frames(seen, 1)} == {"\0\n"}
+
+
+def test_the_extended_card_is_learned() -> None:
+    """And push configurations are."""
+    card = {"name": "a", "supportedInterfaces": [], "skills": []}
+    push = {"taskId": "t-1", "url": "http://localhost:9/hook"}
+    session = Stdio().call("GetExtendedAgentCard").result(card)
+    seen = look(session.call("CreateTaskPushNotificationConfig", push, 2).result(push, 2).closed())
+    assert [frames(seen, number)[1].event for number in (1, 2)] == [EventKind.CARD, EventKind.PUSH_CONFIG]
+
+
+def test_the_oldest_of_too_many_calls_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is held is bounded."""
+    monkeypatch.setattr(stdio, "MAX_OPEN", 2)
+    monkeypatch.setattr(stdio, "MAX_DONE", 1)
+    session = Stdio()
+    for number in range(4):
+        session.call("GetTask", {"id": "t-1"}, number)
+    session.result(task("WORKING"), 0).result(task("WORKING"), 1).result(task("WORKING"), 2)
+    seen = observe(session.closed().session())
+    assert hows(seen) == [stdio.FORGOTTEN, stdio.FORGOTTEN, "complete", "proxy stopped"]
+    assert loose(seen) == [(FrameKind.OTHER, stdio.UNKNOWN_ID), (FrameKind.OTHER, stdio.SECOND)]
+
+
+def test_exchanges_are_snapshots() -> None:
+    """An open one is known to those who ask."""
+    seen = observe(Stdio().call("GetTask", {"id": "t-1"}).chunks)
+    assert isinstance(seen.exchanges[1], Exchange)
+    assert not seen.exchanges[1].closed
