@@ -38,6 +38,14 @@ STORIES: dict[str, tuple[str, str, tuple[str, ...], list[str]]] = {
 }
 """Name -> agent, client, bindings one after the other, scenarios (`tests/peers/clients`)."""
 
+LIVE = {
+    "live-bidi": {"approval", "approval-closed", "configured", "lost", "over", "refused", "shared", "watched"}
+    | {"answered", "unknown", "idle", "cancelled", "packed"},
+    "live-1975": {"talk"},
+    "live-2153": {"uplink"},
+}
+"""Name -> stories of `tests/peers/live`; their peers need no environment of their own."""
+
 
 async def play(name: str, folder: Path) -> Path:
     """Record a story; where."""
@@ -46,6 +54,28 @@ async def play(name: str, folder: Path) -> Path:
         for binding in bindings:
             await run_client(client, binding, scenarios, between.base_url, between.address if far.grpc else "")
         await asyncio.to_thread(between.stop)
+    return between.recording
+
+
+async def play_live(name: str, folder: Path) -> Path:
+    """Record live stories; where."""
+    from peers.live.agent import LiveAgent
+    from peers.live.client import LiveClient
+    from peers.live.payloads import card
+    from peers.live.proposals import PROPOSALS
+    from peers.live.stories import STORIES as BIDI
+    from peers.live.story import parts
+
+    told = [story for story in (*BIDI, *PROPOSALS) if story.name in LIVE[name]]
+    far = LiveAgent(parts(told), card(streaming=True, bidiStreaming=True))
+    with proxy(folder, await far.start()) as between:
+        client = LiveClient(between.address, far, told[0].version)
+        await client.card("card")
+        for story in told:
+            await story.client(client)
+        await client.close()
+        await asyncio.to_thread(between.stop)
+    await far.stop()
     return between.recording
 
 
@@ -60,7 +90,7 @@ async def make(name: str) -> None:
     """Record a story and put its cassette into its place."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        path = play_demo(folder) if name == DEMO else await play(name, folder)
+        path = play_demo(folder) if name == DEMO else await (play_live if name in LIVE else play)(name, folder)
         target = SAMPLES / (name + SUFFIX)
         with Recording(path) as recording:
             write_cassette(recording, target, overwrite=True)
@@ -70,7 +100,7 @@ async def make(name: str) -> None:
 
 async def main() -> None:
     """Make what the command line names, or everything."""
-    for name in sys.argv[1:] or [DEMO, *STORIES]:
+    for name in sys.argv[1:] or [DEMO, *STORIES, *LIVE]:
         await make(name)
 
 

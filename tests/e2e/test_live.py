@@ -24,11 +24,12 @@ from peers.live.agent import STORY, LiveAgent
 from peers.live.client import LiveClient
 from peers.live.faults import FAULTS, NOTICED, UNDECLARED_FAULT
 from peers.live.payloads import card
+from peers.live.proposals import PROPOSALS
 from peers.live.stories import LONG, MANY, STORIES, UNDECLARED
 from peers.live.story import Story, parts
 from support_proxy import Proxy, inspect
 
-DECLARED = [*STORIES, *FAULTS]
+DECLARED = [*STORIES, *PROPOSALS, *FAULTS]
 BARE = [UNDECLARED, UNDECLARED_FAULT]
 EVERY = [*DECLARED, *BARE, LONG]
 NOTICE_SECONDS = 120
@@ -73,22 +74,23 @@ async def tell(folder: Path) -> list[dict[str, object]]:
     try:
         second = between.said("start")[0]["routes"][1]["listen"][0]
         client, plain = LiveClient(between.address, agent), LiveClient(second, bare)
+        newer = LiveClient(between.address, agent, "1.1")
         await client.card("card")
         await plain.card("card")
         async with asyncio.TaskGroup() as group:
             group.create_task(_notice(between, agent))
             for story in DECLARED:
-                group.create_task(_run(story, client))
+                group.create_task(_run(story, client if story.version == "1.0" else newer))
             for story in BARE:
                 group.create_task(_run(story, plain))
         await _run(LONG, client)
-        await client.close()
-        await plain.close()
+        for each in (client, newer, plain):
+            await each.close()
         await asyncio.to_thread(between.stop)
     finally:
         await asyncio.to_thread(between.kill)
-    await agent.stop()
-    await bare.stop()
+        await agent.stop()
+        await bare.stop()
     return between.said("exchange")
 
 
@@ -217,10 +219,30 @@ def test_every_frame_is_decoded_in_order(account: Account) -> None:
             assert [frame.at for frame in frames] == sorted(frame.at for frame in frames), name
             assert [frame.seq for frame in frames] == list(range(len(frames)))
             assert not [frame for frame in frames if frame.kind is FrameKind.UNDECODABLE]
-            if exchange.operation == "SendLiveMessage":
+            schemas = {frame.schema for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)}
+            if exchange.operation == "SendLiveMessage" and name not in ("talk", "gap", "mixed", "uplink"):
                 assert exchange.live_payload == "bidi"
-                schemas = {frame.schema for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)}
                 assert schemas <= {"lf.a2a.v1.SendMessageRequest", "lf.a2a.v1.StreamResponse"}
+
+
+def test_the_other_proposals_are_told_apart(account: Account) -> None:
+    """By their octets: from the first message on, or when the agent first shows what only one of them has."""
+    schemas = {
+        name: [
+            [frame.schema.rpartition(".")[2] for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)]
+            for frames in account.stories[name].frames
+        ]
+        for name in ("talk", "uplink")
+    }
+    payloads = {name: [each.live_payload for each in account.stories[name].exchanges] for name in schemas}
+    assert payloads == {"talk": ["1975"], "uplink": ["2153", "2153"]}
+    assert set(schemas["talk"][0]) == {"LiveRequest@live-1975", "LiveResponse@live-1975"}
+    stream, short = schemas["uplink"]
+    assert stream == ["SendMessageRequest", *["StreamResponse"] * 2, *["StreamResponse@live-2153"] * 3]
+    assert short == ["StreamRequest@live-2153", "StreamResponse@live-2153"]
+    talked = account.stories["talk"].frames[0]
+    assert [TaskState(frame.state).name for frame in talked if frame.state] == ["SUBMITTED", "WORKING", "COMPLETED"]
+    assert account.stories["uplink"].exchanges[1].task_id == account.stories["uplink"].exchanges[0].task_id
 
 
 ENDS = {
@@ -320,3 +342,39 @@ def test_the_console(account: Account) -> None:
         for exchange in told.exchanges:
             assert said[exchange.id]["live_payload"] == (exchange.live_payload or None)
             assert said[exchange.id]["half_close"] == (exchange.half_close or None)
+
+
+# --- as the user says ---------------------------------------------------------------------------------------------
+
+
+def test_a_payload_that_the_user_names(tmp_path: Path) -> None:
+    """`--live 1975` for a stream that is none: it is relayed all the same, and recorded as what it was read as."""
+    asyncio.run(_forced(tmp_path))
+    with Recording(tmp_path / "recording.a2a") as recording:
+        (session,) = recording.sessions()
+        (row,) = recording.exchanges()
+        frames = [each.frame for each in recording.frames(row.key)]
+        found = [each.finding for each in recording.findings()]
+        assert list(map(repr, recheck(recording, session))) == list(map(repr, found))
+    assert session.facts.command[-2:] == ("--live", "1975")
+    assert row.exchange.live_payload == "1975"
+    assert frames[0].kind is FrameKind.UNDECODABLE
+    words = "looks like `bidi`, read as `--live 1975`"
+    assert [words in finding.summary for finding in found if finding.rule == "UNDECODABLE"] == [True, True]
+    shown = inspect(tmp_path, "show", tmp_path / "recording.a2a")
+    assert "live:1975" in shown
+    assert words in shown
+
+
+async def _forced(folder: Path) -> None:
+    agent = LiveAgent(parts(STORIES), card())
+    between = Proxy(folder, await agent.start(), "", "--live", "1975")
+    await asyncio.to_thread(between.start)
+    try:
+        client = LiveClient(between.address, agent)
+        await STORIES[0].client(client)
+        await client.close()
+        await asyncio.to_thread(between.stop)
+    finally:
+        await asyncio.to_thread(between.kill)
+        await agent.stop()
