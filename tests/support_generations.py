@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
+from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.rules.examples.objects import Json, artifact, chunk, reply, send, snapshot, status
 from a2a_proxy.rules.examples.script import MS, STEP, Script, both
@@ -94,9 +95,17 @@ class Case(msgspec.Struct, frozen=True):
     """Progress updates repeat the number before (else they count on)."""
 
     def run(self) -> list[Finding]:
-        """What the rules say; the session goes on long enough for every deadline."""
+        """What the rules say."""
+        return findings(self._script())
+
+    def chunks(self) -> list[Chunk]:
+        """As the relay writes it."""
+        return self._script().chunks()
+
+    def _script(self) -> Script:
+        """The session goes on long enough for every deadline."""
         made = both(self.first.script(subscribes=False), self.second.script(subscribes=True), after=self.after * STEP)
-        return findings(made.then(fetch_card(), 15_000 * MS))
+        return made.then(fetch_card(), 15_000 * MS)
 
 
 def _story(draw: st.DrawFn, repeats: bool) -> list[Told]:

@@ -54,7 +54,7 @@ def words(script: Script, number: str) -> str:
 
 def over(binding: str, *events: Any, subscribes: bool = False, version: str = "1.1", **options: Any) -> Script:
     """The same stream on any binding."""
-    method, params = (SUB, ID) if subscribes else (SEND, send())
+    method, params = (SUB, ID) if subscribes else (SEND, options.pop("params", send()))
     if binding == "grpc":
         return grpc(method, params, *events, version=version, **options)
     if binding == "rest":

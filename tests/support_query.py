@@ -1,11 +1,21 @@
-"""Expressions of the filter language, drawn by Hypothesis."""
+"""Expressions of the filter language, drawn by Hypothesis, and a recording that has something for each of them."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from hypothesis import strategies as st
 
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.query.fields import FIELDS, Field
 from a2a_proxy.recording.query.tree import COMPARISONS, And, Anything, Match, Node, Not, Op, Or, Range
+from a2a_proxy.recording.query.words import FLAG
+from a2a_proxy.recording.writer import Writer
+from support_conversation import Http
+from support_observer import START, fresh, grpc_call, scripted, unary
+from support_recording import facts
 
 NUMBERS = {
     "number": ["0", "1", "2", "3", "7", "200", "404", "500", "-32001", "12345678901"],
@@ -74,7 +84,7 @@ def _value(field: Field, op: Op, said: st.SearchStrategy[str]) -> st.SearchStrat
         found = st.sampled_from(field.kind.words).map(field.kind.read)
     else:
         found = said.map(field.kind.read)
-    any_value = op in (Op.HAS, Op.IS) and field.kind.name != "answer"
+    any_value = op in (Op.HAS, Op.IS) and field.kind is not FLAG
     return found | st.just(Anything()) if any_value else found
 
 
@@ -100,3 +110,80 @@ def nodes(words: list[str] | None = None) -> st.SearchStrategy[Node]:
         return inner.map(Not) | several.map(And) | several.map(Or)
 
     return st.recursive(st.just(And()) | matches(words), deeper, max_leaves=5)
+
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+_EXTENSION = "https://example.com/ext/traceability/v1"
+_TASKS = (
+    "1234",
+    "12",
+    "order-7",
+    "B2A4D0C4-0000-4000-8000-00000000000A",
+    'weird "é"\n',
+    "b2a4d0c4-0000-4000-8000-00000000000b",
+)
+
+
+def _asks(number: int) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = [
+        {"text": f'Order {number}: \u00c4pfel \u00fc. "now" / later'},
+        {"data": {"n": number, "metadata": {"no": 1}}},
+    ]
+    if number % 2:
+        parts.append({"raw": "QUJD", "mediaType": "image/png", "filename": "a.png"})
+    else:
+        parts.append({"url": "https://example.com/a", "mediaType": "Text/Plain", "metadata": {"part": True}})
+    message = {"messageId": f"m-{number}", "role": "ROLE_USER", "parts": parts, "extensions": [_EXTENSION]}
+    return {"message": message, "metadata": {"tenant": "acme", "count": number}}
+
+
+def _stream(number: int, task: str) -> Http:
+    """A stream whose third event has a generation that leaves one out."""
+    fields = {"A2A_Version": "1.1", "traceparent": f"00-{TRACE}-00f067aa0ba902b7-0{number}"}
+    if number != 1:
+        fields["A2A_Extensions"] = _EXTENSION
+    http = Http().call("SendStreamingMessage", _asks(number), rpc_id=number, **fields).stream()
+    ids = {"taskId": task, "contextId": f"ctx-{number}"}
+    http.rpc_event(
+        {
+            "task": {
+                "id": task,
+                "contextId": f"ctx-{number}",
+                "status": {"state": "TASK_STATE_SUBMITTED"},
+                "generation": "1",
+            }
+        },
+        number,
+    )
+    http.rpc_event({"statusUpdate": {**ids, "status": {"state": "TASK_STATE_WORKING"}, "generation": "2"}}, number)
+    chunk = {
+        **ids,
+        "artifact": {"artifactId": "a", "parts": [{"text": "x" * 5000}]},
+        "lastChunk": True,
+        "generation": str(2 + number),
+    }
+    http.rpc_event({"artifactUpdate": chunk}, number)
+    http.rpc_event(
+        {"statusUpdate": {**ids, "status": {"state": "TASK_STATE_COMPLETED"}, "generation": str(3 + number)}}, number
+    )
+    return http.done()
+
+
+def rich(path: Path) -> Path:
+    """A recording of two sessions that has what no sample has: gaps, traces, extensions, metadata, files, odd ids."""
+    for session in (1, 2):
+        talks = [
+            scripted(_stream(number, task), number, START + number * 1_500_000_000)
+            for number, task in enumerate(_TASKS, 1)
+        ]
+        talks += [scripted(grpc_call(), 8, START + 20_000_000_000), scripted(unary(), 9, START + 21_000_000_000)]
+        observer = fresh()
+        out: list[Any] = []
+        chunks = [chunk for talk in talks for chunk in talk]
+        for chunk in chunks:
+            observer.feed(chunk, out)
+        writer = Writer(path, facts(session, started=START, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
+        found = [each for each in out if isinstance(each, Finding)]
+        writer.write([each for each in out if isinstance(each, Frame)], found, observer.changes())
+        writer.finish(chunks[-1].at)
+    return path

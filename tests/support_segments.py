@@ -35,7 +35,8 @@ class Timeline:
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
-        self._views: dict[int, View] = {}
+        self.views: dict[int, View] = {}
+        """Exchanges by number."""
         self._seqs: dict[int, int] = {}
 
     def ask(
@@ -43,7 +44,7 @@ class Timeline:
     ) -> Timeline:
         """A request of the client, its last octet at `at` ms, its first `took` ms before."""
         known = {name: fields.pop(name) for name in ("traceparent", "agent", "client") if name in fields}
-        self._views.setdefault(exchange, View(exchange, Binding.JSONRPC, operation, **known))
+        self.views.setdefault(exchange, View(exchange, Binding.JSONRPC, operation, **known))
         event = EventKind.MESSAGE if operation.startswith("Send") else EventKind.NONE
         members = {"event": event, "size": 100, **fields}
         return self._frame(at, exchange, Direction.TO_AGENT, FrameKind.REQUEST, took=took, **members)
@@ -64,7 +65,7 @@ class Timeline:
 
     def message(self, at: float, *, exchange: int = 1, **fields: Any) -> Timeline:
         """A message of the agent without a task."""
-        return self._told(at, exchange, fields.pop("task", ""), EventKind.MESSAGE, **fields)
+        return self._told(at, exchange, fields.pop("task", ""), fields.pop("event", EventKind.MESSAGE), **fields)
 
     def end(self, at: float, *, exchange: int = 1, kind: FrameKind = FrameKind.END, **fields: Any) -> Timeline:
         """The agent's side of an exchange is over."""
@@ -72,11 +73,16 @@ class Timeline:
 
     def tick(self, at: float) -> Timeline:
         """Time goes on."""
-        self.steps.append(lambda tracker: tracker.tick(ZERO + round(at * MS)))
+        when = ZERO + round(at * MS)
+
+        def tick(tracker: SegmentTracker) -> None:
+            tracker.tick(when)
+
+        self.steps.append(tick)
         return self
 
     def _told(self, at: float, exchange: int, task: str, event: EventKind, **fields: Any) -> Timeline:
-        operation = self._views[exchange].operation if exchange in self._views else ""
+        operation = self.views[exchange].operation if exchange in self.views else ""
         kind = (
             FrameKind.EVENT
             if operation in ("SendStreamingMessage", "SendLiveMessage", "SubscribeToTask")
@@ -93,7 +99,7 @@ class Timeline:
         when = ZERO + round(at * MS)
         connection = fields.pop("connection", exchange)
         frame = Frame(connection, exchange, seq, direction, kind, when - round(took * MS), when, 0, 0, **fields)
-        view = self._views[exchange]
+        view = self.views[exchange]
         self.steps.append(lambda tracker: _ignore(tracker.apply(frame, view, view.client)))
         return self
 
@@ -122,20 +128,22 @@ def ms(at: int) -> float:
 def run(timeline: Timeline, until: float | None = None, restore_at: tuple[int, ...] = (), *, whole: bool = True) -> Cut:
     """Feed it; `until` ends the session, before the steps `restore_at` the tracker is saved and restored."""
     tracker = SegmentTracker(whole=whole)
-    found: tuple[dict[int, Segment], dict[int, Interruption], dict[int, Handoff]] = ({}, {}, {})
+    found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]] = ({}, {}, {})
     for number, step in enumerate(timeline.steps):
         if number in restore_at:
             if number % 2:
                 _collect(tracker, found)
             octets = msgspec.msgpack.encode(tracker.save())
-            tracker = SegmentTracker.restore(msgspec.msgpack.decode(octets, strict_map_key=False), whole=whole)
+            tracker = SegmentTracker.restore(msgspec.msgpack.decode(octets), whole=whole)
         step(tracker)
     if until is not None:
         tracker.end(ZERO + round(until * MS))
     _collect(tracker, found)
-    return Cut(*([each[number] for number in sorted(each)] for each in found))
+    segments, interruptions, handoffs = ([each[number] for number in sorted(each)] for each in found)
+    return Cut(segments, interruptions, handoffs)
 
 
 def _collect(tracker: SegmentTracker, found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]]) -> None:
-    for known, changed in zip(found, tracker.changed(), strict=True):
-        known.update((each.id, each) for each in changed)
+    changed: Any = tracker.changed()
+    for known, values in zip(found, changed, strict=True):
+        known.update((each.id, each) for each in values)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import beside
 import cost
 import journals
 import judging
@@ -21,6 +22,7 @@ import lag
 import load
 import msgspec
 import origins
+import piped
 import proxies
 from processes import free_port, running
 from proxies import Contestant
@@ -175,6 +177,21 @@ class Suite:
         self._target("memory of 100,000 open tasks", 250, opened.mib * 100_000 / tasks, at_most=True, unit=" MiB")
         self._target("1,000,000 frames checked again", 60, again.per_million, at_most=True, unit=" s")
 
+    def hooks(self, messages: int) -> None:
+        """What a hook that computes for ever takes from the recorder."""
+        hooks = {"no hook": "", "a hook that spins": "spinning:Spins"}
+        with cost.state_in(self.folder):
+            made = journals.make(self.folder / "hooked", messages, BURST)
+            first = journals.make(self.folder / "first", 1)
+            rates: dict[str, list[float]] = {name: [] for name in hooks}
+            for _ in range(self._rounds):
+                for name, hook in hooks.items():
+                    rates[name].append(beside.rate(made, first, self.folder, hook))
+        for name, values in rates.items():
+            self.rows.append(row("Recorder beside a hook, wall time", name, "A2A frames/s", values))
+        ratio = max(rates["a hook that spins"]) / max(rates["no hook"])
+        self._target("recorder throughput with a hook that spins, times that without", 0.9, ratio)
+
     def lag(self, rate: float, seconds: float) -> None:
         """How far the recording is behind at a fixed rate."""
         with origins.http1(self.folder) as origin:
@@ -189,6 +206,25 @@ class Suite:
             self.rows.append(row(title, name, "see left", [value]))
         self.rows.append(row(title, "drain after stop, s", "see left", [seen.drain]))
         self.rows.append(row(title, "exchanges recorded / requests", "see left", [seen.recorded / seen.requests]))
+
+    def stdio(self) -> None:
+        """What the stdio relay adds: start, end, round trip; and how much passes."""
+        with cost.state_in(self.folder):
+            contestants = piped.commands(self.folder)
+            for title, unit, measure, less in (
+                ("stdio: start to the agent's first octet", "ms", piped.start, True),
+                ("stdio: end of stdin to the exit code", "ms", piped.end, True),
+                ("stdio: round trip of 400 octets, p50", "us", piped.trips, True),
+                ("stdio: an agent that writes as fast as it can", "MiB/s", piped.bulk, False),
+            ):
+                values: dict[str, list[float]] = {name: [] for name in contestants}
+                for _ in range(self._rounds):
+                    for name, before in contestants.items():
+                        values[name].append(measure(before))
+                self.rows += [row(title, name, unit, of, less_is_better=less) for name, of in values.items()]
+                if measure is piped.start:
+                    added = min(values[piped.OURS]) - min(values[piped.DIRECT])
+                    self._target("added to the start of a stdio agent", 150, added, at_most=True, unit=" ms")
 
     def _rates(
         self,
@@ -218,7 +254,7 @@ class Suite:
 def parse() -> argparse.Namespace:
     """What was typed."""
     parser = argparse.ArgumentParser(prog="tests/benchmarks/run", description="compare a2a-proxy with other proxies")
-    scenarios = ("http1", "http2", "latency", "stream", "recorder", "rules", "lag")
+    scenarios = ("http1", "http2", "latency", "stream", "recorder", "rules", "hooks", "lag", "stdio")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(scenarios)}; all by default")
     parser.add_argument("--quick", action="store_true", help="one short round: a look, not a measurement")
     parser.add_argument("--full", action="store_true", help="recorder and rules with 1,000,000 frames")
@@ -252,6 +288,8 @@ def main() -> None:
             "stream": suite.stream,
             "recorder": lambda: suite.recorder(*_sizes(typed)),
             "rules": lambda: suite.rules(_sizes(typed)[0], 20_000 if typed.quick else 100_000),
+            "stdio": suite.stdio,
+            "hooks": lambda: suite.hooks(30_000 if typed.quick else 100_000),
             "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),
         }
         loops: list[float] = []

@@ -91,7 +91,11 @@ def call(**more: object) -> Exchange:
     ],
 )
 def test_what_a_call_says_of_generations(exchange: Exchange, outcome: str, written: str) -> None:
-    assert (text.outcome(exchange), generations.asked(exchange)) == (outcome, written)
+    assert (text.standing(exchange), generations.asked(exchange)) == (outcome, written)
+
+
+def test_for_programs_a_poll_is_as_live_as_any_open_call() -> None:
+    assert text.outcome(call(current_generation=5)) == "live"
 
 
 def test_as_json() -> None:

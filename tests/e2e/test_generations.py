@@ -100,9 +100,7 @@ def test_a_long_poll_waits(talk: Talk) -> None:
     """It is no slow call: the console says for what it waits, and with what it came back."""
     polls = [each for each in talk.told("exchange") if each["current_generation"] is not None]
     waiting = [each for each in polls if each["live"]]
-    assert [(each["outcome"], each["current_generation"], each["generation"]) for each in waiting] == [
-        ("waits", 3, None)
-    ]
+    assert [(each["waits"], each["outcome"], each["current_generation"]) for each in waiting] == [(True, "live", 3)]
     answered = [(each["current_generation"], each["generation"]) for each in polls if not each["live"]]
     assert answered == [(1, 2), (2, 3), (3, 3)]
     shown = inspect(talk.running.state, "show", talk.running.recording)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 from pathlib import Path
 
 import pytest
 
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow
 from support_cli import until
@@ -75,23 +78,25 @@ def terminates(client: Client) -> None:
     client.process.send_signal(signal.SIGTERM)
 
 
-STORIES: list[tuple[str, Story, str, int]] = [
-    ("conversation", converse, "plain", 0),
-    ("client writes in pieces", in_pieces, "plain", 0),
-    ("agent writes in pieces", converse, "chunked", 0),
-    ("header split over writes", converse, "split-header", 0),
-    ("several messages in one write", at_once, "joined", 0),
-    ("multibyte text", multibyte, "plain", 0),
-    ("5 MB", large, "plain", 0),
-    ("noise on stderr", converse, "noisy", 0),
-    ("flood on stderr", converse, "flood", 0),
-    ("exit code 3", one_call, "exit3", 3),
-    ("SIGTERM kills", terminates, "plain", -signal.SIGTERM),
-    ("SIGTERM is handled", terminates, "graceful", 7),
-    ("client closes stdin", closes, "plain", 0),
-    ("agent closes stdout", at_once, "closes-stdout", 1),
-    ("agent dies in mid-message", one_call, "dies", -signal.SIGKILL),
-    ("garbage between messages", converse, "garbage", 0),
+OK, GONE = "complete", "agent exited"
+"""How calls end."""
+STORIES: list[tuple[str, Story, str, int, list[str]]] = [
+    ("conversation", converse, "plain", 0, [OK, OK, OK]),
+    ("client writes in pieces", in_pieces, "plain", 0, [OK, OK]),
+    ("agent writes in pieces", converse, "chunked", 0, [OK, OK, OK]),
+    ("header split over writes", converse, "split-header", 0, [OK, OK, OK]),
+    ("several messages in one write", at_once, "joined", 0, [OK, OK, OK]),
+    ("multibyte text", multibyte, "plain", 0, [OK, OK]),
+    ("5 MB", large, "plain", 0, [OK, OK]),
+    ("noise on stderr", converse, "noisy", 0, [OK, OK, OK]),
+    ("flood on stderr", converse, "flood", 0, [OK, OK, OK]),
+    ("exit code 3", one_call, "exit3", 3, [OK]),
+    ("SIGTERM kills", terminates, "plain", -signal.SIGTERM, [OK]),
+    ("SIGTERM is handled", terminates, "graceful", 7, [OK]),
+    ("client closes stdin", closes, "plain", 0, []),
+    ("agent closes stdout", at_once, "closes-stdout", 1, [OK, GONE, GONE]),
+    ("agent dies in mid-message", one_call, "dies", -signal.SIGKILL, [GONE]),
+    ("garbage between messages", converse, "garbage", 0, [OK, OK, OK]),
 ]
 
 
@@ -102,9 +107,15 @@ def _both(folder: Path, story: Story, manner: str, *options: object) -> tuple[Ou
     )
 
 
-@pytest.mark.parametrize(("story", "manner", "code"), [each[1:] for each in STORIES], ids=[each[0] for each in STORIES])
-def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int) -> None:
-    """Output, errors, exit status and what the agent received are the same octets, and the end comes as fast."""
+_CASES = pytest.mark.parametrize(
+    ("story", "manner", "code", "ends"), [each[1:] for each in STORIES], ids=[each[0] for each in STORIES]
+)
+
+
+@_CASES
+def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int, ends: list[str]) -> None:
+    """Output, errors, exit status and what the agent received are the same octets, and the end comes as fast; the
+    recording has every octet, every line of the log, every call with its end, and the exit."""
     recording = tmp_path / "recording.a2a.db"
     bare, proxied = _both(tmp_path, story, manner, "--record", recording)
     assert proxied.seen == bare.seen
@@ -112,6 +123,27 @@ def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int) -
     assert proxied.seconds < bare.seconds + _AS_FAST_SECONDS
     (row,) = _ended(recording)
     assert (row.how, row.complete) == ("clean", "complete")
+    with Recording(recording) as stored:
+        assert [each.exchange.how for each in stored.exchanges()] == ends
+        (connection,) = [each.connection for each in stored.connections()]
+        assert connection.bytes_to_agent == len(proxied.received)
+        assert connection.bytes_to_client == len(proxied.out)
+        frames = [each.frame for each in stored.frames_after(0)]
+        log = [each.payload for each in frames if each.kind is FrameKind.LOG]
+        assert b"".join(log).replace(b"\n", b"") == proxied.err.replace(b"\n", b"")
+        for side, octets in ((Direction.TO_AGENT, proxied.received), (Direction.TO_CLIENT, proxied.out)):
+            messages = [each.payload for each in frames if each.kind in _MESSAGES and each.direction is side]
+            assert messages == _contents(octets)
+
+
+_MESSAGES = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
+
+
+def _contents(octets: bytes) -> list[bytes]:
+    """The whole messages on a pipe."""
+    heads = re.finditer(rb"Content-Length: (\d+)\r\n(?:[^\r]+\r\n)*\r\n", octets)
+    ends = [(head.end(), head.end() + int(head[1])) for head in heads]
+    return [octets[start:end] for start, end in ends if end <= len(octets)]
 
 
 def _ended(path: Path, count: int = 1) -> list[SessionRow]:

@@ -223,6 +223,16 @@ def test_closed_standard_streams_hurt_nobody(tmp_path: Path) -> None:
     assert spawn(line).wait(SECONDS) == 5
 
 
+def test_one_pipe_for_stdout_and_stderr_keeps_its_order(tmp_path: Path) -> None:
+    code = "import os; [os.write(1 + n % 2, b'%d ' % n) for n in range(5000)]"
+    bare, relay = (
+        spawn(command, stderr=subprocess.STDOUT).communicate(timeout=SECONDS)[0]
+        for command in both(tmp_path, [*_PY, code])
+    )
+    assert relay == bare == b"".join(b"%d " % n for n in range(5000))
+    assert data(journal(tmp_path), ChunkKind.DATA, Direction.TO_CLIENT) == bare
+
+
 def test_a_client_that_reads_no_more_breaks_the_agents_pipe(tmp_path: Path) -> None:
     """Before the agent writes: its first write fails, as it would without the proxy."""
     code = "import os, sys; os.read(0, 1); os.write(1, b'x'); os._exit(4)"

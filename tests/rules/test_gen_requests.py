@@ -161,6 +161,12 @@ class TestClients:
     def test_a_stream_that_ends_needs_nothing(self) -> None:
         assert not verdicts(stream(FIRST, SECOND, chunk("b", generation="4"), done(5)), "018")
 
+    def test_a_gap_that_is_filled_needs_no_reading(self) -> None:
+        late = (chunk("b", generation="5"), Wait(1), chunk("a", id="a2", generation="4"))
+        rest = (chunk("c", id="a3", generation="3"), Wait(12), done(6))
+        assert not verdicts(stream(FIRST, SECOND, *late, *rest), "018")
+        assert verdicts(stream(FIRST, SECOND, *late, Wait(12), done(6)), "018") == ["INFO"], "3 has not come"
+
 
 class TestValues:
     """020."""

@@ -21,6 +21,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
   a2a-inspect tail -f              every frame as it passes
   a2a-inspect stats                how many, how fast, what failed
+  a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
   a2a-inspect check                what the peers did wrong
   a2a-inspect rules GEN-001        what a rule means
 
@@ -133,6 +134,23 @@ def show_stats(recording: Path | None, as_json: bool) -> None:
 
     with opened(recording) as source:
         show_statistics(source, as_json=as_json)
+
+
+@cli.command("segments")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]...")
+@click.option("--media", type=click.Path(path_type=Path), metavar="DIR", help="Write media parts there, each once.")
+@_json
+def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> None:
+    """Show who spoke when: turns, interruptions and hand-offs between agents, with their latencies.
+
+    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
+    """
+    from a2a_inspect.commands.segments.run import Options, show_segments
+    from a2a_inspect.place import opened, split_words
+
+    path, chosen = split_words(words)
+    with opened(path) as source:
+        show_segments(source, Options(chosen, as_json, media))
 
 
 @cli.command("prune")

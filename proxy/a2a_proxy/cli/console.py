@@ -162,7 +162,7 @@ class TextConsole:
 
     def _line(self, said: Seen) -> str:
         exchange = said.exchange
-        word = text.outcome(exchange)
+        word = text.standing(exchange)
         parts = [
             text.clock(exchange.started),
             self._paint(f"{word:7}", word),
@@ -335,6 +335,7 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
         "context_id": exchange.context_id,
         "states": list(exchange.states),
         "outcome": text.outcome(exchange),
+        "waits": exchange.waits,
         "how": exchange.how,
         "status": exchange.status or None,
         "grpc_status": exchange.grpc_status if exchange.grpc_status >= 0 else None,

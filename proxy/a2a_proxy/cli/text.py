@@ -71,15 +71,19 @@ def place(finding: Finding) -> str:
 
 
 def outcome(exchange: Exchange) -> str:
-    """One word: `live` while open (`waits`: a long poll that the agent holds), `ok`, `error` (the agent said no) or
-    `cut` (somebody broke off)."""
+    """One word: `live` while open, `ok`, `error` (the agent said no) or `cut` (somebody broke off)."""
     if not exchange.closed:
-        return "waits" if exchange.waits else "live"
+        return "live"
     if exchange.ours:
         return "refused"
     if exchange.error:
         return "error"
     return "ok" if exchange.how in ("complete", "") else "cut"
+
+
+def standing(exchange: Exchange) -> str:
+    """The outcome as people see it: a long poll that the agent holds `waits`."""
+    return "waits" if exchange.waits else outcome(exchange)
 
 
 def title(exchange: Exchange) -> str:

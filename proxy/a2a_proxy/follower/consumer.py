@@ -13,8 +13,11 @@ class Kind(IntEnum):
 
     FRAME = 0
     FINDING = 1
-    EXCHANGE = 2
-    """An exchange that is over."""
+    SEGMENT = 2
+    """A segment that has ended; the same goes for the next three."""
+    INTERRUPTION = 3
+    HANDOFF = 4
+    EXCHANGE = 5
 
 
 class Consumer(Protocol):
@@ -28,7 +31,7 @@ class Consumer(Protocol):
         """The session, before anything else."""
 
     def take(self, kind: Kind, value: Any) -> None:
-        """One value of the model: a Frame with its payload, a Finding, an Exchange."""
+        """One value of the model: a Frame with its payload, a Finding, a Segment, an Exchange ..."""
 
     def close(self) -> None:
         """There is no more."""

@@ -25,8 +25,12 @@ _WANTS = {
     "on_frame": Kind.FRAME,
     "on_finding": Kind.FINDING,
     "on_gap": Kind.FINDING,
+    "on_segment_end": Kind.SEGMENT,
+    "on_interruption": Kind.INTERRUPTION,
+    "on_handoff": Kind.HANDOFF,
     "on_exchange_end": Kind.EXCHANGE,
 }
+_METHODS = {kind: method for method, kind in _WANTS.items() if kind is not Kind.FINDING}
 
 
 class Tally(msgspec.Struct):
@@ -104,12 +108,10 @@ class HookConsumer:
 
     def take(self, kind: Kind, value: Any) -> None:
         """One value of the model."""
-        if kind is Kind.FRAME:
-            self._call("on_frame", value)
-        elif kind is Kind.FINDING:
+        if kind is Kind.FINDING:
             self._finding(value)
         else:
-            self._call("on_exchange_end", value)
+            self._call(_METHODS[kind], value)
 
     def close(self) -> None:
         """There is no more."""

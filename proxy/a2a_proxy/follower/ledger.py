@@ -11,6 +11,8 @@ import struct
 
 import msgspec
 
+from a2a_proxy.follower.parts import Known
+
 _EPOCH = struct.Struct("<Q")
 _MARK = struct.Struct("<QQQQQ")
 _SLOTS = (4096, 1 << 30)
@@ -45,6 +47,8 @@ class Cursor(msgspec.Struct):
     """Key of the last exchange that is known: those up to it are over and told, or in `open`."""
     open: list[int] = []
     """Keys of the exchanges whose end is still to be told."""
+    parts: dict[int, Known] = {}
+    """The same for segments, interruptions and hand-offs, by kind."""
     at: int = 0
     """Time of the newest frame, ns."""
     over: bool = False

@@ -1,8 +1,8 @@
 """What a session has after a cursor, in the order in which it is handed on. One short read transaction a batch.
 
 Frames come in the order of storing, which is that of the wire. A finding comes after the frames of its time, the end of
-an exchange after the last of its frames and what was found about it. Recordings are read live and long after by the
-same code: only where a batch ends may differ.
+a segment when it was clear, the end of an exchange after the last of its frames and what was found about it. Recordings
+are read live and long after by the same code: only where a batch ends may differ.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import msgspec
 
 from a2a_proxy.follower.consumer import Kind
 from a2a_proxy.follower.ledger import Cursor
+from a2a_proxy.follower.parts import Known, ended, tables
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import FrameRow, SessionRow, key, split
@@ -69,8 +71,19 @@ def value_of(recording: Recording, item: Item) -> Any:
     if item.kind is Kind.FINDING:
         found = item.value or next(recording.findings(after=item.row - 1, limit=1), None)
         return found and found.finding
-    ended = recording.exchange(item.row)
-    return ended and ended.exchange
+    if item.kind is Kind.EXCHANGE:
+        over = recording.exchange(item.row)
+        return over and over.exchange
+    return _part(recording, item.kind, item.row)
+
+
+def _part(recording: Recording, kind: Kind, number: int) -> Segment | Interruption | Handoff | None:
+    session, before = split(number)[0], number - 1
+    if kind is Kind.SEGMENT:
+        return next((row.segment for row in recording.segments(session, after=before, limit=1)), None)
+    if kind is Kind.INTERRUPTION:
+        return next((row.interruption for row in recording.interruptions(session, after=before, limit=1)), None)
+    return next((row.handoff for row in recording.handoffs(session, after=before, limit=1)), None)
 
 
 class _Look:
@@ -95,6 +108,8 @@ class _Look:
         top = self._frames(rows)
         after = Cursor(frame=rows[-1].id if full else newest, at=top)
         after.finding = self._findings(top if full else None)
+        for kind in tables(self._db) & self._wants:
+            after.parts[kind] = self._parts(kind, top if full else None, top)
         self._exchanges(after, full)
         self._items.sort(key=lambda item: (item.at, item.kind))
         return Batch(self._session, [item for item in self._items if item.kind in self._wants], after, full)
@@ -124,6 +139,15 @@ class _Look:
             self._items.append(Item(max(row.finding.at, self._before.at), Kind.FINDING, row.id, row))
             last = row.id
         return last if len(rows) == FINDINGS else newest
+
+    def _parts(self, kind: Kind, until: int | None, top: int) -> Known:
+        """Those that ended before `until` (ns), all with None; what is known of them then."""
+        started, before = self._session.facts.started, self._before
+        limit = None if until is None else until - started
+        found, known = ended(self._db, kind, self._session.id, before.parts.get(kind, Known()), limit)
+        for number, at in found:
+            self._items.append(Item(max(before.at, min(started + at, top)), kind, number))
+        return known
 
     def _exchanges(self, after: Cursor, full: bool) -> None:
         """The ends of those that are over, and of which all frames are here or were before."""

@@ -10,6 +10,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
 
 __all__ = [
     "METHODS",
@@ -22,7 +23,10 @@ __all__ = [
     "Frame",
     "FrameKind",
     "Gap",
+    "Handoff",
     "Hook",
+    "Interruption",
+    "Segment",
     "Session",
     "Severity",
 ]

@@ -8,6 +8,7 @@ from a2a_proxy.hooks.gap import Gap
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
 
 GROUP = "a2a_proxy.hooks"
 """The entry-point group in which packages name their hooks."""
@@ -48,6 +49,16 @@ class Hook:
 
     def on_gap(self, gap: Gap) -> None:
         """Generations of a task were left out (A2A-GEN-001), after `on_finding` for the same finding."""
+
+    def on_segment_end(self, segment: Segment) -> None:
+        """One side has had its say; when its stream was closed may not be known yet. A turn that is one unary call has
+        no segments: `on_exchange_end` tells it."""
+
+    def on_interruption(self, interruption: Interruption) -> None:
+        """The client spoke into the agent's output, and it is clear what came of it."""
+
+    def on_handoff(self, handoff: Handoff) -> None:
+        """A conversation went from one agent to another, and the new one has answered or will not."""
 
     def on_exchange_end(self, exchange: Exchange) -> None:
         """A call is over, after the last of its frames."""

@@ -24,6 +24,8 @@ MAX_MISSED = 64
 MAX_CURSORS = 64
 """Streams of a task; the one that began first is forgotten first."""
 MAX_CLIENTS = 16
+MAX_TOLD = 16
+"""Events of a stream that are known again."""
 
 Range = list[int]
 """First and last number."""
@@ -34,9 +36,12 @@ _NO_NUMBER = re.compile(rb'"generation"\s*:\s*(?:"0"|0|null)\s*[,}]')
 class _Cursor(msgspec.Struct, gc=False):
     """One stream."""
 
-    last: int
-    told: int = 0
-    """Hash of the event with that number; 0 where only a snapshot had it."""
+    last: int = 0
+    """0 before the first number, from which the others are counted."""
+    told: dict[int, int] = {}
+    """Number -> hash of the event that had it, of the last few."""
+    again: int = 0
+    """A number below the last one, from which the agent counts anew; 0 where it does not."""
     blank: int = 0
     """Events since that had no number that can be read and may have had one."""
     off: bool = False
@@ -117,6 +122,8 @@ class Numbers(msgspec.Struct):
         number = told.number
         _add(self.seen, number)
         self.highest = max(self.highest, number)
+        if told.streams and self._cursor(told.exchange).off:
+            return
         if not told.digest:
             self._snapshot(told, healed)
             return
@@ -128,9 +135,7 @@ class Numbers(msgspec.Struct):
 
     def blank(self, exchange: int, payload: bytes, *, progress: bool) -> None:
         """An event of this stream has no number from 1 on."""
-        cursor = self.cursors.get(exchange)
-        if cursor is None:
-            return
+        cursor = self._cursor(exchange)
         unreadable = b'"generation"' in payload and not _NO_NUMBER.search(payload)
         if progress or unreadable:
             cursor.blank += 1
@@ -149,38 +154,53 @@ class Numbers(msgspec.Struct):
                     self._heal(gap, told, healed)
         if not told.streams:
             return
-        cursor = self.cursors.get(told.exchange)
-        if cursor is None:
-            self._begin(told)
-            return
-        if number > cursor.last and not cursor.off:
-            first, cursor.blank, cursor.told = cursor.last + 1 + cursor.blank, 0, 0
-            cursor.last = number
+        cursor = self._cursor(told.exchange)
+        if number >= cursor.last:
+            first = self._advance(cursor, number)
             if number >= first:
                 self._heal(self._gap(first, number, told), told, healed)
 
     def _event(self, told: Told, healed: Callable[[Missed], None]) -> None:
-        cursor = self.cursors.get(told.exchange)
-        if cursor is None:
-            self._begin(told)
-            return
-        number = told.number
-        if number > cursor.last:
-            if number > cursor.last + 1 and not cursor.off:
-                first = cursor.last + 1 + cursor.blank
-                if first < number:
-                    self._elsewhere(self._gap(first, number - 1, told), told, healed)
-            cursor.last, cursor.told, cursor.blank = number, told.digest, 0
-        elif number == cursor.last:
-            if not cursor.told:
-                cursor.told = told.digest
-            elif cursor.told != told.digest and not told.progress:
+        cursor = self._cursor(told.exchange)
+        number, last = told.number, cursor.last
+        if number > last:
+            first = self._advance(cursor, number)
+            if first < number:
+                self._elsewhere(self._gap(first, number - 1, told), told, healed)
+        elif cursor.again and number == cursor.again + 1:
+            cursor.again = number if number < last else 0
+        elif number == last:
+            before = cursor.told.get(number)
+            if before is not None and before != told.digest and not told.progress:
                 cursor.off, self.support = True, Support.NO
+        elif cursor.told.get(number) != told.digest and not self._late(told, cursor):
+            cursor.again = number
+        if not told.progress or number not in cursor.told:
+            _remember(cursor.told, number, told.digest)
 
-    def _begin(self, told: Told) -> None:
-        self.cursors[told.exchange] = _Cursor(told.number, told.digest)
-        if len(self.cursors) > MAX_CURSORS:
-            del self.cursors[next(iter(self.cursors))]
+    def _late(self, told: Told, cursor: _Cursor) -> bool:
+        """The event fills a gap of its own stream."""
+        number = told.number
+        return number not in cursor.told and any(
+            gap.exchange == told.exchange and gap.first <= number <= gap.last for gap in self.gaps
+        )
+
+    def _cursor(self, exchange: int) -> _Cursor:
+        cursor = self.cursors.get(exchange)
+        if cursor is None:
+            cursor = self.cursors[exchange] = _Cursor()
+            if len(self.cursors) > MAX_CURSORS:
+                del self.cursors[next(iter(self.cursors))]
+        return cursor
+
+    @staticmethod
+    def _advance(cursor: _Cursor, number: int) -> int:
+        """Go on to a number; the one that had to come next. The first number of a stream is never a jump."""
+        last, cursor.last = cursor.last, number
+        if not last:
+            return number + 1
+        first, cursor.blank = last + 1 + cursor.blank, 0
+        return first
 
     def _gap(self, first: int, last: int, told: Told) -> _Gap:
         gap = _Gap(first, last, told.at, told.exchange, told.client, [[first, last]])
@@ -223,6 +243,12 @@ class Numbers(msgspec.Struct):
             if len(self.told) > MAX_CLIENTS:
                 del self.told[next(iter(self.told))]
         return ranges
+
+
+def _remember(told: dict[int, int], number: int, digest: int) -> None:
+    told[number] = digest
+    if len(told) > MAX_TOLD:
+        del told[next(iter(told))]
 
 
 def is_progress(state: int, before: int) -> bool:

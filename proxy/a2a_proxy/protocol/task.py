@@ -37,7 +37,8 @@ _SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "R
 _EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
 _NONE, _TASK, _TASKS = EventKind.NONE, EventKind.TASK, EventKind.TASKS
 _STATUS, _ARTIFACT, _WEBHOOK = EventKind.STATUS, EventKind.ARTIFACT, Binding.WEBHOOK
-_MESSAGE = EventKind.MESSAGE
+_NUMBERED = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
+"""Events that have a generation where the agent gives any."""
 _V1_1 = Dialect.V1_1
 _FINAL = frozenset(int(state) for state in TaskState if state.terminal)
 
@@ -240,9 +241,11 @@ class TaskTracker:
         """Before the state is learned: a status update that changes none may have no number of its own."""
         numbers, event = track.numbers, frame.event
         if frame.generation <= 0:
+            if event not in _NUMBERED:
+                return
             if numbers is None:
-                track.support = Support.NO if event is not _MESSAGE else track.support
-            elif event is _STATUS or event is _ARTIFACT:
+                track.support = Support.NO
+            else:
                 progress = event is _STATUS and is_progress(frame.state, _shown(track, exchange.id))
                 numbers.blank(exchange.id, frame.payload, progress=progress)
             return

@@ -20,7 +20,9 @@ from a2a_proxy.recording import lines, payload_text
 from a2a_proxy.recording.cassette_out import COUNTED, FORMAT_VERSION
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.lines import Line
-from a2a_proxy.recording.rows import SessionFacts
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionFacts, SessionRow
+from a2a_proxy.recording.segments import cut_again
 from a2a_proxy.recording.writer import Writer
 
 _BATCH = 500
@@ -84,9 +86,13 @@ class Importer:
             )
         with self._sense():
             for session in line["sessions"]:
-                facts = msgspec.convert(session, SessionFacts)
+                facts = self._facts(session)
                 self._writers.append((Writer.into(self._db, facts), session, facts.started))
             self._starts = {place: start for place, (_, _, start) in enumerate(self._writers, 1)}
+
+    @staticmethod
+    def _facts(session: Line) -> SessionFacts:
+        return msgspec.convert(session, SessionFacts)
 
     def _take(self, kind: str, line: Line) -> None:
         with self._sense():
@@ -132,10 +138,15 @@ class Importer:
             raise self._wrong("there are lines after the last one", "restore it from git")
         if self._verify:
             self._check(line)
+        recording = Recording.over(self._db, "the recording")
         for writer, session, start in self._writers:
             ended = session.get("ended")
             state = {name: session[name] for name in ("how", "complete", "lost", "edits") if name in session}
-            writer.finish(0 if ended is None else start + ended, **state)
+            over = 0 if ended is None else start + ended
+            cut = SessionRow(id=writer.session, facts=self._facts(session), ended=over, how=state.get("how", ""))
+            for changes in cut_again(recording, cut):
+                writer.write([], [], changes)
+            writer.finish(over, **state)
 
     def _check(self, line: Line) -> None:
         if line["end"] != {f"{name}s": count for name, count in self._counts.items()}:

@@ -193,7 +193,8 @@ class Recording:
     def asked(self) -> Asked:
         """What the filter language asks this recording through; made when it is first needed."""
         if self._asked is None:
-            self._asked = Asked(self.db, self.path, Functions(self.db, self._payloads))
+            with translated(self.path):
+                self._asked = Asked(self.db, self.path, Functions(self.db, self._payloads))
         return self._asked
 
     def payload(self, row: FrameRow) -> bytes:
@@ -233,24 +234,28 @@ class Recording:
         query = f"SELECT * FROM finding WHERE {' AND '.join(where)} AND id > ? ORDER BY id LIMIT ?"
         return self._pages(query, tuple(fixed), after, lambda value: value.id, self._decode.finding, limit)
 
-    def segments(self, session: int | None = None, *, after: int = 0) -> Iterator[SegmentRow]:
+    def segments(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[SegmentRow]:
         """Segments as they stand, by session and number, those with a key greater than `after`; turns that are one
         unary call have none (see `segment_schema`)."""
-        return self._cut("segment", self._decode.segments.segment, session, after)
+        return self._cut("segment", self._decode.segments.segment, session, after, limit)
 
-    def interruptions(self, session: int | None = None, *, after: int = 0) -> Iterator[InterruptionRow]:
+    def interruptions(
+        self, session: int | None = None, *, after: int = 0, limit: int | None = None
+    ) -> Iterator[InterruptionRow]:
         """Interruptions as they stand, by session and number, those with a key greater than `after`."""
-        return self._cut("interruption", self._decode.segments.interruption, session, after)
+        return self._cut("interruption", self._decode.segments.interruption, session, after, limit)
 
-    def handoffs(self, session: int | None = None, *, after: int = 0) -> Iterator[HandoffRow]:
+    def handoffs(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[HandoffRow]:
         """Hand-offs as they stand, by session and number, those with a key greater than `after`."""
-        return self._cut("handoff", self._decode.segments.handoff, session, after)
+        return self._cut("handoff", self._decode.segments.handoff, session, after, limit)
 
-    def _cut(self, table: str, make: Callable[[Row], _Value], session: int | None, after: int) -> Iterator[_Value]:
+    def _cut(
+        self, table: str, make: Callable[[Row], _Value], session: int | None, after: int, limit: int | None
+    ) -> Iterator[_Value]:
         """Rows of a table that recordings before schema version 3 do not have."""
         if not self._all("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)):
             return iter(())
-        return self._keyed(table, make, session, after)
+        return self._keyed(table, make, session, after, limit=limit)
 
     def search(self, text: str, *, after: int = 0) -> Iterator[int]:
         """Ids of the frames whose payload has this text, as it is or escaped as in JSON, in order of storing."""

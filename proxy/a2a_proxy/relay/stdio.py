@@ -17,7 +17,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.relay.stdio_agent import StdioAgent, exit_facts, next_signal, signal_name, stop_as_told, take_signals
-from a2a_proxy.relay.stdio_pump import Pump
+from a2a_proxy.relay.stdio_pump import Pump, let_go
 from a2a_proxy.relay.tape import Tape
 
 DELIVERY_SECONDS = 0.5
@@ -52,10 +52,11 @@ class StdioRelay:
         ended, self._over = os.pipe()
         to_agent, to_client = Direction.TO_AGENT, Direction.TO_CLIENT
         agent = self._agent
-        self._outputs = [
-            Pump(agent.stdout, _OUT, tape, to_client, ChunkKind.DATA, ended),
-            Pump(agent.stderr, _ERR, tape, to_client, ChunkKind.LOG, ended),
-        ]
+        self._outputs = [Pump(agent.stdout, _OUT, tape, to_client, ChunkKind.DATA, ended)]
+        if agent.stderr >= 0:
+            self._outputs.append(Pump(agent.stderr, _ERR, tape, to_client, ChunkKind.LOG, ended))
+        else:
+            let_go(_ERR)  # it leads where stdout does, and would keep that open
         for pump in (Pump(_IN, agent.stdin, tape, to_agent, ChunkKind.DATA), *self._outputs):
             pump.start()
 

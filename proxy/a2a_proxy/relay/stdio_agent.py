@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +41,8 @@ class StdioAgent:
         with _signals_held() as prepare:
             stdin, self.stdin = os.pipe()
             self.stdout, stdout = os.pipe()
-            self.stderr, stderr = os.pipe()
+            self.stderr, stderr = (-1, stdout) if _joined() else os.pipe()
+            """-1: what goes to stderr comes out of stdout, in the order of the writes."""
             try:
                 self._process = subprocess.Popen(
                     command,
@@ -52,7 +54,7 @@ class StdioAgent:
                     preexec_fn=prepare,  # there is one thread yet
                 )
             finally:
-                for each in (stdin, stdout, stderr, *inherited):
+                for each in {stdin, stdout, stderr, *inherited}:
                     let_go(each)  # where others wait for the end of a pipe, this process must not hold it
 
     @property
@@ -162,6 +164,12 @@ def _environment() -> dict[bytes, bytes]:
     return ours
 
 
+def _joined() -> bool:
+    """The client reads stdout and stderr from one pipe (`2>&1`): two of ours would mix up their order."""
+    out, err = os.fstat(1), os.fstat(2)
+    return not stat.S_ISCHR(out.st_mode) and (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
+
+
 def _fill_standard() -> None:
     """Where stdin, stdout or stderr is closed: no pipe of the agent's may get its number."""
     for number in range(3):
@@ -173,8 +181,12 @@ def _fill_standard() -> None:
 
 def _inherited() -> list[int]:
     """Descriptors beyond the standard ones that whoever started this process means for the agent."""
-    found = []
-    for name in os.listdir("/dev/fd"):
+    found: list[int] = []
+    try:
+        names = os.listdir("/dev/fd")
+    except OSError:
+        return found
+    for name in names:
         with suppress(OSError):  # the one with which they were listed
             if int(name) > 2 and os.get_inheritable(int(name)):
                 found.append(int(name))

@@ -31,11 +31,14 @@ class Tape:
         self._clock = clock
         self._lock = threading.Lock()
         self._noted: list[tuple[ChunkKind, Direction, int, bytes]] = []
+        self._closed = False
 
     def note(self, kind: ChunkKind, direction: Direction, data: bytes = b"") -> None:
-        """Remember one record and the time it has."""
+        """Remember one record and the time it has. Nothing follows CLOSED."""
         with self._lock:
-            self._noted.append((kind, direction, self._clock(), data))
+            if not self._closed:
+                self._noted.append((kind, direction, self._clock(), data))
+            self._closed = self._closed or kind is ChunkKind.CLOSED
 
     def write(self) -> None:
         """Hand everything noted to the journal."""

@@ -123,7 +123,7 @@ def main() -> None:
     if MANNER == "noisy":
         log(b"starting \xc3\xa9\xff\n")
     if MANNER == "flood":
-        log(b"0123456789abcde\n" * 200_000)
+        log((b"0123456789abcdef" * 100 + b"\n") * 2_000)
     for call in calls():
         if MANNER == "noisy":
             log(f"asked for {call['method']}\nhalf a line".encode())

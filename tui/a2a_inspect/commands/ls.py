@@ -82,7 +82,7 @@ def _cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str, ...]:
     return (
         f"{row.session}:{exchange.id}" if several else str(exchange.id),
         text.clock(exchange.started),
-        text.outcome(exchange),
+        text.standing(exchange),
         visible(text.title(exchange)),
         text.manner(exchange),
         visible(text.short(exchange.task_id)),

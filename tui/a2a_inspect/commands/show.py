@@ -11,6 +11,7 @@ import msgspec
 from a2a_inspect.artifacts import artifacts_of
 from a2a_inspect.commands.filtered import frames_kept, tell_nothing
 from a2a_inspect.commands.ls import state_name
+from a2a_inspect.commands.segments.marks import Marks
 from a2a_inspect.commands.session import (
     Meanings,
     connection_findings,
@@ -106,6 +107,7 @@ def _session_lines(
     if not rows and not connections:
         yield "  nothing was recorded"
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
+    marks = Marks(recording, session.id)
     for context, members in _by_context(rows, tasks):
         yield f"  context {visible(context)}" if context else "  outside any context"
         for task_id, exchanges in members.items():
@@ -118,7 +120,9 @@ def _session_lines(
                 if wanted.artifacts and task_id in tasks:
                     yield from _artifact_lines(recording, session.id, tasks[task_id])
             for row in exchanges:
-                yield from (" " * depth + line for line in _exchange_lines(recording, row, wanted, meanings, kept))
+                yield from (
+                    " " * depth + line for line in _exchange_lines(recording, row, wanted, meanings, kept, marks)
+                )
 
 
 _Members = dict[str, list[ExchangeRow]]
@@ -183,11 +187,11 @@ def _part_text(part: Part) -> str:
 
 
 def _exchange_lines(
-    recording: Recording, row: ExchangeRow, wanted: Wanted, meanings: Meanings, kept: _Kept
+    recording: Recording, row: ExchangeRow, wanted: Wanted, meanings: Meanings, kept: _Kept, marks: Marks
 ) -> Iterator[str]:
     exchange = row.exchange
     parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.live(exchange)]
-    parts += [text.outcome(exchange), text.latency(exchange), generations.asked(exchange), visible(exchange.error)]
+    parts += [text.standing(exchange), text.latency(exchange), generations.asked(exchange), visible(exchange.error)]
     if text.outcome(exchange) == "cut":
         parts.append(visible(exchange.how))
     yield "  ".join(part for part in parts if part)
@@ -208,6 +212,7 @@ def _exchange_lines(
         elif wanted.payloads:
             yield from (" " * 20 + line for line in decoded_lines(frame, exchange))
         yield from _finding_lines(told, meanings)
+        yield from (f"{'':21}{words}" for words in marks.at(exchange.id, frame.seq))
     for told in found.values():
         yield from _finding_lines(told, meanings)
 
@@ -257,8 +262,10 @@ def _objects(
     recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted, kept: _Kept
 ) -> Iterator[dict[str, object]]:
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
+    marks = Marks(recording, session.id)
     for row in rows:
-        yield _object(recording, row, tasks.get(row.exchange.task_id), None if kept is None else kept[row.key])
+        task, shown = tasks.get(row.exchange.task_id), None if kept is None else kept[row.key]
+        yield {**_object(recording, row, task, shown), **marks.facts(row.exchange.id)}
     if not (wanted.words or wanted.where):
         for finding in connection_findings(recording, session):
             yield {"session": session.id, "finding": finding_facts(finding.finding)}

@@ -28,7 +28,7 @@ class ExchangeList(LazyList):
             [
                 Column("#", 4, self._number, right=True, style="list--dim"),
                 Column("TIME", 12, lambda row: text.clock(row.exchange.started), drop=1, style="list--dim"),
-                Column("OUTCOME", 7, lambda row: text.outcome(row.exchange), style=outcome_style),
+                Column("OUTCOME", 7, lambda row: text.standing(row.exchange), style=outcome_style),
                 Column("OPERATION", 20, lambda row: text.title(row.exchange), grow=1, style="list--strong"),
                 Column("BINDING", 12, lambda row: text.manner(row.exchange), drop=2, style="list--dim"),
                 Column("TASK", 9, lambda row: text.short(row.exchange.task_id), drop=3, style="list--dim"),
@@ -58,7 +58,7 @@ class ExchangeList(LazyList):
 
 def outcome_style(row: ExchangeRow) -> str:
     """How a row's outcome looks; it is told in words as well."""
-    return _STYLES[text.outcome(row.exchange)]
+    return _STYLES[text.standing(row.exchange)]
 
 
 def events(row: ExchangeRow) -> str:
@@ -83,7 +83,7 @@ def states_error(row: ExchangeRow) -> str:
 
 def ended_well(row: ExchangeRow) -> bool:
     """Nothing went wrong so far."""
-    return text.outcome(row.exchange) in ("ok", "live", "waits")
+    return text.outcome(row.exchange) in ("ok", "live")
 
 
 def error_style(row: ExchangeRow) -> str:

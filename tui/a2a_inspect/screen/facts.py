@@ -105,7 +105,7 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
 def _exchange_facts(stream: Stream) -> Iterator[Fact]:
     exchange = stream.row.exchange
     yield "number", f"{exchange.id} of session {stream.row.session}"
-    yield "outcome", ", ".join(word for word in (text.outcome(exchange), exchange.how) if word)
+    yield "outcome", ", ".join(word for word in (text.standing(exchange), exchange.how) if word)
     yield "error", exchange.error
     yield "operation", text.title(exchange)
     yield "binding", text.manner(exchange)

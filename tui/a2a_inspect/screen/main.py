@@ -295,7 +295,7 @@ def _above(before: Snapshot, now: Snapshot, cursor: int) -> int:
 
 def _exchange_title(stream: Stream) -> str:
     exchange = stream.row.exchange
-    words = [f"#{exchange.id} {text.title(exchange)}", text.manner(exchange), text.outcome(exchange)]
+    words = [f"#{exchange.id} {text.title(exchange)}", text.manner(exchange), text.standing(exchange)]
     return visible("  ".join(word for word in words if word))
 
 

@@ -125,7 +125,7 @@ class Answers:
             and said.exchange == frame.exchange
             and talk.tellers == (frame.exchange,)
         )
-        if said is not None and said.plain and not plain:
+        if said is not None and said.plain and not plain and said.exchange in talk.tellers:
             said.plain = False
             self._cuts.tell(said)
         made = self._cuts.begin(talk, AGENT, frame, plain=plain)

@@ -18,8 +18,10 @@ class Cuts:
     def __init__(self) -> None:
         self._last = 0
         self._changed: dict[int, SegmentState] = {}
-        self.due: list[tuple[int, int, Talk]] = []
-        """A heap: when a segment may be over by silence (or later, where it went on), its id, and whose it is."""
+        self.due: list[tuple[int, int]] = []
+        """A heap: when a segment may be over by silence (or later, where it went on), and its id."""
+        self._whose: dict[int, Talk] = {}
+        """Of the segments in the heap, by their ids."""
 
     def begin(self, talk: Talk, speaker: str, frame: Frame, *, plain: bool = False) -> SegmentState:
         """The first frame of a segment."""
@@ -43,7 +45,8 @@ class Cuts:
         said.bytes = frame.size
         said.plain = plain
         talk.last = number
-        heapq.heappush(self.due, (at + (GAP_CLIENT if speaker == CLIENT else GAP_AGENT), number, talk))
+        heapq.heappush(self.due, (at + (GAP_CLIENT if speaker == CLIENT else GAP_AGENT), number))
+        self._whose[number] = talk
         if not plain:
             self._changed[number] = said
         return said
@@ -76,14 +79,16 @@ class Cuts:
 
     def move(self, said: SegmentState, talk: Talk) -> None:
         """It turns out to be part of another conversation."""
-        heapq.heappush(self.due, (silent_at(said), said.id, talk))
+        if said.id in self._whose:
+            self._whose[said.id] = talk
         self.tell(said)
 
     def late(self, at: int) -> list[Talk]:
         """Conversations whose open segment is over by silence at `at`, in order of that time."""
         due, found = self.due, []
         while due and due[0][0] < at:
-            _, number, talk = heapq.heappop(due)
+            _, number = heapq.heappop(due)
+            talk = self._whose.pop(number)
             said = talk.said
             if said is None or said.id != number or said.ended:
                 continue
@@ -91,7 +96,8 @@ class Cuts:
             if limit < at:
                 found.append(talk)
             else:
-                heapq.heappush(due, (limit, number, talk))
+                heapq.heappush(due, (limit, number))
+                self._whose[number] = talk
         return found
 
     def changed(self) -> list[Segment]:
@@ -110,7 +116,7 @@ class Cuts:
         return {
             "last": self._last,
             "changed": [msgspec.to_builtins(said) for said in self._changed.values()],
-            "due": [[at, number, talk.number] for at, number, talk in self.due],
+            "due": [[at, number, self._whose[number].number] for at, number in self.due],
         }
 
     def load(self, state: dict[str, Any], talks: dict[int, Talk]) -> None:
@@ -120,8 +126,10 @@ class Cuts:
         for saved in state["changed"]:
             said = msgspec.convert(saved, SegmentState)
             self._changed[said.id] = open_now.get(said.id, said)
-        self.due = [(at, number, talks[talk]) for at, number, talk in state["due"] if talk in talks]
-        heapq.heapify(self.due)
+        for at, number, talk in state["due"]:  # in the order of the heap; those whose talk is gone are over
+            if talk in talks:
+                heapq.heappush(self.due, (at, number))
+                self._whose[number] = talks[talk]
 
 
 def silent_at(said: SegmentState) -> int:

@@ -258,7 +258,7 @@ class SegmentTracker:
             book.keep(known)
         self._leave(talk, frame.exchange)
         if not call.answered:
-            self._move(talk, known, frame.at)
+            self._move(talk, known)
         call.talk = known
         if call.role in _TELLING:
             self._join(known, frame.exchange)
@@ -273,12 +273,12 @@ class SegmentTracker:
         if talk.context_id:
             self._book.name_context(talk)
 
-    def _move(self, talk: Talk, known: Talk, at: int) -> None:
+    def _move(self, talk: Talk, known: Talk) -> None:
         """The client's words were for a task that was known already."""
         said = talk.said
         if said is not None:
             if known.said is not None and not known.said.ended:
-                self._cuts.end(known.said, min(at, said.start), "speaker")
+                self._cuts.end(known.said, max(known.said.end, said.start), "speaker")
             known.turn += 1
             said.turn, said.task_id, said.context_id = known.turn, known.task_id, known.context_id
             known.said, known.last, talk.said = said, said.id, None

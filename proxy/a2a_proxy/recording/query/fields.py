@@ -122,6 +122,7 @@ def _table() -> dict[str, Field]:
             frame=columns.read("a2a_facet", "ext"),
             exchange=lambda m: sql.interned("e.extensions", sql.text("value", m)),
             costly=True,
+            covers=True,
             sides=True,
         ),
         Field(

@@ -144,7 +144,7 @@ def choices(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str, **l
             raise Wrong(f'there is no {name} "{text}"{meant(text, words)}', incomplete=begun)
         return Choice(labels.get(word, word), words[word])
 
-    kind = Kind(name, ops, read)
+    kind = Kind("one of a list", ops, read)
     kind.words = tuple(dict.fromkeys(labels.get(word, word) for word in words))
     return kind
 
@@ -169,14 +169,14 @@ TRACE = Kind("id", ": = ~", lambda text: text_value(text).lower())
 """Trace ids are lower case."""
 
 
-def _rule(text: str) -> str:
+def full_rule(text: str) -> str:
     """The id of a rule or its beginning: `GEN` is short for `A2A-GEN`; findings without a rule have their own."""
     word = text_value(text).upper()
     own = len(word) > 3 and any(each.startswith(word) for each in ("UNDECODABLE", "RECORDER"))
     return word if own or word.startswith("A2A") else f"A2A-{word}"
 
 
-RULE = Kind("rule", ": = ~", _rule)
+RULE = Kind("rule", ": = ~", full_rule)
 
 
 def coded(names: Mapping[str, tuple[int | str, ...]]) -> Kind:

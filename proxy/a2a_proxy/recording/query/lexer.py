@@ -61,6 +61,31 @@ def tokens(text: str) -> list[Token]:
     return found
 
 
+def last_piece(text: str) -> int:
+    """Where the piece begins that is being typed at the end of a text; the end itself where a new one would."""
+    at = 0
+    while at < len(text):
+        if space := _SPACE.match(text, at):
+            at = space.end()
+            continue
+        try:
+            token = _token(text, at)
+        except QueryError:
+            return at
+        if token.end == len(text) and token.kind in ("match", "word", "AND", "OR", "NOT") and text[at] != "-":
+            return at
+        at = token.end
+    return at
+
+
+def head(piece: str) -> tuple[str, int]:
+    """The field of a piece and where its value begins; no field where it has none yet."""
+    if piece.startswith("~~"):
+        return "trace", 2
+    found = _HEAD.match(piece)
+    return (found["field"], found.end()) if found else ("", 0)
+
+
 def _token(text: str, at: int) -> Token:
     if text[at] in "()":
         return Token(text[at], at, at + 1)

@@ -29,6 +29,7 @@ from a2a_proxy.recording.query.tree import (
     Range,
     Value,
 )
+from a2a_proxy.recording.query.words import FLAG
 
 MAX_MATCHES = 200
 MAX_DEPTH = 50
@@ -150,7 +151,7 @@ class _Parser:
             text.encode()
             if op is Op.MATCHES:
                 return kinds.pattern(text)
-            if not token.quoted and text == "*" and op in (Op.HAS, Op.IS) and field.kind.name != "answer":
+            if not token.quoted and text == "*" and op in (Op.HAS, Op.IS) and field.kind is not FLAG:
                 return Anything()
             if field.kind.ranges and ".." in text and op in (Op.HAS, Op.IS):
                 low, _, high = text.partition("..")

@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9 _.,:;=+*()-]*")
 _ESCAPED = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _STEP = re.compile(r"\.([A-Za-z0-9_*-]+)|\[(\d+|\*)\]|\[(\"(?:[^\"\\]|\\.)*\")\]")
-DECIMAL = re.compile(r"-?\d{1,19}(?:\.\d+)?")
+DECIMAL = re.compile(r"-?\d{1,40}(?:\.\d{1,40})?")
 _OPAQUE = frozenset({"data", "metadata"})
 """Members whose content is the peer's own: no parts or metadata of A2A are in them."""
 

@@ -56,7 +56,7 @@ def costly(node: Node) -> bool:
 def _frame(match: Match, each: bool) -> Sql:
     own = _of_frame(match)
     field = FIELDS.get(match.field)
-    if field is None or field.exchange is None or (own is not None and not field.covers):
+    if field is None or field.exchange is None or (own is not None and (match.side or not field.covers)):
         assert own is not None
         return own
     condition = field.exchange(match)

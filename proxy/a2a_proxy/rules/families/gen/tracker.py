@@ -210,10 +210,18 @@ def _later_event(see: See, number: int, log: Notes, line: Notes) -> list[Verdict
         return [_gap(last, first, number - 1, log, line)] if number > first else []
     if number in line["missing"]:
         line["missing"].remove(number)
+        log["gaps"] = [gap for gap in log["gaps"] if gap[3] != see.track.id or not _filled(gap, number, line)]
         return [Verdict(Fault.LATE, last)]
     if number < last:
         return _lower(see, number, log, line)
     return _equal(see, number, line)
+
+
+def _filled(gap: list[Any], number: int, line: Notes) -> bool:
+    """The last number of a gap has come, late. Of a longer gap than is remembered nobody can tell."""
+    first, final = gap[0], gap[1]
+    here = first <= number <= final and final - first < MAX_MISSING
+    return here and not any(first <= each <= final for each in line["missing"])
 
 
 def _lower(see: See, number: int, log: Notes, line: Notes) -> list[Verdict]:

@@ -1,0 +1,149 @@
+"""What frames say, read out of their payloads: texts, tool calls, media (protocol sheet 8.1, 8.6, 8.7).
+
+For looking at recordings, not for the hot path.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.event import Event, Part
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.event import normalise, plain, typed
+from a2a_proxy.protocol.schema import JSON
+
+
+class Media(msgspec.Struct, frozen=True):
+    """A part with octets, or with the address of some."""
+
+    path: str
+    """Where it stands in the 1.0 form of the payload: `artifactUpdate.artifact.parts[0]`."""
+    artifact_id: str
+    media_type: str
+    filename: str
+    url: str
+    data: bytes
+    """Empty where it is an address, which nobody fetches."""
+    encoding: str
+    """How the frame has them: `base64`, `octets` or `url`."""
+
+    @property
+    def sha256(self) -> str:
+        """Of the octets; empty for an address."""
+        return hashlib.sha256(self.data).hexdigest() if not self.url else ""
+
+
+class ToolEvent(msgspec.Struct, frozen=True):
+    """A tool was called, or has answered."""
+
+    name: str
+    id: str
+    response: bool
+
+
+class Said(msgspec.Struct):
+    """What one frame says."""
+
+    texts: list[str] = []
+    media: list[Media] = []
+    tools: list[ToolEvent] = []
+
+
+def said_in(frame: Frame, dialect: Dialect, operation: str) -> Said:
+    """Everything in a frame that a person, a tool or a device would take in; nothing where it cannot be read."""
+    said = Said()
+    encoding = "base64" if frame.schema == JSON else "octets"
+    for path, artifact_id, part in _parts(frame, dialect, operation):
+        if part.text is not None:
+            said.texts.append(part.text)
+        elif part.url is not None:
+            said.media.append(Media(path, artifact_id, part.media_type, part.filename, part.url, b"", "url"))
+        elif part.raw is not None and (data := _octets(part.raw)) is not None:
+            said.media.append(Media(path, artifact_id, part.media_type, part.filename, "", data, encoding))
+        elif isinstance(part.data, dict) and (tool := _tool(part)) is not None:
+            said.tools.append(tool)
+    return said
+
+
+def _parts(frame: Frame, dialect: Dialect, operation: str) -> Iterator[tuple[str, str, Part]]:
+    """Path, artifact and part, in order."""
+    event, media = _event(frame, dialect, operation)
+    if media is not None:
+        yield "frame.part", "", media
+    if event.message is not None:
+        yield from _listed("message.parts", "", event.message.parts)
+    update = event.artifact_update
+    if update is not None and update.artifact is not None:
+        yield from _listed("artifactUpdate.artifact.parts", update.artifact.artifact_id, update.artifact.parts)
+    for name, holder in (("statusUpdate", event.status_update), ("task", event.task)):
+        if holder is not None and holder.status is not None and holder.status.message is not None:
+            yield from _listed(f"{name}.status.message.parts", "", holder.status.message.parts)
+    if event.task is not None:
+        for index, artifact in enumerate(event.task.artifacts):
+            yield from _listed(f"task.artifacts[{index}].parts", artifact.artifact_id, artifact.parts)
+
+
+def _listed(path: str, artifact_id: str, parts: list[Part]) -> Iterator[tuple[str, str, Part]]:
+    for index, part in enumerate(parts):
+        yield f"{path}[{index}]", artifact_id, part
+
+
+def _event(frame: Frame, dialect: Dialect, operation: str) -> tuple[Event, Part | None]:
+    """The event, or the client's message as one; and the part of a media frame."""
+    if "@live-" in frame.schema:
+        value = plain(frame.payload, frame.schema)
+        value = value if isinstance(value, dict) else {}
+        media = value.get("frame")
+        inner = value.get("event") if frame.kind is not FrameKind.REQUEST else value.get("message")
+        if isinstance(inner, dict) and "message" in inner and frame.kind is FrameKind.REQUEST:
+            inner = {"message": inner["message"]}
+        elif "artifactUpdate" in value or not isinstance(inner, dict):
+            inner = value
+        elif frame.kind is FrameKind.REQUEST:
+            inner = {"message": inner}
+        return typed(inner), _media_part(media)
+    value = normalise(frame.payload, frame.schema, dialect, operation, frame.kind)
+    return typed({name: value[name] for name in _MEMBERS if isinstance(value.get(name), dict)}), None
+
+
+_MEMBERS = ("message", "task", "statusUpdate", "artifactUpdate")
+
+
+def _media_part(media: Any) -> Part | None:
+    part = media.get("part") if isinstance(media, dict) else None
+    if not isinstance(part, dict):
+        return None
+    try:
+        return msgspec.convert(part, Part, strict=False)
+    except msgspec.ValidationError:
+        return None
+
+
+def _octets(raw: str) -> bytes | None:
+    """Base64 in any of its forms; None where it is none."""
+    try:
+        return base64.b64decode(raw.replace("-", "+").replace("_", "/") + "=" * (-len(raw) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _tool(part: Part) -> ToolEvent | None:
+    """A data part about a tool: marked by its metadata, or with `name` and `args` (8.1)."""
+    data, metadata = part.data, part.metadata or {}
+    kind = metadata.get("adk_type", metadata.get("type"))
+    name, ident = data.get("name"), data.get("id")
+    if not isinstance(name, str):
+        return None
+    ident = ident if isinstance(ident, str) else ""
+    if kind == "function_response" or (kind is None and "response" in data):
+        return ToolEvent(name, ident, True)
+    if kind == "function_call" or (kind is None and "args" in data):
+        return ToolEvent(name, ident, False)
+    return None

@@ -1,0 +1,169 @@
+"""What could be typed next: fields, and values with how often a recording has them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.recording.codec import unpack_ident, unpack_text
+from a2a_proxy.recording.query import conditions, kinds
+from a2a_proxy.recording.query.fields import FIELDS
+from a2a_proxy.recording.query.lexer import head, last_piece
+from a2a_proxy.recording.query.parser import ALONE
+from a2a_proxy.recording.query.tree import Choice, Match, Op, quoted
+from a2a_proxy.recording.schema import SESSION_SHIFT
+
+LIMIT = 50
+"""Suggestions at most."""
+SAMPLED = 100_000
+"""Rows that are counted: the newest ones of each table. 30 ms."""
+
+
+class Suggestion(msgspec.Struct, frozen=True):
+    """Something to put in the place of what is being typed."""
+
+    text: str
+    about: str = ""
+    count: int = -1
+    """How often it is among the newest rows; -1 where nobody counted."""
+
+
+class Completion(msgspec.Struct, frozen=True):
+    """Suggestions for `text[start:end]`, best first."""
+
+    start: int
+    end: int
+    items: tuple[Suggestion, ...]
+
+
+def complete(text: str, cursor: int, db: sqlite3.Connection | None = None) -> Completion:
+    """Suggestions for what ends at the cursor; with a recording's connection (`Recording.db`) also its values.
+
+    Raises:
+        sqlite3.Error: the recording is damaged or locked.
+    """
+    start = last_piece(text[:cursor])
+    piece = text[start:cursor]
+    name, value_at = head(piece)
+    if name:
+        return Completion(start + value_at, cursor, tuple(_values(name, piece[value_at:], db)[:LIMIT]))
+    side, _, word = piece.rpartition(".")
+    if side not in ("", "req", "resp"):
+        return Completion(start, cursor, ())
+    skip = len(side) + 1 if side else 0
+    return Completion(start + skip, cursor, tuple(_fields(word.lower(), sided=bool(side))))
+
+
+def _fields(word: str, *, sided: bool) -> list[Suggestion]:
+    fields = [each for each in FIELDS.values() if each.name.startswith(word) and (each.sides or not sided)]
+    return [Suggestion(each.name if each.name in ALONE else f"{each.name}:", each.about) for each in fields]
+
+
+def _values(name: str, typed: str, db: sqlite3.Connection | None) -> list[Suggestion]:
+    field = FIELDS.get("dur" if name == "slow" else name)
+    if field is None:
+        return []
+    wanted = typed.strip("\"'")
+    if name == "rule" and wanted:
+        wanted = kinds.full_rule(wanted)
+    counted = _counted(name, wanted, db) if db is not None and name in _COUNTS else {}
+    every = counted | {word: 0 for word in field.kind.words if word not in counted} if field.kind.words else counted
+    begun = [(word, count) for word, count in every.items() if word and _even(word).startswith(_even(wanted))]
+    begun.sort(key=lambda each: -each[1])
+    return [Suggestion(quoted(word), count=count if db is not None else -1) for word, count in begun]
+
+
+def _even(word: str) -> str:
+    return word.lower().replace("_", "-")
+
+
+_NEWEST = "(SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM exchange ORDER BY id DESC LIMIT {}))"
+_EXCHANGES = f"FROM exchange e WHERE e.id > {_NEWEST}"
+_SHAPES = (
+    "FROM (SELECT shape, count(*) AS n FROM frame WHERE id > (SELECT max(id) - {} FROM frame) GROUP BY shape)"
+    " JOIN shape s ON s.id = shape"
+)
+
+
+def _of_exchanges(column: str) -> str:
+    return f"SELECT {column}, count(*) {_EXCHANGES} GROUP BY 1"
+
+
+def _interned(column: str) -> str:
+    return f"SELECT (SELECT value FROM text WHERE id = k), n FROM ({_of_exchanges(f'{column} AS k')})".replace(
+        "count(*) ", "count(*) AS n "
+    )
+
+
+def _of_shapes(column: str) -> str:
+    return f"SELECT {column}, sum(n) {_SHAPES} GROUP BY 1"
+
+
+_ADDRESSES = "SELECT {0}, count(*) FROM connection GROUP BY 1 ORDER BY 2 DESC LIMIT {{}}"
+_RULES = "SELECT (SELECT value FROM text WHERE id = rule), count(*) FROM finding GROUP BY 1 LIMIT {}"
+_SEVERITIES = "SELECT severity, count(*) FROM finding GROUP BY 1 LIMIT {}"
+_NOTES = f"SELECT (SELECT value FROM text WHERE id = note), sum(n) {_SHAPES} GROUP BY 1"
+_SESSIONS = f"SELECT e.id >> {SESSION_SHIFT}, count(*) {_EXCHANGES} GROUP BY 1"
+
+_COUNTS: dict[str, str] = {
+    "op": _interned("e.operation"),
+    "binding": _interned("e.binding"),
+    "ver": _interned("e.dialect"),
+    "status": _of_exchanges("e.status"),
+    "code": _of_shapes("s.error"),
+    "state": _of_shapes("s.state"),
+    "dir": _of_shapes("s.direction"),
+    "kind": f"SELECT s.kind, sum(n) {_SHAPES} GROUP BY 1 UNION ALL SELECT s.event + 100, sum(n) {_SHAPES} GROUP BY 1",
+    "note": _NOTES,
+    "task": _of_exchanges("e.task"),
+    "ctx": _of_exchanges("e.context"),
+    "agent": _ADDRESSES.format("upstream"),
+    "peer": _ADDRESSES.format("client"),
+    "rule": _RULES,
+    "sev": _SEVERITIES,
+    "rec": _SESSIONS,
+}
+"""Values as they are stored, with their number; `{}` is how many rows are counted."""
+
+
+def _counted(name: str, wanted: str, db: sqlite3.Connection) -> dict[str, int]:
+    """Values in words, with their number."""
+    query = _COUNTS[name].replace("{}", str(SAMPLED))
+    if name in ("task", "ctx"):
+        return _idents(query, "e.task" if name == "task" else "e.context", wanted, db)
+    told = _words(name)
+    found: dict[str, int] = {}
+    for value, count in db.execute(query):
+        word = told(value)
+        if word:
+            found[word] = found.get(word, 0) + count
+    return found
+
+
+def _idents(query: str, column: str, wanted: str, db: sqlite3.Connection) -> dict[str, int]:
+    """The most frequent ids that begin as wanted."""
+    begun = conditions.ident(column, Match("task", Op.HAS, wanted)) if wanted else conditions.Sql(f"{column} <> 0")
+    query = query.replace(" GROUP BY", f" AND {begun.text} GROUP BY") + f" ORDER BY 2 DESC LIMIT {LIMIT}"
+    found = {}
+    for number, count in db.execute(query, begun.params).fetchall():
+        row = db.execute("SELECT value FROM ident WHERE id = ?", (number,)).fetchone()
+        found[str(-1 - number) if number < 0 else unpack_ident(row[0])] = count
+    return found
+
+
+def _words(name: str) -> Callable[[Any], str]:
+    """Stored values as they are typed; those that are none are left out."""
+    kind = FIELDS[name].kind
+    if kind.words and name not in ("op", "binding", "code"):
+        keys = {}
+        for word in reversed(kind.words):
+            choice = kind.read(word)
+            assert isinstance(choice, Choice)
+            keys.update(dict.fromkeys(choice.keys, choice.text))
+        return lambda value: str(keys.get(value, ""))
+    if name in ("status", "code", "rec"):
+        return lambda value: str(value) if value else ""
+    return lambda value: unpack_text(value).encode("utf-8", "replace").decode()

@@ -1,0 +1,73 @@
+"""What a hook takes from the recorder: the time for a journal, with and without a hook on the same recording."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from journals import Made, session
+from spinning import CALLED, HERE
+
+from a2a_proxy.follower.keeper import HookKeeper
+
+_SECONDS = 120.0
+
+
+def rate(made: Made, first: Made, folder: Path, hook: str = "") -> float:
+    """A2A messages that a recorder stores a second of wall time, at the priority that it has while the relay lives.
+
+    The file has a session already, made of `first`; it is what the hook has been called for when the clock starts.
+    """
+    name = f"beside-{time.monotonic_ns()}"
+    recording = folder / f"{name}.a2a.db"
+    _record(first, folder / f"{name}-first", recording)
+    with _hooked(hook, recording, folder / f"{name}-called") if hook else contextlib.nullcontext():
+        began = time.monotonic()
+        _record(made, folder / f"{name}-journal", recording)
+        took = time.monotonic() - began
+    for end in ("", "-wal", "-shm"):
+        Path(f"{recording}{end}").unlink(missing_ok=True)
+    return made.messages / took
+
+
+def _record(made: Made, journal: Path, recording: Path) -> None:
+    """A recorder as the relay starts it; its wake-up pipe stays open, as the relay's does."""
+    session(made, journal, recording)
+    wake, relay = os.pipe()
+    options = ["--wake", str(wake), "--say", "-1", "--patience", "0"]
+    line = [sys.executable, "-P", "-m", "a2a_proxy.recorder", str(journal), *options]
+    try:
+        subprocess.run(line, pass_fds=(wake,), start_new_session=True, check=True, timeout=_SECONDS)
+    finally:
+        os.close(wake)
+        os.close(relay)
+    if journal.exists():
+        raise RuntimeError(f"{journal} was not recorded to its end")
+
+
+@contextlib.contextmanager
+def _hooked(hook: str, recording: Path, called: Path) -> Iterator[None]:
+    """A hook that has been called for what the recording holds, until the block ends."""
+    known = {name: os.environ.get(name) for name in ("PYTHONPATH", CALLED)}
+    os.environ |= {"PYTHONPATH": str(HERE), CALLED: str(called)}
+    keeper = HookKeeper(hook, str(recording), lambda *told: print(*told, file=sys.stderr), follow=True)
+    try:
+        keeper.start()
+        deadline = time.monotonic() + _SECONDS
+        while not called.exists():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"hook {hook} was never called, see {keeper.log}")
+            time.sleep(0.01)
+        yield
+    finally:
+        keeper.finish()
+        for name, value in known.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,109 @@
+"""Segments, interruptions and hand-offs that have ended: each once, whenever its row comes."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.follower import parts
+from a2a_proxy.follower.consumer import Kind
+from a2a_proxy.follower.parts import Known, ended, tables
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import split
+from a2a_proxy.recording.writer import Writer
+from support_recording import STARTED, facts
+
+
+def segment(number: int, over: int = 0) -> Segment:
+    """One that begins at its number, ns, and ended at `over`."""
+    at = STARTED + number
+    end = STARTED + over if over else 0
+    return Segment(
+        number, "agent", "t", "c", "client", 1, 1, 0, 1, 0, at, at, at, ended=end, reason="speaker" * bool(over)
+    )
+
+
+class Table:
+    """A table of segments that grows, and who looks at it now and then."""
+
+    def __init__(self, path: Path) -> None:
+        self.writer = Writer(path, facts(1))
+        self.writer.open()
+        self.recording = Recording(path)
+        self.known = Known()
+
+    def put(self, *segments: Segment) -> None:
+        self.writer.write([], changes=Changes([], [], [], segments=list(segments)))
+
+    def look(self, until: int | None = None) -> list[int]:
+        """Numbers of those that are new and over."""
+        found, self.known = ended(self.recording.db, Kind.SEGMENT, 1, self.known, until)
+        return [split(number)[1] for number, _ in found]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path / "r.db")
+
+
+def test_a_row_that_comes_late_is_found(table: Table) -> None:
+    """Number 2 is withheld until it is known that it is no half of a unary call; 3 and 4 never come."""
+    table.put(segment(1, over=5), segment(5))
+    assert table.look() == [1]
+    assert table.known.open == [5]
+    table.put(segment(2), segment(6, over=8))
+    assert table.look() == [6]
+    table.put(segment(2, over=9), segment(5, over=9))
+    assert sorted(table.look()) == [2, 5]
+    assert (table.look(), table.known.open) == ([], [])
+
+
+def test_any_order_of_rows_and_looks(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is told once, as long as it is not later than the window is long."""
+    monkeypatch.setattr(parts, "WINDOW", 40)
+    chance = random.Random(7)
+    steps = []
+    for number in range(1, 300):
+        came = number + chance.randrange(30)
+        steps += [(came, number, False), (came + chance.randrange(1, 20), number, True)]
+    found: list[int] = []
+    for _, number, over in sorted(steps):
+        table.put(segment(number, over=number + 1 if over else 0))
+        if chance.random() < 0.4:
+            found += table.look()
+    found += table.look()
+    assert sorted(found) == list(range(1, 300))
+    assert len(table.known.seen) <= 5
+
+
+def test_only_what_was_before(table: Table) -> None:
+    """While there are frames to come, what began or ended after them has to wait."""
+    table.put(segment(10, over=20), segment(30, over=40), segment(50, over=60))
+    assert table.look(until=15) == []
+    assert table.known.open == [10]
+    assert table.look(until=35) == [10]
+    assert table.look() == [30, 50]
+
+
+def test_old_recordings_have_no_such_tables(table: Table) -> None:
+    """Nothing is told of what they do not have."""
+    assert tables(table.recording.db) == {Kind.SEGMENT, Kind.INTERRUPTION, Kind.HANDOFF}
+    table.writer._opened().db.execute("DROP VIEW handoffs")
+    table.writer._opened().db.execute("DROP TABLE handoff")
+    assert tables(table.recording.db) == {Kind.SEGMENT, Kind.INTERRUPTION}
+
+
+def test_interruptions_and_hand_offs(table: Table) -> None:
+    """With their times."""
+    at = STARTED + 100
+    broken = Interruption(1, "a", "t", "c", "message", 1, 1, 0, at, ended=at + 7, outcome="yielded")
+    handed = Handoff(2, "next", "context", "a", "t", "c", 1, "b", "u", 2, 1, 0, at, ended=at + 9)
+    table.writer.write([], changes=Changes([], [], [], [], [broken], [handed]))
+    for kind, number, over in ((Kind.INTERRUPTION, 1, 107), (Kind.HANDOFF, 2, 109)):
+        found, known = ended(table.recording.db, kind, 1, Known(), None)
+        assert [(split(row)[1], time) for row, time in found] == [(number, over)]
+        assert known.open == []

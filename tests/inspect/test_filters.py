@@ -1,0 +1,97 @@
+"""`--filter` of `ls`, `show` and `check`, as it is typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support_cli import Ran, run
+from support_query import rich
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filters")
+    rich(folder / "r.a2a.db")
+    return folder
+
+
+def inspect(folder: Path, command: str, *words: str) -> Ran:
+    return run(folder / "state", "a2a-inspect", command, str(folder / "r.a2a.db"), *words)
+
+
+def test_ls_lists_what_matches(folder: Path) -> None:
+    """With the heading of each session that has any; the same as JSON."""
+    ran = inspect(folder, "ls", "-f", "binding:grpc")
+    assert (ran.code, ran.err) == (0, "")
+    assert [line.split()[0] for line in ran.lines if line.strip()] == ["session", "#", "1:7", "session", "#", "2:7"]
+    found = [json.loads(line) for line in inspect(folder, "ls", "--json", "-f", "binding:grpc").lines]
+    assert [(each["session"], each["binding"]) for each in found] == [(1, "grpc"), (2, "grpc")]
+    one = inspect(folder, "ls", "--filter", "binding:grpc rec:2")
+    assert [line.split()[0] for line in one.lines] == ["session", "#", "2:7"]
+
+
+def test_ls_lists_tasks_of_what_matches(folder: Path) -> None:
+    """Those that a matching exchange has touched."""
+    ran = inspect(folder, "ls", "--tasks", "--json", "-f", "task=order-7 rec:1")
+    assert [json.loads(line)["task_id"] for line in ran.lines] == ["order-7"]
+
+
+def test_show_shows_the_frames_that_match(folder: Path) -> None:
+    """Under their exchanges; the others are left out, as are exchanges without any."""
+    ran = inspect(folder, "show", "-f", "task=order-7 state:completed")
+    assert sum("status completed" in line for line in ran.lines) == 2
+    assert not [line for line in ran.lines if "-->" in line or "<-- status working" in line]
+    objects = [
+        json.loads(line) for line in inspect(folder, "show", "--json", "-f", "task=order-7 state:completed").lines
+    ]
+    assert [[frame["state"] for frame in each["frames"]] for each in objects] == [["completed"], ["completed"]]
+    assert not [each for each in objects if "finding" in each]
+
+
+def test_check_tells_of_exchanges_that_match(folder: Path) -> None:
+    """The rules see all that passed; what they find elsewhere is left out."""
+    exchanges = []
+    for words in ((), ("-f", "task=order-7")):
+        told = map(json.loads, inspect(folder, "check", "--format", "json", "--fail-on", "never", *words).lines)
+        exchanges.append([each.get("exchange") for each in told if each["event"] == "finding"])
+    assert set(exchanges[1]) == {3}
+    assert len(exchanges[1]) == exchanges[0].count(3)
+    assert len(set(exchanges[0])) > 1
+
+
+@pytest.mark.parametrize("command", ["ls", "show"])
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_nothing_matches(folder: Path, command: str, more: tuple[str, ...]) -> None:
+    """That is an answer: on stderr, with exit code 0."""
+    ran = inspect(folder, command, "-f", "op:ListTasks", *more)
+    assert (ran.code, ran.out, ran.err) == (0, "", "nothing matches op:ListTasks\n")
+
+
+@pytest.mark.parametrize("command", ["ls", "show", "check"])
+def test_a_mistake_is_shown_with_its_place(folder: Path, command: str) -> None:
+    """Message, expression, caret, hint; exit code 2 and no output."""
+    ran = inspect(folder, command, "-f", "state:working taks:1")
+    assert (ran.code, ran.out) == (2, "")
+    first, second, third, hint = ran.err.splitlines()
+    assert first == 'a2a-inspect: error: unknown field "taks"; did you mean "task"?'
+    assert (second, third) == ("  state:working taks:1", "                ^")
+    assert hint.startswith("a2a-inspect: hint: fields: op binding ")
+
+
+def test_a_slow_pattern_is_a_mistake(folder: Path) -> None:
+    """Found out while it runs, and told as any other."""
+    ran = inspect(folder, "ls", "-f", "text~(x+x+)+y")
+    assert ran.code == 2
+    assert "takes longer than 0.25 s on one text" in ran.err
+
+
+def test_what_sqlite_is_asked(folder: Path) -> None:
+    """`--explain`: the regular spelling, the SQL, its values, the plan."""
+    ran = inspect(folder, "ls", "--explain", "-f", "op:message/send  err")
+    assert [line.split()[0] for line in ran.lines[:4]] == ["filter", "sql", "values", "plan"]
+    assert ran.lines[0] == "filter  op:SendMessage err:yes"
+    assert "'SendMessage'" in ran.lines[2]
+    assert "SendMessage" not in ran.lines[1]

@@ -1,0 +1,71 @@
+"""Generations on the screen and in the lists, over the sample that has a gap which heals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands import ls, show
+from a2a_inspect.screen.exchange_list import ended_well, outcome_style, states_error
+from a2a_inspect.screen.facts import fact_lines
+from a2a_inspect.source import Source, Stream
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.rows import ExchangeRow
+from support_inspect import live
+
+SAMPLE = Path(__file__).parents[2] / "recordings" / "generations.a2a.jsonl"
+LINE = "generations 1-3 5-6, 4 missed on #1, healed by #2 GetTask at 5"
+
+
+def stream(number: int) -> Stream:
+    """What the screen reads of an exchange of the sample."""
+
+    async def read() -> Stream | None:
+        source = Source(SAMPLE)
+        try:
+            return await source.stream((1 << 40) + number)
+        finally:
+            source.close()
+
+    found = asyncio.run(read())
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_facts_of_an_exchange_have_the_line_of_its_task(number: int) -> None:
+    """Of the stream that left it out, and of the call that made it good."""
+    assert [line for line in fact_lines(stream(number), None) if line.endswith(LINE)]
+
+
+def test_a_long_poll_in_the_facts_and_in_the_list() -> None:
+    poll = stream(5)
+    assert "asks              waited for a generation above 2, got 3" in fact_lines(poll, None)
+    assert states_error(poll.row) == "completed  waited for a generation above 2, got 3"
+
+
+def test_a_call_that_waits_is_no_failure() -> None:
+    """On the list of the screen."""
+    row = ExchangeRow(1, 1, live(1, operation="GetTask", streaming=False, events=0, current_generation=5))
+    assert states_error(row) == "working  for a generation above 5"
+    assert outcome_style(row) == "list--live"
+    assert ended_well(row)
+
+
+def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    """`ls`, `ls --tasks --json` and `show` have it in words and as JSON."""
+    with open_any(SAMPLE) as recording:
+        ls.list_exchanges(recording, as_json=False)
+        assert "waited for a generation above 3, still 3" in capsys.readouterr().out
+        ls.list_tasks(recording, as_json=True)
+        first, *others = map(json.loads, capsys.readouterr().out.splitlines())
+        assert first["generations"]["seen"] == [[1, 3], [5, 6]]
+        assert (first["generations"]["missed"][0]["first"], first["generations"]["missed"][0]["healed_by"]) == (4, 2)
+        assert {each["generations"]["support"] for each in others} == {"yes"}
+        show.show_conversation(recording, show.Wanted(), as_json=False)
+        shown = capsys.readouterr().out
+    assert LINE in shown
+    assert "(expected generation 3, it is 5)" in shown

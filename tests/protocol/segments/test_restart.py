@@ -1,0 +1,125 @@
+"""Saved and restored anywhere, asked for changes anywhere, ticked anywhere: the same segments. And bounded."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.protocol.segments import book
+from a2a_proxy.protocol.segments.tracker import SegmentTracker
+from support_segments import Timeline, run
+
+_STATES = ("SUBMITTED", "WORKING", "WORKING", "INPUT_REQUIRED", "COMPLETED", "CANCELED")
+
+
+def babel(seed: int, steps: int, *, ticks: bool) -> Timeline:
+    """Several clients, agents, tasks and contexts at once, sensible or not."""
+    pick = random.Random(seed)
+    line, at, exchanges = Timeline(), 0.0, 0
+    open_now: dict[int, str] = {}
+    for _ in range(steps):
+        at += pick.choice((0, 1, 5, 40, 300, 900, 1600))
+        what = pick.random()
+        if ticks and what < 0.1:
+            line.tick(at)
+        elif not open_now or what < 0.25:
+            exchanges += 1
+            operation = pick.choice(("SendStreamingMessage", "SendMessage", "SendLiveMessage", "CancelTask", "GetTask"))
+            task = f"t{pick.randrange(4)}"
+            open_now[exchanges] = task
+            line.ask(
+                at,
+                operation,
+                exchange=exchanges,
+                agent=f"agent:{pick.randrange(2)}",
+                task_id=pick.choice((task, "", "")),
+                context_id=pick.choice(("c", "d", "")),
+            )
+        else:
+            exchange = pick.choice([*open_now])
+            _answer(pick, line, at, exchange, open_now)
+    return line
+
+
+def _answer(pick: random.Random, line: Timeline, at: float, exchange: int, open_now: dict[int, str]) -> None:
+    task, what = open_now[exchange], pick.randrange(6)
+    if what < 2:
+        line.chunk(
+            at, pick.choice("ab"), exchange=exchange, task=task, append=pick.random() < 0.7, last_chunk=what == 0
+        )
+    elif what < 4:
+        line.state(at, pick.choice(_STATES), exchange=exchange, task=task, said=pick.choice(("", "m", "n")))
+    elif what == 4:
+        line.task(at, pick.choice(_STATES), exchange=exchange, task=task, generation=pick.randrange(3))
+    else:
+        kind = pick.choice((FrameKind.END, FrameKind.ERROR, FrameKind.CUT))
+        line.end(at, exchange=exchange, kind=kind)
+        del open_now[exchange]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 79), max_size=6, unique=True), st.booleans())
+def test_split_and_restored_anywhere_it_is_the_same(seed: int, places: list[int], whole: bool) -> None:
+    line = babel(seed, 80, ticks=True)
+    expected = run(line, 10**6, whole=whole)
+    assert run(line, 10**6, tuple(places), whole=whole) == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**6))
+def test_ticks_change_nothing(seed: int) -> None:
+    """The same frames with and without somebody who looks at the clock in between."""
+    line = babel(seed, 80, ticks=True)
+    quiet = Timeline()
+    quiet.steps = [step for step in line.steps if step.__name__ != "tick"]
+    assert run(quiet, 10**6) == run(line, 10**6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**6))
+def test_segments_are_in_order_and_whole(seed: int) -> None:
+    cut = run(babel(seed, 80, ticks=True), 10**6)
+    assert [each.id for each in cut.segments] == list(range(1, len(cut.segments) + 1))
+    for each in cut.segments:
+        assert each.began <= each.start <= each.end <= each.ended
+        assert each.reason
+        assert each.outputs <= each.frames
+        assert not each.first_output or each.start <= each.first_output <= each.last_output <= each.end
+    ids = {each.id: each for each in cut.segments}
+    for broken in cut.interruptions:
+        assert broken.outcome
+        assert broken.at <= broken.ended
+        assert broken.segment in ids
+    for handoff in cut.handoffs:
+        assert handoff.at <= handoff.ended
+        assert handoff.segment in ids
+
+
+def test_tasks_that_are_over_are_forgotten_and_open_ones_are_small() -> None:
+    line, tracker = Timeline(), SegmentTracker()
+    for number in range(1, book.MAX_DONE + 501):
+        line.ask(number, "SendMessage", exchange=number).task(number, "COMPLETED", exchange=number, task=f"d{number}")
+    for step in line.steps:
+        step(tracker)
+    tracker.changed()
+    assert len(tracker.save()["book"]["tasks"]) == book.MAX_DONE
+    line, tracker = Timeline(), SegmentTracker()
+    for number in range(1, 1001):
+        line.ask(number, "SendMessage", exchange=number).task(number, "WORKING", exchange=number, task=f"w{number}")
+    for step in line.steps:
+        step(tracker)
+    tracker.changed()
+    tracker.tick(1 << 61)
+    assert len(msgspec.msgpack.encode(tracker.save()["book"])) < 1000 * 200
+
+
+def test_of_too_many_open_tasks_the_one_idle_for_longest_goes() -> None:
+    kept = book.Book(limit=2)
+    for name in "abc":
+        talk = kept.make("agent", name, "")
+        kept.keep(talk)
+    assert [kept.of_task("agent", name) is not None for name in "abc"] == [False, True, True]

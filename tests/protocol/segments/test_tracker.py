@@ -1,0 +1,404 @@
+"""Timelines written down by hand, and the segments, interruptions and hand-offs that they must give.
+
+Times are ms. `agent 1 30-120 artifact`: the agent's segment of turn 1, its first and last frame, why it is over.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.segment import GAP_AGENT, GAP_CLIENT, Handoff, Interruption, Segment
+from a2a_proxy.protocol.segments.state import HandoffState, InterruptionState, SegmentState
+from support_segments import MS, Cut, Timeline, ms, run
+
+
+@pytest.mark.parametrize(
+    ("state", "model"), [(SegmentState, Segment), (InterruptionState, Interruption), (HandoffState, Handoff)]
+)
+def test_states_have_the_fields_of_the_model_in_its_order(state: type, model: type) -> None:
+    names = model.__struct_fields__  # type: ignore[attr-defined]
+    assert state.__struct_fields__[: len(names)] == names  # type: ignore[attr-defined]
+
+
+# --- segments (8.2) -------------------------------------------------------------------------------------------------
+
+
+def stream(exchange: int = 1, begin: float = 0, task: str = "t", **fields: str) -> Timeline:
+    """Submitted at 20, working at 40 with a message, chunks at 60, 90, 120, completed at 140, end at 150."""
+    line = Timeline().ask(begin, exchange=exchange, **fields)
+    line.state(begin + 20, "SUBMITTED", exchange=exchange, task=task)
+    return line.state(begin + 40, "WORKING", said="m", exchange=exchange, task=task)
+
+
+def test_a_streamed_answer_is_one_turn() -> None:
+    line = stream().chunk(60).chunk(90, append=True).chunk(120, append=True, last_chunk=True)
+    cut = run(line.state(140, "COMPLETED").end(150))
+    assert cut.line() == ["client 1 0-0 speaker", "agent 1 20-120 artifact", "agent 1 140-140 completed"]
+    client, first, last = cut.segments
+    assert (client.task_id, client.context_id, ms(client.ended)) == ("t", "c", 20)
+    # Frames: submitted, working, three chunks. Output: the message at 40 and the chunks.
+    assert (first.frames, first.outputs, ms(first.first_output), ms(first.last_output)) == (5, 4, 40, 120)
+    assert (first.bytes, ms(first.gap), first.seq, first.last_seq) == (500, 30, 1, 5)
+    assert ms(last.closed) == 150
+
+
+def test_an_artifact_ends_no_segment_while_another_one_is_appended_to() -> None:
+    line = stream().chunk(60, "a").chunk(70, "b").chunk(80, "b", append=True).chunk(90, "a", last_chunk=True)
+    cut = run(line.chunk(100, "b", append=True, last_chunk=True).end(110))
+    assert cut.line()[1:] == ["agent 1 20-100 artifact"]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("COMPLETED", "completed"),
+        ("FAILED", "failed"),
+        ("CANCELED", "canceled"),
+        ("REJECTED", "rejected"),
+        ("INPUT_REQUIRED", "input"),
+        ("AUTH_REQUIRED", "auth"),
+    ],
+)
+def test_a_state_that_ends_the_turn_ends_the_segment(state: str, reason: str) -> None:
+    cut = run(Timeline().ask(0, "SendMessage").task(30, state))
+    assert cut.line() == ["client 1 0-0 speaker", f"agent 1 30-30 {reason}"]
+
+
+def test_silence_ends_segments_at_the_same_time_whoever_notices() -> None:
+    """The client waits 5 s, the agent pauses for 2 s: cut 800 ms after the one, 1500 ms after the other."""
+    line = Timeline().ask(0).state(5000, "WORKING").chunk(7000)
+    ticked = Timeline().ask(0).tick(900).tick(4000).state(5000, "WORKING").tick(6501).chunk(7000)
+    for cut in (run(line, 9000), run(ticked, 9000)):
+        assert cut.line() == ["client 1 0-0 silence", "agent 1 5000-5000 silence", "agent 1 7000-7000 silence"]
+        assert [ms(each.ended) for each in cut.segments] == [GAP_CLIENT / MS, 5000 + GAP_AGENT / MS, 8500]
+
+
+def test_at_the_limit_it_is_no_silence_yet() -> None:
+    cut = run(Timeline().ask(0).state(800, "WORKING").chunk(2300), 2400)
+    assert cut.line() == ["client 1 0-0 speaker", "agent 1 800-2300 closed"]
+
+
+def test_a_stream_that_ends_or_breaks_ends_the_segment() -> None:
+    assert run(stream().end(60)).line()[-1] == "agent 1 20-40 closed"
+    assert run(stream().end(60, kind=FrameKind.CUT, note="reset")).line()[-1] == "agent 1 20-40 broken"
+    assert run(Timeline().ask(0).end(60, kind=FrameKind.ERROR, error_code=-32001)).line() == ["client 1 0-0 error"]
+    assert run(Timeline().ask(0).end(60, error_code=5)).line() == ["client 1 0-0 error"]
+    assert run(stream().end(60, kind=FrameKind.ERROR)).line()[-1] == "agent 1 20-40 error"
+
+
+def test_a_message_without_a_task_is_a_turn_of_its_exchange() -> None:
+    cut = run(Timeline().ask(0, "SendMessage").message(25).ask(40, "SendMessage", exchange=2).message(50, exchange=2))
+    assert cut.line() == [
+        "client 1 0-0 speaker",
+        "agent 1 25-25 closed",
+        "client 1 40-40 speaker",
+        "agent 1 50-50 closed",
+    ]
+    assert {each.task_id for each in cut.segments} == {""}
+
+
+def test_the_next_call_about_a_task_is_its_next_turn() -> None:
+    line = Timeline().ask(0, "SendMessage").task(10, "INPUT_REQUIRED")
+    line.ask(100, "SendMessage", exchange=2, task_id="t").task(130, "COMPLETED", exchange=2)
+    assert [each.turn for each in run(line).segments] == [1, 1, 2, 2]
+
+
+def test_generations_of_a_segment() -> None:
+    line = (
+        Timeline().ask(0).state(10, "WORKING", generation=3).chunk(20, generation=4).state(30, "WORKING", generation=6)
+    )
+    (_, agent) = run(line, 50).segments
+    assert (agent.generation_first, agent.generation_last) == (3, 6)
+
+
+def test_a_poll_counts_only_where_it_tells_something_new() -> None:
+    line = Timeline().ask(0, "SendMessage").task(10, "WORKING")
+    for number, (at, state) in enumerate(
+        [(100, "WORKING"), (200, "WORKING"), (300, "COMPLETED"), (400, "COMPLETED")], 2
+    ):
+        line.ask(at - 5, "GetTask", exchange=number, task_id="t").task(at, state, exchange=number)
+    cut = run(line)
+    assert cut.line() == ["client 1 0-0 speaker", "agent 1 10-10 closed", "agent 1 300-300 completed"]
+
+
+def subscribed() -> Timeline:
+    """A second stream from 50 on; each event comes to both, now this one first and now that one."""
+    line = stream().ask(50, "SubscribeToTask", exchange=2, task_id="t").task(55, "WORKING", exchange=2)
+    line.chunk(60).chunk(61, exchange=2).chunk(70, append=True, exchange=2).chunk(71, append=True)
+    line.chunk(80, append=True).chunk(82, append=True, exchange=2)
+    return line.state(90, "COMPLETED", exchange=2).state(91, "COMPLETED").end(95, exchange=2).end(96)
+
+
+def test_what_two_streams_show_counts_once() -> None:
+    cut = run(subscribed())
+    assert cut.line() == ["client 1 0-0 speaker", "agent 1 20-90 completed"]
+    assert (cut.segments[1].frames, cut.segments[1].outputs) == (6, 4)  # two states, three chunks, the last state
+
+
+def test_a_push_counts_only_where_no_stream_shows_it() -> None:
+    """The same event at a webhook while the stream is open; later ones when it is closed."""
+    from a2a_proxy.model.exchange import Binding
+    from support_segments import View
+
+    def pushed(line: Timeline, at: float, exchange: int, state: str) -> None:
+        line.views[exchange] = View(exchange, Binding.WEBHOOK, "", agent="receiver:9")
+        line.state(at, state, exchange=exchange)
+
+    line = stream()
+    pushed(line, 45, 5, "WORKING")
+    line.end(60)
+    pushed(line, 70, 6, "WORKING")
+    pushed(line, 80, 7, "COMPLETED")
+    assert run(line).line() == ["client 1 0-0 speaker", "agent 1 20-40 closed", "agent 1 80-80 completed"]
+
+
+def test_turns_of_one_unary_call_are_not_told_of_by_a_recorder() -> None:
+    line = Timeline().ask(0, "SendMessage").task(30, "INPUT_REQUIRED")
+    line.ask(100, exchange=2, task_id="t").state(130, "COMPLETED", exchange=2).end(140, exchange=2)
+    assert [each.id for each in run(line, whole=False).segments] == [3, 4]
+    assert [each.id for each in run(line).segments] == [1, 2, 3, 4]
+
+
+# --- interruptions (8.4) --------------------------------------------------------------------------------------------
+
+
+def talking() -> Timeline:
+    """The agent appends to an artifact: chunks at 60, 100 and 140."""
+    return stream().chunk(60).chunk(100, append=True).chunk(140, append=True)
+
+
+def interrupted(line: Timeline, until: float | None = None) -> tuple[Cut, Interruption]:
+    cut = run(line, until)
+    (broken,) = cut.interruptions
+    return cut, broken
+
+
+def test_a_message_into_open_output_interrupts_it() -> None:
+    """Barge-in at 150; chunks of the same artifact at 180 and 220; something else at 260; over at 300.
+
+    latency = 220 - 150, reaction = 260 - 150, residual: two frames of 100 octets.
+    """
+    line = talking().ask(150, "SendMessage", exchange=2, task_id="t").chunk(180, append=True).chunk(220, append=True)
+    line.state(260, "WORKING", said="m2").state(300, "COMPLETED").end(310).end(311, exchange=2)
+    cut, broken = interrupted(line)
+    assert cut.line() == [
+        "client 1 0-0 speaker",
+        "agent 1 20-140 interrupted",
+        "client 2 150-150 speaker",
+        "agent 2 180-300 completed",
+    ]
+    assert (broken.kind, broken.segment, broken.exchange, ms(broken.at)) == ("message", 2, 2, 150)
+    assert (broken.latency, broken.reaction_time) == (70 * MS, 110 * MS)
+    assert (broken.outcome, broken.residual_frames, broken.residual_bytes) == ("yielded", 2, 200)
+    assert ms(broken.ended) == 300
+
+
+def test_output_that_goes_on_for_more_than_a_second_overlaps() -> None:
+    line = talking().ask(150, "SendMessage", exchange=2, task_id="t").chunk(600, append=True).chunk(1151, append=True)
+    _, broken = interrupted(line.state(1200, "COMPLETED"))
+    assert (broken.outcome, broken.latency, broken.residual_frames) == ("overlapped", 1001 * MS, 2)
+
+
+def test_without_residual_output_there_is_a_reaction_time_only() -> None:
+    line = talking().ask(150, "SendMessage", exchange=2, task_id="t").state(240, "WORKING", said="other")
+    _, broken = interrupted(line.state(300, "INPUT_REQUIRED"))
+    assert (broken.latency, broken.reaction_time, broken.outcome) == (None, 90 * MS, "yielded")
+
+
+def test_a_cancel_that_is_heard() -> None:
+    line = (
+        talking()
+        .ask(150, "CancelTask", exchange=2, task_id="t")
+        .state(170, "CANCELED")
+        .task(175, "CANCELED", exchange=2)
+    )
+    cut, broken = interrupted(line.end(180))
+    assert (broken.kind, broken.outcome, broken.reaction_time) == ("cancel", "canceled", 20 * MS)
+    assert cut.line()[1:] == ["agent 1 20-140 interrupted", "agent 1 170-170 canceled"]
+
+
+def test_an_interruption_that_is_refused() -> None:
+    line = talking().ask(150, "SendMessage", exchange=2, task_id="t").end(160, exchange=2, kind=FrameKind.ERROR)
+    cut, broken = interrupted(line.chunk(200, append=True).state(220, "COMPLETED").end(230))
+    assert (broken.outcome, ms(broken.ended)) == ("rejected", 160)
+    assert "client 2 150-150 error" in cut.line()
+
+
+def test_a_message_of_a_live_stream_interrupts_too() -> None:
+    line = Timeline().ask(0, "SendLiveMessage").state(20, "WORKING").chunk(40).chunk(60, append=True)
+    line.ask(80, "SendLiveMessage").chunk(90, append=True, last_chunk=True).chunk(120, "b").state(140, "COMPLETED").end(
+        150
+    )
+    cut, broken = interrupted(line)
+    assert (broken.latency, broken.reaction_time, broken.outcome) == (10 * MS, 40 * MS, "yielded")
+    assert [each.turn for each in cut.segments] == [1, 1, 2, 2, 2]
+
+
+def test_a_new_task_in_the_context_of_open_output_is_a_weak_interruption() -> None:
+    line = talking().ask(150, exchange=2, context_id="c").state(170, "SUBMITTED", exchange=2, task="other")
+    _, broken = interrupted(line.chunk(180, append=True).state(190, "COMPLETED"))
+    assert (broken.kind, broken.task_id, broken.latency) == ("context", "t", 30 * MS)
+
+
+@pytest.mark.parametrize("late", [1500, 1501])
+def test_output_is_open_for_a_while_after_the_last_of_it(late: int) -> None:
+    """A message of the agent at 40, no artifact: open until 40 + 1500."""
+    line = stream().ask(40 + late, "SendMessage", exchange=2, task_id="t")
+    assert len(run(line).interruptions) == (late == 1500)
+
+
+def test_nothing_is_interrupted_where_the_agent_waits_or_is_done() -> None:
+    for state in ("INPUT_REQUIRED", "COMPLETED"):
+        line = (
+            talking()
+            .state(150, state)
+            .ask(160, "SendMessage", exchange=2, task_id="t")
+            .task(170, "WORKING", exchange=2)
+        )
+        assert run(line).interruptions == []
+
+
+# --- hand-offs (8.5) ------------------------------------------------------------------------------------------------
+
+_TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+_CHILD = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
+
+
+def delegated(parent: dict[str, str], child: dict[str, object], **extra: object) -> Cut:
+    """Agent 1 is at work on `t` from 40 on; at 100 somebody calls agent 2, whose first output comes at 180."""
+    line = stream(**parent).ask(100, exchange=2, agent="agent:2", size=321, **{**child, **extra})  # type: ignore[arg-type]
+    line.state(110, "SUBMITTED", exchange=2, task="k", context_id="c2").chunk(180, exchange=2, task="k")
+    line.state(200, "COMPLETED", exchange=2, task="k").end(205, exchange=2)
+    return run(line.chunk(300).state(310, "COMPLETED").end(320))
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "evidence"),
+    [
+        ({}, {"context_id": "c"}, "context"),
+        ({"traceparent": _TRACE}, {"traceparent": _CHILD}, "traceparent"),
+        (
+            {},
+            {"payload": json.dumps({"message": {"referenceTaskIds": ["t"], "parts": []}}).encode(), "schema": "json"},
+            "reference",
+        ),
+    ],
+)
+def test_a_call_of_an_agent_at_work_is_a_delegation(
+    parent: dict[str, str], child: dict[str, object], evidence: str
+) -> None:
+    """Latency = 180 - 100; the briefing is the request."""
+    cut = delegated(parent, child)
+    (handoff,) = cut.handoffs
+    assert (handoff.kind, handoff.evidence, handoff.agent, handoff.task_id) == ("delegation", evidence, "agent:1", "t")
+    assert (handoff.to_agent, handoff.to_task, handoff.to_exchange) == ("agent:2", "k", 2)
+    assert (handoff.latency, handoff.briefing, handoff.segment) == (80 * MS, 321, 2)
+
+
+def test_the_same_content_asked_of_another_agent_is_evidence() -> None:
+    text = json.dumps({"message": {"parts": [{"text": "the order of Mr Smith"}]}}).encode()
+    cut = delegated({"payload": text, "schema": "json"}, {"payload": text, "schema": "json"})
+    assert [each.evidence for each in cut.handoffs] == ["content"]
+    other = text.replace(b"Smith", b"Jones")
+    assert delegated({"payload": text, "schema": "json"}, {"payload": other, "schema": "json"}).handoffs == []
+
+
+def test_a_call_on_the_clients_own_connection_is_no_delegation() -> None:
+    cut = delegated({}, {"context_id": "c"}, connection=1)
+    assert [each.kind for each in cut.handoffs] == ["next"]
+
+
+def test_a_client_that_goes_on_with_another_agent() -> None:
+    line = stream().state(100, "COMPLETED").end(110)
+    line.ask(200, "SendMessage", exchange=2, agent="agent:2", context_id="c").task(
+        290, "COMPLETED", exchange=2, task="k", message_id="x"
+    )
+    (handoff,) = run(line).handoffs
+    assert (handoff.kind, handoff.evidence, handoff.latency) == ("next", "context", 90 * MS)
+
+
+def test_a_new_agent_without_output_has_no_latency() -> None:
+    line = stream().ask(100, "SendMessage", exchange=2, agent="agent:2", context_id="c")
+    (handoff,) = run(line.end(120, exchange=2, kind=FrameKind.ERROR)).handoffs
+    assert (handoff.latency, ms(handoff.ended)) == (None, 120)
+
+
+def by(author: str) -> dict[str, object]:
+    """The payload of a status update that names its author."""
+    message = {"messageId": "m", "parts": [{"text": "hello"}], "metadata": {"adk_author": author}}
+    update = {"taskId": "t", "status": {"state": "TASK_STATE_WORKING", "message": message}}
+    return {"payload": json.dumps({"result": {"statusUpdate": update}}).encode(), "schema": "json"}
+
+
+def calls_transfer(author: str = "") -> dict[str, object]:
+    part = {
+        "data": {"name": "transfer_to_agent", "args": {"agent_name": "writer"}},
+        "metadata": {"adk_type": "function_call"},
+    }
+    metadata = {"metadata": {"adk_author": author}} if author else {}
+    update = {"taskId": "t", "status": {"message": {"parts": [part], **metadata}}}
+    return {"payload": json.dumps({"result": {"statusUpdate": update}}).encode(), "schema": "json"}
+
+
+def test_another_author_within_a_task() -> None:
+    """The writer's first frame at 90 is evidence and output at once: the latency is 0."""
+    line = (
+        Timeline()
+        .ask(0)
+        .state(20, "WORKING", said="1", **by("planner"))
+        .state(60, "WORKING", said="2", **by("planner"))
+    )
+    cut = run(line.state(90, "WORKING", said="3", **by("writer")).state(120, "COMPLETED").end(130))
+    assert cut.line()[1:] == ["agent 1 20-60 transfer", "agent 1 90-120 completed"]
+    assert [each.author for each in cut.segments] == ["", "planner", "writer"]
+    (handoff,) = cut.handoffs
+    assert (handoff.kind, handoff.evidence, handoff.to_agent, handoff.latency) == ("transfer", "author", "writer", 0)
+
+
+def test_the_transfer_tool_and_then_the_new_author() -> None:
+    """Called at 60, the writer speaks at 150: 90 ms, one hand-off."""
+    line = Timeline().ask(0).state(20, "WORKING", said="1", **by("planner"))
+    line.state(60, "WORKING", said="2", **calls_transfer("planner")).state(150, "WORKING", said="3", **by("writer"))
+    (handoff,) = run(line.state(200, "COMPLETED")).handoffs
+    assert (handoff.evidence, handoff.to_agent, handoff.latency) == ("transfer_to_agent", "writer", 90 * MS)
+
+
+def test_the_transfer_tool_without_authors() -> None:
+    line = Timeline().ask(0).state(20, "WORKING", said="1").state(60, "WORKING", said="2", **calls_transfer())
+    cut = run(line.state(100, "WORKING", said="3").state(130, "COMPLETED"))
+    assert cut.line()[1:] == ["agent 1 20-60 transfer", "agent 1 100-130 completed"]
+    assert [(each.to_agent, each.latency) for each in cut.handoffs] == [("writer", 40 * MS)]
+
+
+def test_evidence_late_in_a_long_stream_is_seen_where_the_agent_names_itself_early() -> None:
+    line = Timeline().ask(0)
+    for number in range(40):
+        line.state(10 + number, "WORKING", said=str(number), **by("planner"))
+    (handoff,) = run(line.state(60, "WORKING", said="x", **by("writer")), 100).handoffs
+    assert handoff.to_agent == "writer"
+
+
+def test_media_frames_are_output_and_their_marks_count() -> None:
+    """Protocol sheet 2.6, payload 1975: the client's STOP ends its activity, EVENT_INTERRUPT interrupts."""
+    from a2a_proto import from_dict
+
+    def media(name: str, event: str) -> dict[str, object]:
+        part = {"raw": base64.b64encode(b"sound").decode(), "mediaType": "audio/pcm"}
+        frame = from_dict("live-1975", name, {"frame": {"part": part, "event": event}})
+        schema = f"lf.a2a.v1.{name}@live-1975"
+        return {"payload": frame.SerializeToString(), "schema": schema, "event": EventKind.NONE, "size": 50}
+
+    line = Timeline().ask(0, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_START"))
+    line.ask(100, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_STOP"))
+    line.ask(150, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_DELTA"))
+    line.message(300, kind=FrameKind.EVENT, **media("LiveResponse", "EVENT_MEDIA_START"))
+    line.message(350, kind=FrameKind.EVENT, **media("LiveResponse", "EVENT_MEDIA_DELTA"))
+    line.ask(400, "SendLiveMessage", **media("LiveRequest", "EVENT_INTERRUPT"))
+    cut = run(line.message(500, kind=FrameKind.EVENT, **media("LiveResponse", "EVENT_MEDIA_STOP")).end(600))
+    assert ms(cut.segments[0].activity_end) == 100
+    assert [(each.kind, ms(each.at)) for each in cut.interruptions] == [("event", 400)]
+    assert cut.segments[1].outputs == 2

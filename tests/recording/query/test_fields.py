@@ -1,0 +1,57 @@
+"""The table of fields, and the page of the manual that shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import a2a_proxy
+from a2a_proxy.recording.query.errors import QueryError
+from a2a_proxy.recording.query.fields import FIELDS
+from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.tree import Match
+
+PAGE = Path(a2a_proxy.__file__).parent / "manual" / "filters.md"
+
+
+def rows() -> list[str]:
+    """The table of the manual, a line per field."""
+    return [
+        f"| `{field.name}` | {field.about} | {field.kind.name} | `{' '.join(field.kind.ops)}` |"
+        f" {'yes' if field.sides else ''} | `{field.example}` |"
+        for field in FIELDS.values()
+    ]
+
+
+def test_the_manual_has_every_field_as_it_is() -> None:
+    """No line missing, none too many, in the same order."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith("| `") and line.count("|") == 7] == rows()
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_every_example_asks_for_its_field(name: str) -> None:
+    """It can be typed as it stands in the manual."""
+    node = parse(FIELDS[name].example)
+    assert isinstance(node, Match)
+    assert node.field == name
+
+
+def test_the_examples_of_the_manual_can_be_typed() -> None:
+    """Each line of its blocks: what stands in quotes after -f, and the expressions in the list."""
+    text = PAGE.read_text(encoding="utf-8")
+    typed = [line.split("-f ", 1)[1].strip("'") for line in text.splitlines() if line.startswith("a2a-inspect ")]
+    listed = [line.split("`")[1] for line in text.splitlines() if line.startswith("- `")]
+    assert len(typed) > 3
+    assert len(listed) > 8
+    for expression in (*typed, *listed):
+        parse(expression)
+
+
+def test_closed_lists_know_no_other_words() -> None:
+    """A word that a field does not know is an error for every one of them."""
+    for field in FIELDS.values():
+        if field.kind.words:
+            with pytest.raises(QueryError):
+                parse(f"{field.name}:nonsense-word")

@@ -1,0 +1,182 @@
+"""Asking: pages, windows, watching, what breaks off; and nothing that was typed becomes SQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from a2a_proxy.model.exchange import Binding, Connection, Exchange
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.query import run
+from a2a_proxy.recording.query.errors import QueryError, Stopped
+from a2a_proxy.recording.query.fields import FIELDS
+from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.sql import Rows, where
+from a2a_proxy.recording.query.tree import quoted
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.writer import Writer
+from support_query import rich
+from support_recording import STARTED, event_frames, facts
+
+COUNT = 30_000
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sessions, one payload of which has a word of its own."""
+    file = tmp_path_factory.mktemp("run") / "r.a2a.db"
+    for session in (1, 2):
+        writer = Writer(file, facts(session))
+        exchanges = [
+            Exchange(n, 1 + (n - 1) * 20 // 1000, 0, Binding.GRPC, STARTED + n) for n in range(1, 1 + COUNT // 2 // 20)
+        ]
+        connections = [Connection(n, "c", "l", "u", STARTED) for n in range(1, 16)]
+        frames = event_frames(COUNT // 2, seed=session)
+        hostile = msgspec.structs.replace(frames[100], payload=b"Needle " + b"a" * 5000 + b"!")
+        frames[100] = msgspec.structs.replace(hostile, size=len(hostile.payload), message_id="m")
+        writer.write(frames, [], Changes(connections, exchanges, []))
+        writer.finish(STARTED + 1)
+    return file
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
+    with Recording(rich(tmp_path_factory.mktemp("small") / "r.a2a.db")) as opened:
+        yield opened
+
+
+def test_pages_follow_each_other(path: Path) -> None:
+    """By id, of all sessions or of one; a limit is a limit."""
+    with Recording(path) as recording:
+        first = [row.id for row in recording.find_frames("state:working", limit=100)]
+        assert first == list(range(1, 101))
+        assert [row.id for row in recording.find_frames("state:working", after=100, limit=2)] == [101, 102]
+        assert [row.id for row in recording.find_frames("needle")] == [101, COUNT // 2 + 101]
+        assert [row.session for row in recording.find_frames("needle", 2)] == [2]
+        assert [row.key for row in recording.find_exchanges("needle")] == [key(1, 6), key(2, 6)]
+        assert [row.key for row in recording.find_exchanges("needle", 2)] == [key(2, 6)]
+        assert [row.key for row in recording.find_exchanges("needle", after=key(1, 6))] == [key(2, 6)]
+        assert list(recording.find_frames("a", limit=0)) == []
+        (row,) = recording.find_frames("needle", 1, payloads=False)
+        assert (row.frame.payload, row.frame.size) == (b"", 5008)
+        tree = parse("needle")
+        assert len(list(recording.find_frames(tree))) == 2
+
+
+def test_the_first_hit_does_not_wait_for_the_last_row(path: Path) -> None:
+    """A search of payloads goes by windows; between them whoever watches is told, and may end it."""
+    looked: list[tuple[int, int]] = []
+
+    def watch(done: int, total: int) -> bool:
+        looked.append((done, total))
+        return len(looked) < 2
+
+    with Recording(path) as recording:
+        found = recording.find_frames("needle", watch=watch)
+        assert next(found).id == 101
+        assert looked == []
+        with pytest.raises(Stopped):
+            next(found)
+        assert [total for _, total in looked] == [COUNT, COUNT]
+        assert 0 < looked[0][0] < looked[1][0] < COUNT
+        every: list[tuple[int, int]] = []
+        assert len(list(recording.find_frames("needle", watch=lambda *seen: not every.append(seen)))) == 2
+        assert every[-1] == (COUNT, COUNT)
+
+
+def test_nothing_is_held_between_windows(path: Path) -> None:
+    """No statement stays open while the caller works."""
+    with Recording(path) as recording:
+        found = recording.find_frames("needle")
+        next(found)
+        assert not recording.db.in_transaction
+        with sqlite3.connect(path, timeout=0) as other:
+            assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+        other.close()
+
+
+def test_a_slow_pattern_is_an_error_that_says_so(path: Path) -> None:
+    """On hostile octets, not a search that stands still; the recording can be asked on."""
+    with Recording(path) as recording:
+        with pytest.raises(QueryError, match=r"takes longer than 0.25 s on one text: \(a\+\)\+\$") as caught:
+            list(recording.find_frames("text~(a+)+$"))
+        assert "nested repetitions" in caught.value.hint
+        assert len(list(recording.find_frames("text~Needle"))) == 2
+
+
+def test_a_damaged_block_hides_its_payloads_alone(path: Path, tmp_path: Path) -> None:
+    """The rest is still found."""
+    copy = tmp_path / "copy.a2a.db"
+    copy.write_bytes(path.read_bytes())
+    with sqlite3.connect(copy) as db:
+        db.execute("UPDATE block SET data = x'00' WHERE session = 1")
+    db.close()
+    with Recording(copy) as recording:
+        found = {row.session for row in recording.find_frames("agent", payloads=False)}
+        assert found == {2}
+        assert [row.id for row in recording.find_frames("needle", 1, payloads=False)] == [101]  # stored by itself
+
+
+EVIL = ("'; DROP TABLE frame; --", "x' OR '1'='1", "{}", ":after", "@a", "$1", "\0", "a%_", "') UNION SELECT 1 --")
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_what_was_typed_is_bound(name: str, small: Recording) -> None:
+    """For every field and operator: the SQL is the same whatever the value, and has a mark for each parameter."""
+    for op in FIELDS[name].kind.ops:
+        made: dict[Rows, set[str]] = {rows: set() for rows in Rows}
+        for evil in EVIL:
+            try:
+                node = parse(f"{name}{op}{quoted(evil)}")
+            except QueryError:
+                continue  # a number, or one of some words: nothing else is taken
+            for rows in Rows:
+                condition = where(node, rows)
+                made[rows].add(condition.text)
+                assert condition.text.count("?") == len(condition.params)
+                assert evil not in condition.text
+                list(small.asked().ids(node, rows))
+        assert all(len(texts) <= 1 for texts in made.values()), made
+
+
+def test_a_path_is_bound(small: Recording) -> None:
+    """As a value, whatever it says."""
+    node = parse("""$["'); DROP TABLE frame; --"].a:*""")
+    assert "DROP" not in where(node, Rows.FRAMES).text
+    assert list(small.find_frames(node)) == []
+
+
+def test_columns_are_asked_all_at_once_payloads_by_windows(path: Path) -> None:
+    """What is told in `explain`: the regular spelling, the SQL with a mark for each value, the plan."""
+    with Recording(path) as recording:
+        told = recording.asked().explain("(state:Working)  AND op:message/send", Rows.EXCHANGES)
+        assert told.text == "state:working op:SendMessage"
+        assert (told.sql.count("?"), "SendMessage" in told.sql) == (len(told.params), False)
+        assert (told.params[0], told.params[1]) == (2, "SendMessage") or told.params[:2] == ("SendMessage", 2)
+        assert any("SEARCH e USING INTEGER PRIMARY KEY" in line for line in told.plan)
+        assert told.params[-2:] == (run._CHEAP, -1)
+        assert recording.asked().explain("word", Rows.FRAMES).params[-2:] == (run._COSTLY[Rows.FRAMES], -1)
+
+
+def test_a_closed_recording_is_a_recording_error(path: Path) -> None:
+    """Errors of SQLite keep their translation."""
+    recording = Recording(path)
+    recording.close()
+    with pytest.raises(RecordingError):
+        list(recording.find_frames("err"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [" OR ".join(["size<0"] * 200), " ".join(["state:working"] * 200), "-" * 50 + "err", "(" * 50 + "err" + ")" * 50],
+)
+def test_many_conditions_are_no_trouble(text: str, small: Recording) -> None:
+    """As many as may be typed, and as deep."""
+    for rows in Rows:
+        list(small.asked().ids(text, rows))

@@ -1,0 +1,68 @@
+"""Records of several threads in the order of their times."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.relay.tape import Tape
+from support_relay import MemoryJournal
+
+_DATA, _TO_AGENT, _TO_CLIENT = ChunkKind.DATA, Direction.TO_AGENT, Direction.TO_CLIENT
+
+
+class _Journal(MemoryJournal):
+    """Knows how often it was flushed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flushed = 0
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+
+def _tape() -> tuple[Tape, _Journal]:
+    journal = _Journal()
+    return Tape(journal, itertools.count(1).__next__), journal
+
+
+def test_a_request_stands_before_the_answer_that_another_thread_wrote_down() -> None:
+    tape, journal = _tape()
+    tape.note(_DATA, _TO_AGENT, b"request")
+    assert not journal.chunks  # not before it is forwarded
+    tape.note(_DATA, _TO_CLIENT, b"answer")
+    tape.write()
+    assert [(chunk.data, chunk.at, chunk.connection) for chunk in journal.chunks] == [
+        (b"request", 1, 1),
+        (b"answer", 2, 1),
+    ]
+    assert journal.flushed == 1
+
+
+def test_threads_lose_nothing_and_time_never_turns_back() -> None:
+    tape, journal = _tape()
+
+    def work(name: int) -> None:
+        for number in range(500):
+            tape.note(_DATA, _TO_AGENT, b"%d %d" % (name, number))
+            tape.write()
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [chunk.at for chunk in journal.chunks] == list(range(1, 2001))
+    for name in range(4):
+        own = [chunk.data for chunk in journal.chunks if chunk.data.startswith(b"%d " % name)]
+        assert own == [b"%d %d" % (name, number) for number in range(500)]
+
+
+def test_nothing_follows_the_end() -> None:
+    tape, journal = _tape()
+    tape.note(ChunkKind.CLOSED, _TO_AGENT)
+    tape.note(_DATA, _TO_AGENT, b"late")
+    tape.write()
+    assert [chunk.kind for chunk in journal.chunks] == [ChunkKind.CLOSED]

@@ -1,0 +1,1 @@
+"""`a2a-inspect segments`: conversations as turns, interruptions and hand-offs, with their latencies."""

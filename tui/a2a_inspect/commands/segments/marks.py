@@ -1,0 +1,39 @@
+"""What begins with a frame, for those who show frames: turns, interruptions, hand-offs, as the recording has them."""
+
+from __future__ import annotations
+
+from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
+from a2a_inspect.commands.segments.objects import handoff_object, interruption_object
+from a2a_proxy.model.segment import CLIENT
+from a2a_proxy.recording.reader import Recording
+
+
+class Marks:
+    """Those of one session."""
+
+    def __init__(self, recording: Recording, session: int) -> None:
+        self._words: dict[tuple[int, int], list[str]] = {}
+        self._interruptions = [row.interruption for row in recording.interruptions(session)]
+        self._handoffs = [row.handoff for row in recording.handoffs(session)]
+        for row in recording.segments(session):
+            segment = row.segment
+            if segment.speaker == CLIENT and segment.turn > 1:
+                self._add(segment.exchange, segment.seq, f"turn {segment.turn} of the task")
+        for broken in self._interruptions:
+            self._add(broken.exchange, broken.seq, interruption_words(broken))
+        for handoff in self._handoffs:
+            self._add(handoff.exchange, handoff.seq, handoff_words(handoff))
+
+    def _add(self, exchange: int, seq: int, words: str) -> None:
+        self._words.setdefault((exchange, seq), []).append(words)
+
+    def at(self, exchange: int, seq: int) -> list[str]:
+        """Lines about a frame."""
+        return self._words.get((exchange, seq), [])
+
+    def facts(self, exchange: int) -> dict[str, object]:
+        """As JSON with stable names."""
+        return {
+            "interruptions": [interruption_object(each) for each in self._interruptions if each.exchange == exchange],
+            "handoffs": [handoff_object(each) for each in self._handoffs if each.exchange == exchange],
+        }

@@ -1,0 +1,105 @@
+"""What was typed: which recording, which part of it, text or JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from a2a_inspect.commands.segments.gathered import Gathered, Talk, gather
+from a2a_inspect.commands.segments.lines import summary_lines, talk_lines
+from a2a_inspect.commands.segments.media import media_of, write_media
+from a2a_inspect.commands.segments.objects import summary_object, talk_objects
+from a2a_inspect.commands.segments.summary import Spans
+from a2a_inspect.commands.session import session_line
+from a2a_proxy.cli import text
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionRow
+from a2a_proxy.recording.segments import conversations
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What to show, and how."""
+
+    words: tuple[str, ...] = ()
+    """Exchange numbers (`2`, or `1:2` with that of the session) and beginnings of task ids; empty: everything."""
+    as_json: bool = False
+    media: Path | None = None
+    """The folder that media are written to."""
+
+    def has(self, session: int, talk: Talk) -> bool:
+        """The conversation was asked for."""
+        return not self.words or any(self._is(word, session, talk) for word in self.words)
+
+    @staticmethod
+    def _is(word: str, session: int, talk: Talk) -> bool:
+        numbers = {f"{number}" for number in talk.exchanges} | {f"{session}:{number}" for number in talk.exchanges}
+        if word.removeprefix("#") in numbers:
+            return True
+        return word == talk.task_id or (len(word) >= 4 and talk.task_id.startswith(word))
+
+
+def show_segments(recording: Recording, options: Options) -> None:
+    """Print the turns of all conversations that were asked for, then a summary for each session.
+
+    Raises:
+        UserError: nothing of what was asked for is there, or media cannot be written.
+    """
+    found = False
+    for session in recording.sessions():
+        gathered = gather(conversations(recording, session))
+        wanted = [talk for talk in gathered.talks if options.has(session.id, talk)]
+        found = found or bool(wanted)
+        if options.as_json:
+            _print_objects(session, gathered, wanted)
+        elif wanted or not options.words:
+            _print_lines(session, gathered, wanted)
+        if options.media is not None:
+            _write(options.media, gathered, wanted, as_json=options.as_json)
+    if options.words and not found:
+        listing = shlex.join(("a2a-inspect", "ls", recording.path))
+        raise UserError(
+            f"no conversation in it is called {' or '.join(options.words)}", f"see what there is with: {listing}"
+        )
+
+
+def _print_objects(session: SessionRow, gathered: Gathered, wanted: list[Talk]) -> None:
+    for talk in wanted:
+        for each in talk_objects(session.id, talk, gathered):
+            print(json.dumps(each))
+    print(json.dumps(summary_object(session.id, Spans(wanted, gathered.contents))))
+
+
+def _print_lines(session: SessionRow, gathered: Gathered, wanted: list[Talk]) -> None:
+    print(session_line(session))
+    if not wanted:
+        print("  nobody talked")
+        return
+    chosen = {id(talk) for talk in wanted}
+    for context, talks in gathered.contexts():
+        shown = [talk for talk in talks if _beneath(talk, chosen)]
+        if shown:
+            print(f"  context {visible(context)}" if context else "  outside any context")
+        for talk in shown:
+            for line in talk_lines(talk, gathered, 2):
+                print(line)
+    for line in summary_lines(Spans(wanted, gathered.contents)):
+        print("  " + line)
+
+
+def _beneath(talk: Talk, chosen: set[int]) -> bool:
+    """It was chosen, or one was that it has handed over to."""
+    return id(talk) in chosen or any(_beneath(child, chosen) for child in talk.children)
+
+
+def _write(folder: Path, gathered: Gathered, wanted: list[Talk], *, as_json: bool) -> None:
+    objects = [each for talk in wanted for each in media_of(talk, gathered)]
+    for told in write_media(folder, objects):
+        if as_json:
+            print(json.dumps(told))
+    if not as_json:
+        print(f"  {text.plural(len(objects), 'media object')} written to {folder}")

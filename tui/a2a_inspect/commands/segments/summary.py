@@ -1,0 +1,77 @@
+"""p50, p95 and the greatest value of each measure of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from a2a_inspect.commands.segments.gathered import Talk
+from a2a_proxy.protocol.segments.measures import percentile
+from a2a_proxy.recording.segments import Content
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """One measure, ns."""
+
+    count: int
+    p50: int
+    p95: int
+    most: int
+
+    def as_object(self) -> dict[str, int]:
+        """With stable names."""
+        return {"count": self.count, "p50_ns": self.p50, "p95_ns": self.p95, "max_ns": self.most}
+
+
+class Spans:
+    """The values of each measure."""
+
+    def __init__(self, talks: Iterable[Talk], contents: dict[int, Content]) -> None:
+        self._values: dict[str, list[int]] = {}
+        for talk in talks:
+            for turn in talk.turns:
+                self._add("time_to_first_event", turn.first_event)
+                self._add("time_to_first_output", turn.first_output)
+                self._add("response_latency", turn.response)
+                self._add("turn_duration", turn.duration)
+                for gap in (
+                    *turn.gaps,
+                    *(g for each in turn.agents if each.id in contents for g in contents[each.id].gaps),
+                ):
+                    self._add("gap_between_events", gap)
+                self._add("human_wait", turn.human_wait)
+                self._add("close_latency", turn.close)
+            for broken in talk.interruptions:
+                self._add("interruption_latency", broken.latency)
+                self._add("reaction_time", broken.reaction_time)
+            for handoff in talk.handoffs:
+                self._add("transfer_latency", handoff.latency)
+            for tool in talk.tools:
+                self._add("tool_latency", tool.latency)
+
+    def _add(self, name: str, value: int | None) -> None:
+        if value is not None:
+            self._values.setdefault(name, []).append(value)
+
+    def figures(self) -> Iterator[tuple[str, Figures]]:
+        """Measures of which there is a value, in a fixed order."""
+        for name in NAMES:
+            values = sorted(self._values.get(name, ()))
+            if values:
+                yield name, Figures(len(values), percentile(values, 0.5), percentile(values, 0.95), values[-1])
+
+
+NAMES = (
+    "time_to_first_event",
+    "time_to_first_output",
+    "response_latency",
+    "turn_duration",
+    "gap_between_events",
+    "human_wait",
+    "close_latency",
+    "interruption_latency",
+    "reaction_time",
+    "transfer_latency",
+    "tool_latency",
+)
