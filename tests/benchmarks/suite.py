@@ -24,6 +24,7 @@ import msgspec
 import origins
 import piped
 import proxies
+import querying
 from processes import free_port, running
 from proxies import Contestant
 from report import Row, Target, encode, loop_ms, row, table
@@ -177,6 +178,24 @@ class Suite:
         self._target("memory of 100,000 open tasks", 250, opened.mib * 100_000 / tasks, at_most=True, unit=" MiB")
         self._target("1,000,000 frames checked again", 60, again.per_million, at_most=True, unit=" s")
 
+    def query(self, messages: int) -> None:
+        """How long filters take over a recording: first pages by column, first signs of a search in payloads."""
+        with cost.state_in(self.folder):
+            made = journals.make(self.folder / "asked", messages, BURST)
+            spent, recording = cost.recorded(made, self.folder, rules=False)
+        pages, searches = querying.columns(recording), querying.words(recording)
+        for one in pages:
+            title = f"First page of 100, {one.rows} of {spent.frames:,} frames"
+            self.rows.append(row(title, one.filter, "ms", [1e3 * one.page], less_is_better=True))
+        for one in searches:
+            for word, value in (("first sign", one.sign), ("first page or end", one.page)):
+                title = f"Search of payloads, {one.rows} of {spent.frames:,} frames, {word}"
+                self.rows.append(row(title, one.filter, "ms", [1e3 * value], less_is_better=True))
+        self.details["query"] = [msgspec.to_builtins(one) for one in (*pages, *searches)]
+        slowest, latest = max(one.page for one in pages), max(one.sign for one in searches)
+        self._target("slowest first page by column", 300, 1e3 * slowest, at_most=True, unit=" ms")
+        self._target("latest first sign of a search", 300, 1e3 * latest, at_most=True, unit=" ms")
+
     def hooks(self, messages: int) -> None:
         """What a hook that computes for ever takes from the recorder."""
         hooks = {"no hook": "", "a hook that spins": "spinning:Spins"}
@@ -254,10 +273,10 @@ class Suite:
 def parse() -> argparse.Namespace:
     """What was typed."""
     parser = argparse.ArgumentParser(prog="tests/benchmarks/run", description="compare a2a-proxy with other proxies")
-    scenarios = ("http1", "http2", "latency", "stream", "recorder", "rules", "hooks", "lag", "stdio")
+    scenarios = ("http1", "http2", "latency", "stream", "recorder", "rules", "query", "hooks", "lag", "stdio")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(scenarios)}; all by default")
     parser.add_argument("--quick", action="store_true", help="one short round: a look, not a measurement")
-    parser.add_argument("--full", action="store_true", help="recorder and rules with 1,000,000 frames")
+    parser.add_argument("--full", action="store_true", help="recorder, rules and query with 1,000,000 frames")
     parser.add_argument("--rounds", type=int, help="rounds per contestant (3; with --quick 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
     parser.add_argument("--profile", action="store_true", help="only show where the recorder's time goes")
@@ -288,6 +307,7 @@ def main() -> None:
             "stream": suite.stream,
             "recorder": lambda: suite.recorder(*_sizes(typed)),
             "rules": lambda: suite.rules(_sizes(typed)[0], 20_000 if typed.quick else 100_000),
+            "query": lambda: suite.query(_sizes(typed)[0]),
             "stdio": suite.stdio,
             "hooks": lambda: suite.hooks(30_000 if typed.quick else 100_000),
             "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),

@@ -95,3 +95,14 @@ def test_without_rules_the_recorder_does_all_the_rest(module, tmp_path, monkeypa
 def test_open_tasks_are_counted_in_a_process_of_their_own(module):
     """A thousand tasks take something, and not more than ten KiB each."""
     assert 0 < module("judging").open_tasks(1000).mib < 10
+
+
+def test_a_hook_spins_beside_the_recorder_that_is_measured(module, tmp_path, monkeypatch):
+    """It has been called when the clock starts; the recorder comes to the end of its journal all the same."""
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+    journals, beside = module("journals"), module("beside")
+    made, first = journals.make(tmp_path / "made", 200, 8), journals.make(tmp_path / "first", 1)
+    for hook in ("", "spinning:Spins"):
+        assert beside.rate(made, first, tmp_path, hook) > 0
+    assert len(list(tmp_path.glob("*-called"))) == 1
+    assert not list(tmp_path.glob("*.db"))

@@ -112,16 +112,25 @@ def test_the_journal_tells_the_whole_story(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1])
 def test_a_signal_reaches_the_agent_once_and_its_death_the_client(tmp_path: Path, number: signal.Signals) -> None:
-    for command in both(tmp_path, agent("plain")):
+    for command in both(tmp_path, ["cat"]):  # which an interpreter that starts up is not: it may make an error of it
         process = spawn(command)
-        if command[1] == "-c":  # before there is an agent, a signal ends the relay alone
+        if command != ["cat"]:  # before there is an agent, a signal ends the relay alone
             child_of(process.pid)
         process.send_signal(number)
+        assert process.wait(SECONDS) == -number
         process.communicate(timeout=SECONDS)
-        assert process.returncode == -number
     chunks = journal(tmp_path)
     assert [chunk.data.decode() for chunk in chunks if chunk.kind is ChunkKind.SIGNAL] == [number.name]
     assert of_kind(chunks, ChunkKind.EXITED) == [{"code": None, "signal": number.name}]
+
+
+def test_a_signal_that_comes_too_late_changes_nothing(tmp_path: Path) -> None:
+    """The agent ends before the relay takes the signal up; the exit code stays the agent's."""
+    code = "import os, signal as s; s.signal(s.SIGUSR1, s.SIG_IGN); os.kill(os.getppid(), s.SIGUSR1); os._exit(4)"
+    process = spawn(relayed(tmp_path, [*_PY, code]))
+    process.communicate(timeout=SECONDS)
+    assert process.returncode == 4
+    assert of_kind(journal(tmp_path), ChunkKind.EXITED) == [{"code": 4, "signal": None}]
 
 
 def test_the_agent_is_treated_as_its_client_treats_the_proxy(tmp_path: Path) -> None:

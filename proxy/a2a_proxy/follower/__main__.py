@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import functools
 import os
 import select
 import signal
@@ -19,7 +20,7 @@ from a2a_proxy.follower.log import Log
 from a2a_proxy.follower.process import Aim, Follower
 from a2a_proxy.follower.status import Done, Failed, Status, encode
 from a2a_proxy.hooks.find import HookError, load
-from a2a_proxy.recorder.priority import give_way_to_all
+from a2a_proxy.recorder.priority import give_way_no_more, give_way_to_all
 from a2a_proxy.recording.errors import RecordingError
 
 
@@ -66,7 +67,8 @@ def follow(name: str, aim: Aim, ledger: Ledger, log: Log, tell: Callable[[Status
         faults.log(wrong)
         return Failed(f"hook {name} cannot be loaded: {describe(wrong)}")
     try:
-        follower = Follower(aim, lambda: HookConsumer(name, make, tally, faults), ledger, tally, tell)
+        hurry = functools.cache(give_way_no_more)
+        follower = Follower(aim, lambda: HookConsumer(name, make, tally, faults), ledger, tally, tell, hurry)
         signal.signal(signal.SIGTERM, lambda *_: setattr(follower, "stopping", True))
         follower.run()
     except HookError as wrong:

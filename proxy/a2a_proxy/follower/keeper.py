@@ -76,8 +76,8 @@ class HookKeeper:
         self._stuck = stuck
         self._told_stuck = False
         self.log = log.log_path(name)
-        self._ledger_file = tempfile.TemporaryFile(dir=places.hooks_dir())  # noqa: SIM115  # closed by `finish`
-        self._ledger = Ledger(self._ledger_file.fileno())
+        self._ledger_file = _unnamed_file()
+        self._ledger = Ledger(self._ledger_file)
         self._life_read, self._life = os.pipe()
         self._starting = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -122,7 +122,7 @@ class HookKeeper:
             if self._ended.wait(_LAST):  # else its thread still has need of them
                 os.close(self._life)
                 os.close(self._life_read)
-                self._ledger_file.close()
+                os.close(self._ledger_file)
         return self._report
 
     def _signal(self, number: signal.Signals) -> None:
@@ -171,7 +171,7 @@ class HookKeeper:
             if self._leaving.is_set():
                 return
             out = log.open_log(self.log)
-            passed = (self._life_read, say, self._ledger_file.fileno())
+            passed = (self._life_read, say, self._ledger_file)
             numbers = ["--life", str(passed[0]), "--say", str(passed[1]), "--ledger", str(passed[2])]
             try:
                 self._process = subprocess.Popen(
@@ -235,3 +235,12 @@ class HookKeeper:
             process.kill()
             code = process.wait()
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _unnamed_file() -> int:
+    """A descriptor of a file that is gone with the last process that has it; in memory where there is such a thing, so
+    that a full disk takes no hook's place away."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("a2a-proxy-hook")
+    with tempfile.TemporaryFile(dir=places.hooks_dir()) as file:
+        return os.dup(file.fileno())

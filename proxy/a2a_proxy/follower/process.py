@@ -51,13 +51,16 @@ class Follower:
         ledger: Ledger,
         tally: Tally,
         tell: Callable[[Status], None],
+        hurry: Callable[[], None] = lambda: None,
     ) -> None:
-        """`make` makes the consumer of a session; `tally` is counted by it. Raises RecordingError."""
+        """`make` makes the consumer of a session; `tally` is counted by it. `hurry` is called when a session that is
+        followed live has ended: somebody may wait now. Raises RecordingError."""
         self._aim = aim
         self._make = make
         self._ledger = ledger
         self._tally = tally
         self._tell = tell
+        self._hurry = hurry
         self._told_behind = _FAR_BEHIND
         self._consumers: dict[str, Consumer] = {}
         self._mark = ledger.read_mark()
@@ -105,6 +108,8 @@ class Follower:
         batch = next_batch(self._recording, session.id, cursor, consumer.wants)
         if batch is None:
             return False
+        if batch.session.how and self._aim.follow:
+            self._hurry()
         if batch.items:
             self._state.batch = Pending(session.id, [(item.kind, item.row) for item in batch.items], batch.after)
             self._store(done=0)

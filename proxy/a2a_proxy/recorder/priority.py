@@ -39,7 +39,8 @@ def give_way_to_all() -> None:
 
 
 def give_way_no_more() -> None:
-    """The relay has gone, and somebody may wait for the recording. A session's nice value can be taken back."""
+    """The relay has gone, and somebody may wait for the recording, or for a hook. A session's nice value can be taken
+    back; what the process itself has given up cannot."""
     _set_session(0)
 
 

@@ -95,8 +95,8 @@ class StdioRelay:
         until = time.monotonic() + _AT_ONCE
         for pump in self._outputs:
             pump.join(max(0.0, until - time.monotonic()))
-        take_signals()
         while late := [pump for pump in self._outputs if pump.is_alive()]:
+            take_signals()  # not before: one that came too late for the agent must not change how it ended
             if self._told and time.monotonic() - max(pump.moved for pump in late) > DELIVERY_SECONDS:
                 break
             late[0].join(_POLL_SECONDS)

@@ -104,3 +104,41 @@ def test_a_deep_payload_has_no_parts() -> None:
     for _ in range(5000):
         value = {"a": value}
     assert list(tests.parts(value)) == list(tests.facet("meta", value)) == list(tests.facet("ext", value)) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        ({"text": ""}, "text"),
+        ({"kind": "text", "text": "x"}, "text"),
+        ({"data": {}}, "data"),
+        ({"raw": "QQ==", "mediaType": "a/b"}, "raw"),
+        ({"url": "u"}, "url"),
+        ({"kind": "file", "file": {"bytes": "QQ=="}}, "raw"),
+        ({"file": {"fileWithUri": "u"}}, "url"),
+        ({"file": {"file_with_bytes": "u"}}, "raw"),
+        ({"file": None}, ""),
+        ({}, ""),
+    ],
+)
+def test_parts_of_every_dialect(part: dict[str, object], kind: str) -> None:
+    """Their kind, where they stand, and that their payload is never passed over unread."""
+    value = {"result": {"artifact": {"parts": [part]}, "data": {"parts": [{"text": "the peer's own"}]}}}
+    assert [tests.part_kind(each) for each in tests.parts(value)] == [kind]
+    octets = json.dumps(value).encode()
+    assert not kind or tests.names_any(kind, octets)
+    assert tests.names_any("data", octets.replace(b'"data"', b'"d\\u0061ta"'))
+    assert not tests.names_any("ext", octets)
+
+
+def test_facets() -> None:
+    """Media types, metadata and extensions wherever they are, but not in the peer's own data."""
+    part = {"file": {"mimeType": "image/png"}, "metadata": {"a": 1, "b": "x"}}
+    other = {"data": {"metadata": {"no": 1}, "extensions": ["no"]}, "mediaType": "application/json"}
+    value = {
+        "message": {"content": [part, other], "extensions": ["urn:e", 5]},
+        "capabilities": {"extensions": [{"uri": "urn:c"}]},
+    }
+    assert list(tests.facet("mime", value)) == ["image/png", "application/json"]
+    assert list(tests.facet("meta", value)) == ["a: 1", "b: x"]
+    assert list(tests.facet("ext", value)) == ["urn:e", "urn:c"]

@@ -166,18 +166,28 @@ def parts(value: Any, depth: int = _DEPTH) -> Iterator[dict[str, Any]]:
             yield from parts(each, depth - 1)
 
 
+_RAW = ("raw", "bytes", "fileWithBytes", "file_with_bytes")
+_URL = ("url", "uri", "fileWithUri", "file_with_uri")
+_MIME = ("mediaType", "media_type", "mimeType", "mime_type")
+_NAMES = {"part": ("parts", "content"), "text": ("text",), "data": ("data",), "raw": _RAW, "url": _URL}
+_NAMES |= {"file": (*_RAW, *_URL), "mime": _MIME, "meta": ("metadata",), "ext": ("extensions",)}
+_QUOTED = {what: tuple(f'"{name}"'.encode() for name in names) for what, names in _NAMES.items()}
+
+
+def names_any(what: str, octets: bytes) -> bool:
+    """JSON has a member without which there is no such part or facet; or it may hide one behind escapes."""
+    return any(name in octets for name in _QUOTED[what]) or b"\\u" in octets
+
+
 def part_kind(part: dict[str, Any]) -> str:
     """`text`, `data`, `raw` or `url`; empty where it is none of them."""
     file = part.get("file")
     inside = file if isinstance(file, dict) else part
     if "text" in part or "data" in part:
         return "text" if "text" in part else "data"
-    if any(name in inside for name in ("raw", "bytes", "fileWithBytes", "file_with_bytes")):
+    if any(name in inside for name in _RAW):
         return "raw"
-    return "url" if any(name in inside for name in ("url", "uri", "fileWithUri", "file_with_uri")) else ""
-
-
-_MIME = ("mediaType", "media_type", "mimeType", "mime_type")
+    return "url" if any(name in inside for name in _URL) else ""
 
 
 def facet(what: str, value: Any) -> Iterator[str]:

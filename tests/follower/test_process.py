@@ -1,0 +1,138 @@
+"""The loop of a follower, in this process: what it hands over, remembers and says."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_proxy.follower import process, reading
+from a2a_proxy.follower.consumer import Kind
+from a2a_proxy.follower.hook import Tally
+from a2a_proxy.follower.ledger import Ledger
+from a2a_proxy.follower.process import Aim, Follower
+from a2a_proxy.follower.status import Behind, Status
+from a2a_proxy.recording.rows import SessionRow
+from support_inspect import sample
+
+
+class Died(Exception):
+    """The process is gone."""
+
+
+class Taker:
+    """A consumer that keeps what it is given, and can be made to die."""
+
+    wants = frozenset(Kind)
+
+    def __init__(self, taken: list[Any], fatal: int) -> None:
+        self._taken, self._fatal = taken, fatal
+
+    def start(self, recording: str, session: SessionRow) -> None:
+        self._taken.append("start")
+
+    def take(self, kind: Kind, value: Any) -> None:
+        if len([each for each in self._taken if each != "start"]) == self._fatal:
+            raise Died
+        self._taken.append((value.exchange, value.seq) if kind is Kind.FRAME else f"end of {value.id}")
+
+    def close(self) -> None:
+        self._taken.append("close")
+
+
+class Run:
+    """Follows a recording of three exchanges with nine frames; the ledger outlives each process."""
+
+    def __init__(self, path: Path, ledger: int) -> None:
+        self.path, self.ledger = sample(path), Ledger(ledger)
+        self.taken: list[Any] = []
+        self.said: list[Status] = []
+
+    def process(self, fatal: int = -1, **aim: Any) -> Follower:
+        """A process that dies in the call after `fatal` others."""
+        tally = Tally()
+        aim = {"path": str(self.path), **aim}
+        return Follower(Aim(**aim), lambda: Taker(self.taken, fatal), self.ledger, tally, self.said.append)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Two frames a batch."""
+    monkeypatch.setattr(reading, "FRAMES", 2)
+    with tempfile.TemporaryFile() as ledger:
+        yield Run(tmp_path / "r.db", ledger.fileno())
+
+
+STORY = [(1, 0), (1, 1), (1, 2), "end of 1", (2, 0), (2, 1), (2, 2), "end of 2", (3, 0), (3, 1), (3, 2), "end of 3"]
+
+
+def test_everything_once(run: Run) -> None:
+    """Between `start` and `close`."""
+    run.process().run()
+    assert run.taken == ["start", *STORY, "close"]
+
+
+@pytest.mark.parametrize("fatal", range(12))
+def test_dead_in_any_call(run: Run, fatal: int) -> None:
+    """The next process begins with that call; what had returned is not told again."""
+    with pytest.raises(Died):
+        run.process(fatal).run()
+    assert run.taken == ["start", *STORY[:fatal]]
+    run.taken.clear()
+    run.process().run()
+    assert run.taken == ["start", *STORY[fatal:], "close"]
+
+
+def test_stopped_after_any_call(run: Run) -> None:
+    """`close` is called, and another process can go on there."""
+    follower = run.process()
+    taken = run.taken
+
+    class Stops(Taker):
+        def take(self, kind: Kind, value: Any) -> None:
+            super().take(kind, value)
+            follower.stopping = True
+
+    follower._make = lambda: Stops(taken, -1)
+    follower.run()
+    assert run.taken == ["start", STORY[0], "close"]
+    run.taken.clear()
+    run.process().run()
+    assert run.taken == ["start", *STORY[1:], "close"]
+
+
+def test_far_behind(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told where it is many frames, and again where it has doubled; not for a recording that has no need to be kept up
+    with."""
+    monkeypatch.setattr(process, "_FAR_BEHIND", 3)
+    run.process().run()
+    assert run.said == []
+    with tempfile.TemporaryFile() as ledger:
+        run.ledger = Ledger(ledger.fileno())
+        run.process(follow=True).run()
+    assert run.said == [Behind(7)]
+
+
+def test_somebody_may_wait_when_a_session_has_ended(run: Run) -> None:
+    """Before the rest of it is handed over; not where the recording was finished long ago."""
+    hurried: list[int] = []
+    for follow in (False, True):
+        with tempfile.TemporaryFile() as ledger:
+            aim, tally = Aim(str(run.path), follow=follow), Tally()
+            make, hurry = (lambda: Taker(run.taken, -1)), (lambda: hurried.append(len(run.taken)))
+            run.taken.clear()
+            Follower(aim, make, Ledger(ledger.fileno()), tally, run.said.append, hurry).run()
+    assert hurried[0] <= 1
+    assert len(run.taken) == len(STORY) + 2
+
+
+def test_nothing_to_follow(run: Run) -> None:
+    """A session that is not in the file, and is not waited for, is over; none of its calls is made."""
+    follower = run.process(session="another")
+    assert not follower._finished()
+    follower.stopping = True
+    follower.run()
+    assert run.taken == []
