@@ -22,7 +22,7 @@ import msgspec
 import pytest
 
 from a2a_proto import from_dict, parse, to_dict
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
@@ -154,11 +154,23 @@ class Ex:
         self.ended += ns
 
 
+class Loose(msgspec.Struct):
+    """What stands beside the calls of a stdio agent: octets between messages, its log, its end."""
+
+    at: int
+    """ns after the session's beginning."""
+    direction: Direction
+    data: bytes
+    kind: ChunkKind = ChunkKind.DATA
+
+
 class Talk:
     """A recorded conversation."""
 
-    def __init__(self, exchanges: list[Ex], length: int, start: int) -> None:
+    def __init__(self, exchanges: list[Ex], length: int, start: int, loose: list[Loose]) -> None:
         self.exchanges = exchanges
+        self.loose = loose
+        """Of the one stdio agent, where there is one."""
         self.length = length
         self.start = start
         """When it was recorded, ns: its timestamps are of that time."""
@@ -198,13 +210,15 @@ class Want(msgspec.Struct, frozen=True):
     """One finding that a mutation must lead to."""
 
     rule: str
-    exchange: Ex
+    exchange: Ex | None = None
+    """None: it is about the connection."""
     message: Msg | None = None
     times: int = 1
 
     def places(self) -> list[Place]:
         """As compared."""
-        return [(self.rule, self.exchange.uid, self.message.uid if self.message else 0)] * self.times
+        exchange = self.exchange.uid if self.exchange else 0
+        return [(self.rule, exchange, self.message.uid if self.message else 0)] * self.times
 
 
 # --- recordings ---------------------------------------------------------------------------------------------------
@@ -222,7 +236,27 @@ def _loaded(name: str) -> Talk:
             for each in recording.frames(row.key):
                 _take(made, each.frame, zero)
             found.append(made)
-        return Talk(found, session.ended - zero, zero)
+        loose = [
+            beside
+            for row in recording.connections(session.id)
+            if row.connection.kind == "stdio"
+            for each in recording.connection_frames(row.key)
+            if (beside := _loose(each.frame, zero)) is not None
+        ]
+        return Talk(found, session.ended - zero, zero, loose)
+
+
+def _loose(frame: Frame, zero: int) -> Loose | None:
+    at, side = frame.at - zero, frame.direction
+    if frame.kind is FrameKind.LOG:
+        return Loose(at, side, frame.framing.encode().replace(b"\0", frame.payload), ChunkKind.LOG)
+    if frame.note == "eof":
+        return Loose(at, side, b"", ChunkKind.EOF)
+    if frame.note == "exit":
+        detail = json.loads(frame.payload)
+        facts = ExitFacts(detail.get("code"), detail.get("signal"))
+        return Loose(at, side, msgspec.json.encode(facts), ChunkKind.EXITED)
+    return None
 
 
 def _take(made: Ex, frame: Frame, zero: int) -> None:
@@ -246,9 +280,11 @@ def loaded(name: str) -> Talk:
 
 
 def chunks(talk: Talk) -> list[Chunk]:
-    """The session: one connection an exchange, numbered in order of beginning."""
+    """The session: one connection an exchange, numbered in order of beginning; one for all of a stdio agent."""
     start = talk.start
     found: list[Chunk] = []
+    if any(_piped(each) for each in talk.exchanges):
+        return _pipe(talk)
     for number, exchange in enumerate(ordered(talk), 1):
         build = _grpc if exchange.grpc else _http
         pieces = build(exchange)
@@ -268,6 +304,39 @@ def chunks(talk: Talk) -> list[Chunk]:
     found.sort(key=lambda chunk: chunk.at)
     end = max(found[-1].at, start + talk.length)
     return [*found, Chunk(0, ChunkKind.END, UP, end + 1)]
+
+
+def _piped(exchange: Ex) -> bool:
+    return exchange.facts.binding is Binding.STDIO
+
+
+def _pipe(talk: Talk) -> list[Chunk]:
+    """The session of a stdio agent, which has no other connections."""
+    start, command = talk.start, talk.exchanges[0].upstream
+    said = [
+        (each.at, direction, ChunkKind.DATA, piped(each))
+        for exchange in ordered(talk)
+        for direction, messages in ((UP, exchange.requests), (DOWN, exchange.answers))
+        for each in messages
+    ]
+    said += [(each.at, each.direction, each.kind, each.data) for each in talk.loose]
+    said.sort(key=lambda piece: piece[0])
+    facts = ConnectionFacts("pid 1", "stdio", command, "stdio")
+    found = [
+        Chunk(1, ChunkKind.OPEN, UP, start, msgspec.json.encode(facts)),
+        Chunk(1, ChunkKind.DIALED, UP, start, msgspec.json.encode(DialFacts(command, peer="pid 2"))),
+        *(Chunk(1, kind, direction, start + at, data) for at, direction, kind, data in said),
+    ]
+    end = max(found[-1].at, start + talk.length)
+    return [*found, Chunk(1, ChunkKind.CLOSED, UP, end), Chunk(0, ChunkKind.END, UP, end + 1)]
+
+
+def piped(message: Msg) -> bytes:
+    """The message as it was framed, with the payload as it is now."""
+    if message.wire is not None:
+        return message.wire
+    head = message.framing.encode("latin-1").replace(b"\1", str(len(message.data)).encode())
+    return head.replace(b"\0", message.data, 1)
 
 
 def ordered(talk: Talk) -> list[Ex]:
@@ -403,8 +472,7 @@ def places(talk: Talk) -> Counter[Place]:
     out: list[Observation] = []
     for chunk in chunks(talk):
         observer.feed(chunk, out)
-    exchanges = ordered(talk)
-    owner = {each.exchange: exchanges[each.connection - 1] for each in out if isinstance(each, Frame) and each.exchange}
+    owner = _owners(talk, out)
     uids = _uids(out, owner)
     found: Counter[Place] = Counter()
     for each in out:
@@ -412,6 +480,15 @@ def places(talk: Talk) -> Counter[Place]:
             exchange = owner.get(each.exchange)
             found[each.rule, exchange.uid if exchange else 0, uids.get((each.exchange, each.seq), 0)] += 1
     return found
+
+
+def _owners(talk: Talk, out: list[Observation]) -> dict[int, Ex]:
+    """Number of an exchange -> where it comes from: by its connection, on a pipe by its place among the calls."""
+    exchanges = ordered(talk)
+    numbers = dict.fromkeys(each.exchange for each in out if isinstance(each, Frame) and each.exchange)
+    if any(_piped(each) for each in exchanges):
+        return dict(zip(numbers, exchanges, strict=False))
+    return {each.exchange: exchanges[each.connection - 1] for each in out if isinstance(each, Frame) and each.exchange}
 
 
 def _uids(out: list[Observation], owner: dict[int, Ex]) -> dict[tuple[int, int], int]:
