@@ -9,7 +9,8 @@ import pytest
 
 from a2a_proxy.follower import parts
 from a2a_proxy.follower.consumer import Kind
-from a2a_proxy.follower.parts import Known, ended, tables
+from a2a_proxy.follower.ledger import Known
+from a2a_proxy.follower.parts import ended, tables
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.recording.reader import Recording

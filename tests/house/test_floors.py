@@ -35,3 +35,10 @@ def test_the_pure_core_loads_no_io(module: str) -> None:
 def test_the_relay_starts_light(module: str) -> None:
     """The command line and the relay load none of the heavy libraries before they need them."""
     assert _loaded(module) & set(_HEAVY) == set()
+
+
+def test_who_has_no_hooks_does_not_load_them() -> None:
+    """Nor SQLite, nor what looks for installed packages, which takes its time."""
+    loaded = _loaded("a2a_proxy.cli.run")
+    assert not [name for name in loaded if name.startswith(("a2a_proxy.follower", "a2a_proxy.hooks"))]
+    assert loaded & {"sqlite3", "importlib.metadata"} == set()

@@ -51,12 +51,8 @@ def test_the_manual_has_this_page(tmp_path: Path) -> None:
     assert say(tmp_path, "--markdown").out == PAGE.read_text("utf-8")
 
 
-def test_a_transport_that_is_not_judged_yet(tmp_path: Path) -> None:
-    """It says so, instead of naming a rule that has nothing to do with it; what is no rule as well."""
-    stdio = say(tmp_path, "stdio-001")
-    assert stdio.code == 2
-    assert "A2A-STDIO-001 is not judged: there are no rules for the stdio transport yet" in stdio.err
-    assert "did you mean" not in stdio.err
+def test_what_is_no_rule(tmp_path: Path) -> None:
+    """It says so, instead of naming a rule that has nothing to do with it."""
     assert "UNDECODABLE is no rule: octets that cannot be read" in say(tmp_path, "undecodable").err
 
 

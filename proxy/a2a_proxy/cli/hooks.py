@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
+from typing import TYPE_CHECKING
 
 from a2a_proxy.cli.console import Console, HookEnd
 from a2a_proxy.cli.errors import UserError, state_directory
-from a2a_proxy.follower.keeper import HookKeeper, Report
-from a2a_proxy.hooks.find import HookError, check
 from a2a_proxy.protocol.text import visible
+
+if TYPE_CHECKING:
+    from a2a_proxy.follower.keeper import HookKeeper, Report
 
 PATIENCE = 10.0
 """Seconds that hooks get to catch up after everything is recorded."""
@@ -24,6 +26,8 @@ def check_hooks(names: tuple[str, ...]) -> None:
     Raises:
         UserError: one of them is not there, or given twice.
     """
+    from a2a_proxy.hooks.find import HookError, check
+
     for number, name in enumerate(names):
         if name in names[:number]:
             raise UserError(f"--hook {name} is given twice", "leave one of them out")
@@ -48,6 +52,10 @@ class Hooks:
         Raises:
             UserError: the state directory cannot be used.
         """
+        if not self._names:
+            return
+        from a2a_proxy.follower.keeper import HookKeeper  # only who has hooks pays for them
+
         self._recording, self._session = recording, session
         for name in self._names:
             with state_directory():

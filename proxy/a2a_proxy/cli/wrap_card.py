@@ -11,8 +11,9 @@ import msgspec
 
 from a2a_proxy.cli.errors import UserError, tell
 from a2a_proxy.cli.sizes import octets
+from a2a_proxy.protocol.command import is_command, is_stdio
 from a2a_proxy.relay.edits.card import read_card, write_card
-from a2a_proxy.relay.edits.stdio_command import is_command, is_stdio, is_wrapped, wrap
+from a2a_proxy.relay.edits.stdio_command import is_wrapped, wrap
 
 EXIT_UNCHANGED = 1
 """The card was printed as it was, for a reason that stands on stderr."""

@@ -11,8 +11,6 @@ import struct
 
 import msgspec
 
-from a2a_proxy.follower.parts import Known
-
 _EPOCH = struct.Struct("<Q")
 _MARK = struct.Struct("<QQQQQ")
 _SLOTS = (4096, 1 << 30)
@@ -34,6 +32,17 @@ class Mark(msgspec.Struct, frozen=True):
     """Id of the last frame that was passed."""
     since: int = 0
     """When the call that is being made began, ns of the monotonic clock; 0 between calls."""
+
+
+class Known(msgspec.Struct):
+    """What is known of one table of segments, interruptions or hand-offs."""
+
+    top: int = 0
+    """The highest number that was seen."""
+    seen: bytes = b""
+    """Which of the numbers up to it were seen: one bit each, the lowest that of `top`."""
+    open: list[int] = []
+    """Numbers of those that have not ended."""
 
 
 class Cursor(msgspec.Struct):

@@ -12,22 +12,12 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proxy.follower.consumer import Kind
+from a2a_proxy.follower.ledger import Known
 from a2a_proxy.recording.rows import key, split
 
 WINDOW = 16_384
 """Numbers that are looked for again: a row that comes after so many others have begun is not found."""
 _ASKED = 500
-
-
-class Known(msgspec.Struct):
-    """What is known of one table."""
-
-    top: int = 0
-    """The highest number that was seen."""
-    seen: bytes = b""
-    """Which of the numbers up to it were seen: one bit each, the lowest that of `top`."""
-    open: list[int] = []
-    """Numbers of those that have not ended."""
 
 
 class _Table(msgspec.Struct, frozen=True):

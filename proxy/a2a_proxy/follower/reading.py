@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.follower.consumer import Kind
-from a2a_proxy.follower.ledger import Cursor
-from a2a_proxy.follower.parts import Known, ended, tables
+from a2a_proxy.follower.ledger import Cursor, Known
+from a2a_proxy.follower.parts import ended, tables
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.reader import Recording

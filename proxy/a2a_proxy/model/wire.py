@@ -121,6 +121,12 @@ class Undecodable(msgspec.Struct, frozen=True, gc=False):
     """The stream that became opaque; 0 where the whole connection did."""
 
 
+CUT_SHORT = "cut short"
+"""Another message began within it, or its content is no JSON at its length, and what follows does not complete it."""
+BROKE_OFF = "broke off"
+"""The pipe ended in it."""
+
+
 class Framed(msgspec.Struct, frozen=True, gc=False):
     """One message on a pipe (protocol sheet 5): its content, and how it was framed."""
 
@@ -139,8 +145,7 @@ class Framed(msgspec.Struct, frozen=True, gc=False):
     """The header block, U+0000 for the content, and what ends it. Each Content-Length that tells the content's true
     size has U+0001 as its value. Newline-delimited: `\\0\\n`."""
     broken: str = ""
-    """`cut short`: another message began within it, or its content is no JSON for longer than its length. `eof`: the
-    pipe ended in it. Empty where it is whole."""
+    """`CUT_SHORT` or `BROKE_OFF`; empty where it is whole."""
     size: int = 0
     """True size of the content, octets."""
     truncated: bool = False

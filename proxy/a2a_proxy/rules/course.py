@@ -105,13 +105,9 @@ def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: K
     state, before, event = frame.state, track.state, frame.event
     look = seen if type(seen) is StatusLook else status_of(frame) if event is _STATUS or event is _TASK else NO_STATUS
     stamp, bare = look.stamp, look.bare
-    flags = _said(track, frame, known, look.said) if look.said is not None and frame.message_id else 0
+    flags = said(track, frame, known, look.said) if look.said is not None and frame.message_id else 0
     if look.named:
-        task_id, context_id = frame.task_id, known.context_id
-        for each in look.named:
-            if each and each != task_id and each != context_id:
-                flags |= _STRAY
-                break
+        flags |= named(look.named, frame.task_id, known.context_id)
     if state in TERMINAL:
         flags |= _TERMINAL
         track.terminal = track.terminal or frame.at
@@ -131,14 +127,28 @@ def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: K
         flags |= _course(tracks, track, frame, known, before, look)
     track.state, track.state_at = state, frame.at
     track.bare = bare and event is _STATUS  # an update may have crossed the snapshot that has it
-    if stamp and stamp != track.stamp:
+    return flags | stamped(track, known, stamp) if stamp else flags
+
+
+def stamped(track: Track, known: Known, stamp: str) -> int:
+    """Learn when a status says that it was."""
+    backwards = 0
+    if stamp != track.stamp:
         if earlier(stamp, track.stamp) > SECOND:
-            flags |= _BACKWARDS
+            backwards = _BACKWARDS
         else:
             track.stamp = stamp
-    if stamp and stamp != known.stamp and not earlier(stamp, known.stamp):
+    if stamp != known.stamp and not earlier(stamp, known.stamp):
         known.stamp = stamp
-    return flags
+    return backwards
+
+
+def named(names: tuple[str, ...], task_id: str, context_id: str) -> int:
+    """Whether messages name another task or context than these."""
+    for each in names:
+        if each and each != task_id and each != context_id:
+            return _STRAY
+    return 0
 
 
 def overdue(track: Track, frame: Frame, known: Known, stamp: str = "") -> bool:
@@ -215,16 +225,16 @@ def _record(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Know
         known.terminal, known.terminal_in = frame.at, track.id
 
 
-def _said(track: Track, frame: Frame, known: Known, octets: bytes) -> int:
+def said(track: Track, frame: Frame, known: Known, octets: bytes) -> int:
     """Remember the agent's message; is its id one that stood for another content?"""
     if frame.redacted or frame.truncated:
         return 0
     ident = crc32(frame.message_id.encode("utf-8", "surrogatepass"))
-    said = known.said
-    if said is None:
-        said = known.said = {}
+    sayings = known.said
+    if sayings is None:
+        sayings = known.said = {}
     flags, length, digest = 0, len(octets), crc32(octets)
-    found = said.get(ident)
+    found = sayings.get(ident)
     if found is not None:
         # Another stream may be behind or ahead; the answer to a later message is not.
         follows = found.exchange == track.id or (track.operation in SENDS and found.at < track.started)
@@ -233,10 +243,10 @@ def _said(track: Track, frame: Frame, known: Known, octets: bytes) -> int:
         if (found.length, found.digest) != (length, digest):
             grew = length > found.length and crc32(octets[: found.length]) == found.digest
             flags = _RESAID | (_GROWN if grew else 0)
-        del said[ident]
-    said[ident] = Saying(track.id, frame.at, track.binding, length, digest)
-    if len(said) > _MAX_SAID:
-        del said[next(iter(said))]
+        del sayings[ident]
+    sayings[ident] = Saying(track.id, frame.at, track.binding, length, digest)
+    if len(sayings) > _MAX_SAID:
+        del sayings[next(iter(sayings))]
     return flags
 
 

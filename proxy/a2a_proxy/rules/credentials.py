@@ -50,6 +50,9 @@ class Credential(NamedTuple):
 
 def credentials(exchange: Exchange, declared: Declared | None = None) -> list[Credential]:
     """All of them; `declared` tells under which names this agent wants API keys."""
+    names = tuple([name for name, _ in exchange.request_headers])
+    if declared is None and not _carry(names) and "?" not in exchange.target and "@" not in exchange.authority:
+        return []
     return [*in_headers(exchange, declared), *in_url(exchange, declared)]
 
 
@@ -67,6 +70,12 @@ def in_headers(exchange: Exchange, declared: Declared | None = None) -> Iterator
             yield Credential("cookie", name, octets.decode("latin-1"))
         else:
             yield Credential("header", name, octets.decode("latin-1"))
+
+
+@lru_cache(1024)
+def _carry(names: tuple[bytes, ...]) -> bool:
+    """Fields of these names may hold credentials. Clients send the same names again and again."""
+    return any(_known(raw)[1] for raw in names)
 
 
 @lru_cache(4096)

@@ -21,11 +21,14 @@ from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import Task
 from a2a_proxy.rules.catalogue import rules
 from a2a_proxy.rules.gate import Checks, checks_of, clean
+from a2a_proxy.rules.given import ended, given
+from a2a_proxy.rules.glance import Seen, StatusLook
 from a2a_proxy.rules.ledger import Ledger
-from a2a_proxy.rules.registry import Track
-from a2a_proxy.rules.rule import Hit, Judge, Moment, Rule, Scope, When
+from a2a_proxy.rules.registry import Known, Track
+from a2a_proxy.rules.rule import GIVEN, Hit, Judge, Moment, Rule, Scope, When
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import LARGE, PLAIN_FRAMINGS, World, lines_of
+from a2a_proxy.rules.steady import PLAIN_FRAMINGS, goes_on
+from a2a_proxy.rules.world import LARGE, World, lines_of
 
 MAX_PENDING = 16
 """Requests of one exchange that wait to be judged; bidirectional streams have more after their first answer."""
@@ -36,12 +39,14 @@ _VALUE = 200
 _BY_PEERS = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone", "agent exited"})
 """How an exchange ends by the doing of a peer; what the proxy or a hole in the capture ended is not judged."""
 _UNCLEAN, _OTHER = int(When.UNCLEAN), int(When.OTHER)
-_LARGE, _ASKS, _FRAMED = int(When.LARGE), int(When.ASKS), int(When.FRAMED)
+_LARGE, _ASKS, _NAMES, _FRAMED = int(When.LARGE), int(When.ASKS), int(When.NAMES), int(When.FRAMED)
 _TO_AGENT, _WEBHOOK, _ERROR_KIND = Direction.TO_AGENT, Binding.WEBHOOK, FrameKind.ERROR
 _NONE, _TASK, _ARTIFACT, _CARD_EVENT = EventKind.NONE, EventKind.TASK, EventKind.ARTIFACT, EventKind.CARD
 """Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""
 _ALL = -1
 """Where there is no frame, `when` says nothing: all rules of the moment are asked."""
+_UNGIVEN = ~int(GIVEN)
+"""At `HEADS` and `CLOSED`: all flags but those that are the exchange's own."""
 _ANSWERS = frozenset(
     {
         FrameKind.RESPONSE,
@@ -237,13 +242,14 @@ class Engine:
         track.settled, track.facts = True, exchange
         track.binding, track.operation = exchange.binding, exchange.operation
         self.world.shared.learn_dialect(track.agent, exchange.dialect)
+        track.given = given(self.world.agent(track.upstream), track, exchange)
         see = See(self.world, track, exchange, at, self._later)
         pending, track.pending = track.pending, []
         # Of what is no A2A rules see the heads at most: a call that missed its path.
         for frame in () if exchange.binding is Binding.OTHER else pending:
             self._judge_request(see, frame, out)
         see.look(None)
-        self._ask(self._table(Moment.HEADS, exchange), _ALL, see, out)
+        self._ask(self._table(Moment.HEADS, exchange), _UNGIVEN | track.given, see, out)
 
     def _judge_request(self, see: See, frame: Frame, out: list[Observation]) -> None:
         asked = see.track.asked
@@ -253,6 +259,9 @@ class Engine:
             flags |= _UNCLEAN | _OTHER
         if frame.size > LARGE:
             flags |= _LARGE
+        flags |= see.track.given
+        if frame.task_id or see.track.task_id:
+            flags |= _NAMES
         if frame.framing not in PLAIN_FRAMINGS:
             flags |= _FRAMED
         see.look(frame, known, flags)
@@ -276,14 +285,20 @@ class Engine:
         table, checks = asks
         exchange, world = track.facts, self.world
         assert exchange is not None
-        before, context, shown = 0, "", track.state
         known = world.tasks.get((track.agent, frame.task_id)) if frame.task_id else None
-        if known is not None:
-            context = known.context_id
-            if known.states:
-                before = known.states[-1][1]
         seen = clean(frame, exchange, checks)
+        if known is not None and type(seen) is StatusLook and goes_on(track, frame, known):
+            flags = world.goes_on(track, frame, known, seen) | track.given
+            found = table[flags]
+            if found:  # what it would be compared with is what it says
+                before, context = known.state, known.context_id
+                self._each(found, self._seen(track, frame, known, flags, seen, (before, context, track.state)), out)
+            return
+        before, context, shown = 0, "", track.state
+        if known is not None:
+            before, context = known.state, known.context_id
         flags, known = world.told(track, frame, known, seen)
+        flags |= track.given
         event = frame.event
         if event is _CARD_EVENT:
             self._card(track, frame, exchange)
@@ -291,16 +306,23 @@ class Engine:
             flags |= _UNCLEAN
         found = table[flags]
         if found:
-            see = See(world, track, exchange, frame.at, self._later)
-            see.shown, see.task, see.flags = frame, known, flags
-            see.before, see.context_before, see.generation_before = before, context, track.generation
-            see.shown_before = shown
-            self._each(found, see, out)
+            self._each(found, self._seen(track, frame, known, flags, seen, (before, context, shown)), out)
         if known is not None and frame.task_id:
             if (frame.generation or not known.numbered) and event is not _NONE and frame.kind is not _ERROR_KIND:
                 world.numbered(track, frame, known)
             if event is _ARTIFACT or event is _TASK:
                 world.artifacts_told(track, frame, known)
+
+    def _seen(
+        self, track: Track, frame: Frame, known: Known | None, flags: int, seen: Seen, before: tuple[int, str, int]
+    ) -> See:
+        """For rules about an answer. `before`: the task's state and context, and the state that its stream showed."""
+        assert track.facts is not None
+        see = See(self.world, track, track.facts, frame.at, self._later)
+        see.shown, see.task, see.flags, see.seen = frame, known, flags, seen
+        see.before, see.context_before, see.shown_before = before
+        see.generation_before = track.generation
+        return see
 
     def _card(self, track: Track, frame: Frame, exchange: Exchange) -> None:
         see = See(self.world, track, exchange, frame.at, self._later)
@@ -318,7 +340,7 @@ class Engine:
         if not ours and exchange.how in _BY_PEERS and exchange.binding not in _UNJUDGED:
             see = See(self.world, track, exchange, exchange.closed, self._later)
             see.task = self.world.task(track.agent, track.task_id) if track.task_id else None
-            self._ask(self._table(Moment.CLOSED, exchange), _ALL, see, out)
+            self._ask(self._table(Moment.CLOSED, exchange), _UNGIVEN | ended(exchange), see, out)
         self._answering.pop(track.id, None)
         self.world.over(track)
 
@@ -486,7 +508,11 @@ def _concerns(rule: Rule, key: tuple[Moment, Binding, Dialect, str]) -> bool:
 
 
 def _select(asked: _Asked, flags: int) -> _Asked:
-    return tuple((rule, judge) for rule, judge in asked if rule.when is None or flags & int(rule.when))
+    return tuple(
+        (rule, judge)
+        for rule, judge in asked
+        if (rule.when is None or flags & int(rule.when)) and (rule.needs is None or flags & int(rule.needs))
+    )
 
 
 _INDEX = re.compile(r"\[\d+\]|[._$]")

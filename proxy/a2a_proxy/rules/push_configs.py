@@ -6,10 +6,10 @@ from typing import Any
 
 from a2a_proxy.rules.credentials import principal
 from a2a_proxy.rules.declared import Json, member, objects, word
+from a2a_proxy.rules.given import CREATE, may_push
 from a2a_proxy.rules.see import See
 
-CREATE, GET, LIST, DELETE = (
-    "CreateTaskPushNotificationConfig",
+GET, LIST, DELETE = (
     "GetTaskPushNotificationConfig",
     "ListTaskPushNotificationConfigs",
     "DeleteTaskPushNotificationConfig",
@@ -23,8 +23,7 @@ def pushed(see: See) -> Json | None:
     if see.operation == CREATE:
         return see.params or None
     request = see.track.request
-    # Every configuration has a URL: no need to read the others.
-    if request is None or (b"://" not in request.payload and b":\\/\\/" not in request.payload):
+    if request is None or not may_push(request.payload):
         return None
     found = member(see.params, "configuration").get("taskPushNotificationConfig")
     return found if isinstance(found, dict) else None

@@ -146,6 +146,8 @@ class Track(msgspec.Struct, gc=False):
     """The exchange when it was over."""
     settled: bool = False
     """Its requests and heads have been judged."""
+    given: int = 0
+    """What it is about (`given`), known when it is settled."""
     ours: bool = False
     """The proxy answered."""
     answers: int = 0
@@ -177,8 +179,8 @@ class Track(msgspec.Struct, gc=False):
     """The number this exchange has shown last."""
     position: int = -1
     """Index in the task's `states` up to which it has shown them."""
-    digests: list[int] = []
-    """Of the latest payloads."""
+    digests: bytes = b""
+    """CRC-32 of the latest payloads, one after the other: every stream has them, so they are kept small."""
     unread: int = 0
     """When something came last that nobody could read, ns: what it said is not known."""
     notes: Notes | None = None

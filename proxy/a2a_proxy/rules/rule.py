@@ -126,10 +126,30 @@ class When(IntFlag):
     """An artifact update that describes its artifact otherwise than before."""
     TOGETHER = 1 << 38
     """A status update 2 s and more after the call, at most 0.3 s after the first such."""
+    CARD_SEEN = 1 << 40
+    """Of the exchange, as all up to `ODD_END`, and worked out by `given`: a card of its agent was seen."""
+    NAMES = 1 << 41
+    """Its request names a task or a context. Also for a later message of a live stream."""
+    EXTENDS = 1 << 42
+    """Its heads have a field of extensions; of gRPC trailers: they have."""
+    COUNTS = 1 << 43
+    """Its request speaks of generations, or a version that has them."""
+    PUSHES = 1 << 44
+    """Its request may have a push configuration."""
+    LIMITS = 1 << 45
+    """Its request may have a `historyLength`."""
+    ODD_HEAD = 1 << 46
+    """It is no plain call of A2A: a query, a user in the authority, no operation, a status other than 200."""
+    ODD_END = 1 << 47
+    """At `CLOSED`: it broke off, or its HTTP or gRPC status is not that of success."""
     ASKS = 1 << 48
     """A request: for rules that are asked about some requests' answers and about all requests."""
 
 
+GIVEN = (
+    When.CARD_SEEN | When.NAMES | When.EXTENDS | When.COUNTS | When.PUSHES | When.LIMITS | When.ODD_HEAD | When.ODD_END
+)
+"""What is the same for all frames of an exchange."""
 EVENTS = When.TASK | When.STATUS | When.ARTIFACT | When.MESSAGE
 """Any A2A event or answer that is one."""
 
@@ -205,6 +225,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     also: tuple[str, ...] = ()
     """Other rules that the flagged example breaks too."""
     when: When | None = None
+    """Asked about a frame that has one of these; at `HEADS` and `CLOSED` always."""
+    needs: When | None = None
+    """And one of these: without them it would find nothing, so that not asking saves time and changes nothing."""
     operations: frozenset[str] = frozenset()
     """Operations it is about; empty: all."""
     draft: bool = False
@@ -236,6 +259,7 @@ def rule(
     lines: Line = Line.ALL,
     bindings: frozenset[Binding] = RPC,
     when: When | None = None,
+    needs: When | None = None,
     operations: Iterable[str] = (),
     also: tuple[str, ...] = (),
     draft: bool = False,
@@ -262,6 +286,7 @@ def rule(
             clean=clean,
             also=also,
             when=when,
+            needs=needs,
             operations=frozenset(operations),
             draft=draft,
             judge=judge,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from a2a_proxy.protocol.schema import MEDIA_LINE
 from a2a_proxy.rules import failure
 from a2a_proxy.rules.declared import Declared
 from a2a_proxy.rules.failure import Failure
+from a2a_proxy.rules.glance import Seen, StatusLook, status_of
 from a2a_proxy.rules.registry import Agent, Known, Track
 from a2a_proxy.rules.rule import ENVELOPE, When
 from a2a_proxy.rules.world import World
@@ -35,6 +37,8 @@ class See:
     """The frame; None at `HEADS`, `CLOSED` and when a time is due."""
     task: Known | None = None
     """The task that the frame is about."""
+    seen: Seen = False
+    """What the gate saw of the frame, where it was asked; see `status`."""
     flags = 0
     before = 0
     """The state that the task was in before this frame; 0 where unknown."""
@@ -50,6 +54,9 @@ class See:
     """What the rule gave to `later`."""
     _agent: Agent | None = None
     _cache: dict[str, Any] | None = None
+    _asked_first: dict[str, bytes] | None = None
+    """The first header field of each name; rules about heads look at many of them."""
+    _first: dict[str, bytes] | None = None
     _value: Any = _UNSET
     _body: Any = _UNSET
     _event: Any = _UNSET
@@ -71,6 +78,7 @@ class See:
     def look(self, frame: Frame | None, task: Known | None = None, flags: int = 0) -> None:
         """Go on to a frame."""
         self.shown, self.task, self.flags = frame, task, flags
+        self.seen = False
         self._value = self._body = self._event = self._failure = _UNSET
         self._cache = None
 
@@ -131,6 +139,11 @@ class See:
         """What the event wraps: the task, the message, the update itself; empty where there is none."""
         found = next((each for each in self.event.values() if isinstance(each, dict)), None)
         return found or {}
+
+    @property
+    def status(self) -> StatusLook:
+        """A quick look at the status of a task or an update."""
+        return self.seen if type(self.seen) is StatusLook else status_of(self.frame)
 
     @property
     def failure(self) -> Failure:
@@ -227,7 +240,9 @@ class See:
 
     def asked_field(self, name: str) -> str:
         """The first request header field of this name (lower case); empty where there is none."""
-        return field(self.exchange.request_headers, name)
+        if self._asked_first is None:
+            self._asked_first = _firsts(self.exchange.request_headers)
+        return self._asked_first.get(name, b"").decode("latin-1").strip()
 
     def asked_fields(self, name: str) -> list[str]:
         """All of them."""
@@ -235,7 +250,9 @@ class See:
 
     def field(self, name: str) -> str:
         """The first response header field of this name (lower case); empty where there is none."""
-        return field(self.exchange.response_headers, name)
+        if self._first is None:
+            self._first = _firsts(self.exchange.response_headers)
+        return self._first.get(name, b"").decode("latin-1").strip()
 
     def fields(self, name: str) -> list[str]:
         """All of them."""
@@ -258,6 +275,15 @@ class See:
         """Ask the rule's `due` in so many seconds; `note` is given back as `due_note`. It is asked about this exchange,
         or about `track`."""
         self._later(self, self.at + int(seconds * 1e9), note, track or self.track)
+
+
+def _firsts(headers: Headers) -> dict[str, bytes]:
+    return {_lower(name): value for name, value in reversed(headers)}
+
+
+@lru_cache(4096)
+def _lower(name: bytes) -> str:
+    return name.lower().decode("latin-1")
 
 
 def field(headers: Headers, name: str) -> str:

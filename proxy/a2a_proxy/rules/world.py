@@ -17,10 +17,10 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.listing import listed
 from a2a_proxy.protocol.operations import STREAMS
 from a2a_proxy.protocol.shared import Shared
-from a2a_proxy.rules import course
+from a2a_proxy.rules import course, steady
 from a2a_proxy.rules.course import SENDS, TERMINAL, KnownArtifact
 from a2a_proxy.rules.declared import declare
-from a2a_proxy.rules.glance import ArtifactLook, Seen, artifacts_of
+from a2a_proxy.rules.glance import ArtifactLook, Seen, StatusLook, artifacts_of
 from a2a_proxy.rules.registry import ACTIVE, Agent, Asked, Known, Notes, Track
 from a2a_proxy.rules.rule import When
 
@@ -33,10 +33,6 @@ MAX_SAVED = 1000
 """Tasks that are saved: those touched last."""
 LARGE = 4 << 20
 """What receivers commonly take as one message, octets (protocol sheet 2.9, 1.5)."""
-SILENCE, BURST = 2_000_000_000, 300_000_000
-"""A call begins with so much of silence where something on the way collects events, and they come within this, ns."""
-_RECENT = 32
-"""Digests of payloads that a stream remembers."""
 
 
 class World:
@@ -132,7 +128,7 @@ class World:
                 return self._ended(track, frame)
         flags = 0 if track.answers else _FIRST
         track.answers += 1
-        if frame.framing not in PLAIN_FRAMINGS:
+        if frame.framing not in steady.PLAIN_FRAMINGS:
             flags |= _FRAMED
         if frame.size > LARGE:
             flags |= _LARGE
@@ -151,11 +147,8 @@ class World:
                 self._not_read(track, frame)
         else:
             flags |= of_event
-            if event is _STATUS and frame.at - track.started >= SILENCE:
-                if not track.broken_silence:
-                    track.broken_silence = frame.at
-                if frame.at - track.broken_silence <= BURST:
-                    flags |= _TOGETHER
+            if event is _STATUS and frame.at - track.started >= steady.SILENCE:
+                flags |= steady.together(track, frame.at)
             track.events += 1
             if track.events == 1:
                 track.first = event
@@ -170,9 +163,15 @@ class World:
                     self._not_read(track, frame)
             track.last = event
         if track.operation in STREAMS and frame.payload:
-            flags |= _repeated(track.digests, frame.payload)
+            flags |= steady.repeated(track, frame.payload)
         track.last_at, track.last_seq = frame.at, frame.seq
         return flags, known
+
+    def goes_on(self, track: Track, frame: Frame, known: Known, look: StatusLook) -> int:
+        """The same as `told` of an update that `steady.goes_on`, in less time."""
+        if not known.moved or self._moves - known.moved > self._near:
+            self._move(known)
+        return steady.told(track, frame, known, look)
 
     def _not_read(self, track: Track, frame: Frame) -> None:
         """Nobody could read it, or it does not say of which task or artifact it is, or it says another task's: it may
@@ -185,12 +184,13 @@ class World:
 
     def _ended(self, track: Track, frame: Frame) -> tuple[int, Known | None]:
         """GRPC trailers, or the end of an event stream."""
+        end = _END | _EXTENDS if b"-extensions" in frame.payload.lower() else _END
         if not frame.error_code:
-            return _END, None
+            return end, None
         first = 0 if track.answers else _FIRST
         track.answers += 1
         track.errors += 1
-        return first | _END | _ERROR, self.tasks.get((track.agent, track.task_id))
+        return first | end | _ERROR, self.tasks.get((track.agent, track.task_id))
 
     def _task_told(
         self, track: Track, frame: Frame, event: EventKind, known: Known | None, seen: Seen
@@ -404,15 +404,10 @@ class World:
 
 
 _FIRST, _OTHER, _ERROR, _END, _LATER = map(int, (When.FIRST, When.OTHER, When.ERROR, When.END, When.LATER))
+_EXTENDS = int(When.EXTENDS)
 _NEW_TASK, _FOREIGN, _SHARED = int(When.NEW_TASK), int(When.FOREIGN), int(When.SHARED)
 _AFTER_TERMINAL, _NUMBERED = int(When.AFTER_TERMINAL), int(When.NUMBERED)
-_REPEAT, _TOGETHER = int(When.REPEAT), int(When.TOGETHER)
 _FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)
-_LENGTH, _TYPE = "Content-Length: \1\r\n", "Content-Type: application/json\r\n"
-PLAIN_FRAMINGS = frozenset(
-    {"", "data: \0\n\n", "data: \0\r\n\r\n", f"{_LENGTH}{_TYPE}\r\n\0", f"{_TYPE}{_LENGTH}\r\n\0"}
-)
-"""What most senders write around the data of an event, or a message on a pipe; no framing at all: it is neither."""
 _OF_TASKS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _FLAGS = {
     EventKind.TASK: When.TASK,
@@ -445,15 +440,6 @@ def _nameless(frame: Frame) -> bool:
     if frame.artifact_id != "0" or frame.schema != "json":
         return not frame.artifact_id
     return b'"artifactId"' not in frame.payload and b'"taskId"' in frame.payload
-
-
-def _repeated(digests: list[int], payload: bytes) -> int:
-    digest = crc32(payload)
-    seen = digest in digests
-    digests.append(digest)
-    if len(digests) > _RECENT:
-        del digests[0]
-    return _REPEAT if seen else 0
 
 
 def lines_of(dialect: Dialect) -> Dialect:

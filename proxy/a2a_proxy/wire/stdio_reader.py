@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.wire import Framed, Headers, Line, WireEvent
+from a2a_proxy.model.wire import BROKE_OFF, CUT_SHORT, Framed, Headers, Line, WireEvent
 from a2a_proxy.wire import stdio_head
 from a2a_proxy.wire.body import KEEP, LIMIT, BodyCollector
 from a2a_proxy.wire.json_extent import JsonExtent, extent_of
@@ -162,7 +162,7 @@ class PipeReader:
         if extent.done and (content[size:].strip() or not whole):
             self._give(content[:size], start + size, at, out)
         elif extent.broken or extent.done:
-            broken = "" if whole else "cut short" if cut >= 0 else "eof"
+            broken = "" if whole else CUT_SHORT if cut >= 0 else BROKE_OFF
             self._give(content, end, at, out, broken)
         elif whole and not last:
             self._extent, self._read = extent, self._base + end
@@ -170,7 +170,7 @@ class PipeReader:
         elif whole:
             self._read_on(end, extent)
         else:
-            self._give(content, end, at, out, "cut short" if cut >= 0 else "eof")
+            self._give(content, end, at, out, CUT_SHORT if cut >= 0 else BROKE_OFF)
         return True
 
     def _beyond(self, extent: JsonExtent, at: int, last: bool, out: list[WireEvent]) -> bool:
@@ -188,7 +188,9 @@ class PipeReader:
             self._give(bytes(buf[start:pos]), pos, at, out)
         elif extent.broken or end == most or last:
             if head.length >= 0:
-                self._give(bytes(buf[start:stop]), stop, at, out, "eof" if last and not extent.broken else "cut short")
+                self._give(
+                    bytes(buf[start:stop]), stop, at, out, BROKE_OFF if last and not extent.broken else CUT_SHORT
+                )
             else:  # no message at all: its block is stray too
                 self._stray_block = self._base + head.size
                 self._reset()
@@ -278,7 +280,7 @@ class PipeReader:
         data, facts = body.data[: self._keep], (body.size, True, body.sha256 if truncated else b"")
         place = (self._direction, body.began, at, body.start, body.end)
         framing = stdio_head.framing(self._block, body.size)
-        out.append(Framed(*place, data, self._head.headers, framing, "eof" if self._left else "", *facts))
+        out.append(Framed(*place, data, self._head.headers, framing, BROKE_OFF if self._left else "", *facts))
         self._framed = True
         self._reset()
         return True

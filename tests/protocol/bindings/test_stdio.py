@@ -107,7 +107,9 @@ def test_interleaved_calls_and_a_stream() -> None:
 )
 def test_what_ends_a_stream(last: dict[str, Any]) -> None:
     """Nothing on the wire says so: it is inferred (protocol sheet 5.2). What comes then belongs to nobody."""
-    session = Stdio().call("SendStreamingMessage", SEND).result(state("WORKING"))
+    session = Stdio().call("SendStreamingMessage", SEND)
+    if "message" not in last.get("result", {}):
+        session.result(state("WORKING"))
     session.answer({"jsonrpc": "2.0", "id": 1, **last}).result(state("WORKING")).closed()
     seen = look(session)
     assert hows(seen) == ["complete"]
@@ -115,14 +117,25 @@ def test_what_ends_a_stream(last: dict[str, Any]) -> None:
     assert loose(seen) == [(FrameKind.OTHER, stdio.AFTER_END)]
 
 
+def test_a_message_among_the_events_of_a_task_ends_nothing() -> None:
+    """It is a fault; what ends a stream of a task is the task's end. Some agents repeat the task then."""
+    message = {"message": {"messageId": "r", "role": "ROLE_AGENT", "parts": [{"text": "half way"}]}}
+    session = Stdio().call("SendStreamingMessage", SEND).result({"task": task("WORKING")}).result(message)
+    session.result(state("COMPLETED")).result({"task": task("COMPLETED")}).result({"task": task("WORKING")})
+    seen = look(session.closed())
+    assert seen.exchanges[1].states == ("working", "completed")
+    assert loose(seen) == [(FrameKind.OTHER, stdio.ECHO), (FrameKind.OTHER, stdio.AFTER_END)]
+
+
 def test_an_id_may_be_used_again_when_its_call_is_over() -> None:
     """But not before."""
     session = Stdio().call("GetTask", {"id": "t-1"}).result(task("WORKING")).call("GetTask", {"id": "t-1"})
-    session.call("GetTask", {"id": "t-2"}).result(task("WORKING", "t-2")).closed()
+    session.call("GetTask", {"id": "t-2"}).result(task("WORKING", "t-2")).result(task("WORKING")).closed()
     seen = look(session)
     assert hows(seen) == ["complete", stdio.REUSED, "complete"]
     assert [frames(seen, number)[0].note for number in (1, 2, 3)] == ["", "", stdio.IN_FLIGHT]
     assert seen.exchanges[3].task_id == "t-2"
+    assert loose(seen) == [(FrameKind.OTHER, stdio.UNCLEAR)]
 
 
 def test_an_interrupted_stream_rests() -> None:
@@ -206,7 +219,7 @@ def test_what_belongs_to_no_call() -> None:
         (FrameKind.UNDECODABLE, stdio.NO_JSON),
         (FrameKind.LOG, ""),
         (FrameKind.CONTROL, "signal"),
-        (FrameKind.UNDECODABLE, "eof"),
+        (FrameKind.UNDECODABLE, "broke off"),
         (FrameKind.CONTROL, "eof"),
         (FrameKind.LOG, ""),
         (FrameKind.CONTROL, "exit"),
@@ -281,7 +294,7 @@ def test_the_oldest_of_too_many_calls_is_given_up(monkeypatch: pytest.MonkeyPatc
     session.result(task("WORKING"), 0).result(task("WORKING"), 1).result(task("WORKING"), 2)
     seen = observe(session.closed().session())
     assert hows(seen) == [stdio.FORGOTTEN, stdio.FORGOTTEN, "complete", "proxy stopped"]
-    assert loose(seen) == [(FrameKind.OTHER, stdio.UNKNOWN_ID), (FrameKind.OTHER, stdio.SECOND)]
+    assert loose(seen) == [(FrameKind.OTHER, stdio.UNKNOWN_ID), (FrameKind.OTHER, stdio.UNCLEAR)]
 
 
 def test_exchanges_are_snapshots() -> None:

@@ -137,6 +137,7 @@ def test_a_tree_survives_its_text(tree: Node) -> None:
         ("status:abc", '"abc" is not a whole number', 7, False),
         ("t:25:00 a", '"25:00" is not a time: 12:30, 2026-01-31T09:41:07Z, +5s', 2, False),
         ("t>9999-01-01 a", '"9999-01-01" is too far away', 2, False),
+        ("t:+99999d", '"+99999d" is too far away', 2, False),
         ("t>0001-01-01 a", '"0001-01-01" is', 2, False),
         ("code:TASK_NOT_FUND", '"TASK_NOT_FUND" is no error\'s code or name; did you mean "TASK_NOT_FOUND"?', 5, False),
         ("code>NOT_FOUND", "only a number can be compared so", 5, False),

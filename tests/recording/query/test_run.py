@@ -160,8 +160,8 @@ def test_columns_are_asked_all_at_once_payloads_by_windows(path: Path) -> None:
         assert (told.sql.count("?"), "SendMessage" in told.sql) == (len(told.params), False)
         assert (told.params[0], told.params[1]) == (2, "SendMessage") or told.params[:2] == ("SendMessage", 2)
         assert any("SEARCH e USING INTEGER PRIMARY KEY" in line for line in told.plan)
-        assert told.params[-2:] == (run._CHEAP, -1)
-        assert recording.asked().explain("word", Rows.FRAMES).params[-2:] == (run._COSTLY[Rows.FRAMES], -1)
+        assert told.params[-2:] == (run._WINDOWS[Rows.EXCHANGES][0], -1)
+        assert recording.asked().explain("word", Rows.FRAMES).params[-2:] == (run._WINDOWS[Rows.FRAMES][1], -1)
 
 
 def test_a_closed_recording_is_a_recording_error(path: Path) -> None:

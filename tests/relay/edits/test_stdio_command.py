@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from a2a_proxy.relay.edits.stdio_command import is_command, is_stdio, is_wrapped, wrap
+from a2a_proxy.relay.edits.stdio_command import is_wrapped, wrap
 
 _WORDS = ["a2a-proxy", "stdio", "--"]
 _PROGRAM = "/opt/a b/a2a-proxy"
@@ -71,29 +71,3 @@ def test_a_shell_runs_the_same(tmp_path: Path, text: str) -> None:
         return subprocess.run(["sh", "-c", line], capture_output=True, cwd=tmp_path, check=True).stdout
 
     assert ran(wrap(text, ["env"], "/usr/bin/env")) == ran(text) != b""
-
-
-@pytest.mark.parametrize(
-    ("transport", "stdio"),
-    [
-        ("stdio", True),
-        ("STDIO", True),
-        ("https://a2a.example/bindings/stdio", True),
-        ("urn:a2a:binding:stdio", True),
-        ("https://a2a.example/bindings/stdio/", True),
-        ("https://a2a.example/bindings#stdio", True),
-        ("JSONRPC", False),
-        ("notstdio", False),
-        ("", False),
-    ],
-)
-def test_names_of_the_transport(transport: str, stdio: bool) -> None:
-    assert is_stdio(transport) is stdio
-
-
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [("agent", True), ("stdio:///x", True), ("http://x", False), (" ", False), ("stdio://x/y", False), ("C:x", True)],
-)
-def test_what_is_a_command(text: str, command: bool) -> None:
-    assert is_command(text) is command

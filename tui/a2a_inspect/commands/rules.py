@@ -13,9 +13,6 @@ from a2a_proxy.rules import page
 from a2a_proxy.rules.catalogue import left_out, rules, subjects
 from a2a_proxy.rules.rule import Rule
 
-_NOT_YET = {"STDIO": "the stdio transport"}
-"""Families of the catalogue without a single rule here -> what they are about."""
-
 
 def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
     """Print one rule, those that begin with `word`, or all.
@@ -61,9 +58,6 @@ def _unknown(word: str, ident: str) -> UserError:
     see = "see which are: a2a-inspect rules"
     if ident in left_out():
         return UserError(f"{ident} is not judged: {left_out()[ident]}", see)
-    family = ident.split("-")[1] if "-" in ident else ""
-    if family in _NOT_YET:
-        return UserError(f"{ident} is not judged: there are no rules for {_NOT_YET[family]} yet", see)
     if word in OWN:
         return UserError(f"{word} is no rule: {OWN[word][0].lower()}{OWN[word][1:]}", see)
     near = difflib.get_close_matches(ident, rules(), 1)

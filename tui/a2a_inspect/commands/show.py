@@ -11,6 +11,7 @@ import msgspec
 from a2a_inspect.artifacts import artifacts_of
 from a2a_inspect.commands.filtered import frames_kept, tell_nothing
 from a2a_inspect.commands.ls import state_name
+from a2a_inspect.commands.process import process_lines, process_objects
 from a2a_inspect.commands.segments.marks import Marks
 from a2a_inspect.commands.session import (
     Meanings,
@@ -102,7 +103,8 @@ def _session_lines(
     kept: _Kept = None,
 ) -> Iterator[str]:
     yield session_line(session)
-    connections = [] if wanted.words or wanted.where else list(connection_lines(recording, session))
+    everything = not (wanted.words or wanted.where)
+    connections = list(connection_lines(recording, session)) if everything else []
     yield from ("  " + line for line in connections)
     if not rows and not connections:
         yield "  nothing was recorded"
@@ -123,6 +125,8 @@ def _session_lines(
                 yield from (
                     " " * depth + line for line in _exchange_lines(recording, row, wanted, meanings, kept, marks)
                 )
+    if everything:
+        yield from ("  " + line for line in process_lines(recording, session))
 
 
 _Members = dict[str, list[ExchangeRow]]
@@ -269,6 +273,7 @@ def _objects(
     if not (wanted.words or wanted.where):
         for finding in connection_findings(recording, session):
             yield {"session": session.id, "finding": finding_facts(finding.finding)}
+        yield from process_objects(recording, session)
 
 
 def _object(recording: Recording, row: ExchangeRow, task: Task | None, kept: set[int] | None) -> dict[str, object]:

@@ -36,7 +36,9 @@ NOTIFICATIONS = frozenset({STREAM_EVENT, STREAM_ERROR})
 
 UNKNOWN_ID = "unknown id"
 AFTER_END = "after the end of the stream"
+ECHO = "the task once more, after the end of the stream"
 SECOND = "second response"
+UNCLEAR = "its id stands for several calls"
 IN_FLIGHT = "id in flight"
 FROM_AGENT = "from the agent"
 NO_JSON = "not JSON"
@@ -86,6 +88,8 @@ class StdioCall(RpcExchange):
         """Its task is interrupted: nobody waits for more on it."""
         self.notified = False
         """Its events come as notifications; its one response ends it."""
+        self.unclear = False
+        """Its id stood for another call that was open still."""
 
     def request(self, message: Framed, out: Out, note: str) -> None:
         """The client's message."""
@@ -126,13 +130,14 @@ class StdioCall(RpcExchange):
         if not isinstance(frame, Frame):
             return False
         self.rests = frame.state in _INTERRUPTED or (self.rests and not frame.state)
-        last = frame.kind is FrameKind.ERROR or frame.event is EventKind.MESSAGE
+        # Among the events of a task a Message is a fault, and the task goes on.
+        last = frame.kind is FrameKind.ERROR or (frame.event is EventKind.MESSAGE and not self.exchange.state)
         return last or frame.final or frame.state in _TERMINAL
 
     def save(self) -> dict[str, object]:
         """Plain values for msgpack."""
         exchange = msgspec.to_builtins(self.exchange, builtin_types=(bytes,))
-        marks = {"guessed": self.guessed, "rests": self.rests, "notified": self.notified}
+        marks = {"guessed": self.guessed, "rests": self.rests, "notified": self.notified, "unclear": self.unclear}
         return {"exchange": exchange, "calls": dict(self.calls), **marks}
 
     @classmethod
@@ -140,7 +145,8 @@ class StdioCall(RpcExchange):
         """The call that gave `state`."""
         call = cls(link, msgspec.convert(state["exchange"], ExchangeState, builtin_types=(bytes,)))
         call.calls = dict(state["calls"])
-        call.guessed, call.rests, call.notified = state["guessed"], state["rests"], state["notified"]
+        for mark in ("guessed", "rests", "notified", "unclear"):
+            setattr(call, mark, state[mark])
         return call
 
 
@@ -152,8 +158,9 @@ class Pipe:
         self._loose = loose
         self.calls: dict[str, StdioCall] = {}
         """Those that are open, by their ids as JSON text; a notification of the client is over at once."""
-        self._done: dict[str, bool] = {}
-        """Ids of those that are over -> whether they were streams; the one over first is the first."""
+        self._done: dict[str, tuple[str, int]] = {}
+        """Ids of those that are over -> the note of what comes for them, and the state that was shown last; the one
+        over first is the first."""
         self._count = 0
         self._left = False
         """The client closed the pipe, or passed a signal on."""
@@ -195,6 +202,7 @@ class Pipe:
             self._over(rpc_id, before, message.at, "complete" if before.rests else REUSED)
         call = StdioCall(self._link, self._opened(message))
         call.exchange.rpc_id = rpc_id
+        call.unclear = bool(note)
         call.request(message, out, note)
         if not rpc_id:  # a notification: nobody answers it
             call.close(message.at, "complete")
@@ -216,8 +224,9 @@ class Pipe:
         if call is None and rpc_id in ("null", "") and len(self.calls) == 1:  # it could not read the id
             rpc_id, call = next(iter(self.calls.items()))
         if call is None:
-            streamed = self._done.get(rpc_id)
-            note = UNKNOWN_ID if streamed is None else AFTER_END if streamed else SECOND
+            note, state = self._done.get(rpc_id, (UNKNOWN_ID, 0))
+            if note == AFTER_END and state and _repeats(shape.result, state):
+                note = ECHO
             self._loose(message, FrameKind.OTHER, JSON, rpc_id, note, out)
         elif call.answer(message, out):
             self._over(rpc_id, call, message.at, "complete")
@@ -321,7 +330,9 @@ class Pipe:
         call.close(at, how)
         call.touch()
         del self.calls[rpc_id]
-        self._done[rpc_id] = call.exchange.streaming
+        clear = how == "complete" and not call.unclear
+        note = (AFTER_END if call.exchange.streaming else SECOND) if clear else UNCLEAR
+        self._done[rpc_id] = note, call.exchange.state
         if len(self._done) > MAX_DONE:
             del self._done[next(iter(self._done))]
 
@@ -331,7 +342,7 @@ class Pipe:
         """Plain values for msgpack."""
         return {
             "calls": [[rpc_id, call.save()] for rpc_id, call in self.calls.items()],
-            "done": list(self._done.items()),
+            "done": [[rpc_id, note, state] for rpc_id, (note, state) in self._done.items()],
             "count": self._count,
             "ends": [self._left, self._signalled, self._shut],
             "exit": self._exit and msgspec.to_builtins(self._exit),
@@ -340,7 +351,7 @@ class Pipe:
     def load(self, state: dict[str, Any]) -> None:
         """Take over what `save` gave."""
         self.calls = {rpc_id: StdioCall.restore(self._link, saved) for rpc_id, saved in state["calls"]}
-        self._done = dict(state["done"])
+        self._done = {rpc_id: (note, shown) for rpc_id, note, shown in state["done"]}
         self._count = state["count"]
         self._left, self._signalled, self._shut = state["ends"]
         self._exit = state["exit"] and msgspec.convert(state["exit"], ExitFacts)
@@ -348,6 +359,15 @@ class Pipe:
 
 def _odd(shape: _Shape) -> str:
     return _HANDSHAKES.get(bytes(shape.type), NO_RPC)
+
+
+def _repeats(result: msgspec.Raw, state: int) -> bool:
+    """It is a snapshot of the task in the state in which its stream ended, as some agents send at last."""
+    try:
+        event, *_, shown = lenient_result(msgspec.json.decode(result), True)[:6]
+    except UNREADABLE:
+        return False
+    return event is EventKind.TASK and shown == state
 
 
 def _readable(data: bytes) -> bool:

@@ -149,6 +149,10 @@ class Talk(msgspec.Struct, gc=False, omit_defaults=True):
     twin: Talk | None = None
     """The task of this id of another agent."""
 
+    def __lt__(self, other: Talk) -> bool:
+        """Of two that are due at the same time for the same segment, which moved, one comes first."""
+        return self.number < other.number
+
 
 class Call(msgspec.Struct, gc=False):
     """An exchange that is open."""

@@ -15,6 +15,9 @@ from a2a_proxy.recording.query.conditions import Sql
 from a2a_proxy.recording.query.kinds import Kind
 from a2a_proxy.recording.schema import SESSION_SHIFT
 
+READS, PARSES = 1, 2
+"""Costs of a frame: its payload is read (2 us), or parsed (40 us and more)."""
+
 
 class Field(msgspec.Struct, frozen=True):
     """One field."""
@@ -28,8 +31,8 @@ class Field(msgspec.Struct, frozen=True):
     exchange: Condition | None = None
     alone: bool = False
     """The exchange itself says it: what its frames say does not count."""
-    costly: bool = False
-    """Payloads or headers have to be read for it."""
+    cost: int = 0
+    """What one row takes: a look at columns, READS or PARSES."""
     sides: bool = False
     """`req.` and `resp.` mean something."""
     covers: bool = False
@@ -86,7 +89,7 @@ def _table() -> dict[str, Field]:
             "the message's id",
             "msg:b2eadfe1",
             frame=lambda m: sql.begun(columns.MESSAGE, m),
-            costly=True,
+            cost=READS,
             sides=True,
         ),
         Field(
@@ -102,7 +105,7 @@ def _table() -> dict[str, Field]:
             "a part of a message or artifact of this kind",
             "part:file",
             frame=columns.read("a2a_part"),
-            costly=True,
+            cost=PARSES,
             sides=True,
         ),
         Field(
@@ -111,7 +114,7 @@ def _table() -> dict[str, Field]:
             "the media type of a part",
             "mime:image/",
             frame=columns.read("a2a_facet", "mime"),
-            costly=True,
+            cost=PARSES,
             sides=True,
         ),
         Field(
@@ -121,7 +124,7 @@ def _table() -> dict[str, Field]:
             "ext:traceability",
             frame=columns.read("a2a_facet", "ext"),
             exchange=lambda m: sql.interned("e.extensions", sql.text("value", m)),
-            costly=True,
+            cost=PARSES,
             covers=True,
             sides=True,
         ),
@@ -207,7 +210,7 @@ def _table() -> dict[str, Field]:
             "a header or trailer, as `name: value`; `=` asks for the name alone",
             'header:"content-type: text"',
             exchange=columns.header,
-            costly=True,
+            cost=PARSES,
             sides=True,
         ),
         Field(
@@ -216,7 +219,7 @@ def _table() -> dict[str, Field]:
             "a member of some metadata in the payload, as `key: value`",
             "meta:tenant",
             frame=columns.read("a2a_facet", "meta"),
-            costly=True,
+            cost=PARSES,
             sides=True,
         ),
         Field(
@@ -280,7 +283,7 @@ def _table() -> dict[str, Field]:
             "the payload's text; a word alone will do",
             'text~"order [0-9]+"',
             frame=columns.read("a2a_text"),
-            costly=True,
+            cost=READS,
             sides=True,
         ),
     )

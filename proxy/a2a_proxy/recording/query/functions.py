@@ -17,6 +17,8 @@ from a2a_proxy.recording.query.tree import Op
 
 _TEXTUAL = (Op.HAS, Op.IS)
 _PIECES = 32
+_HEADERS = 256
+"""Exchanges whose headers are kept: frames of several come in turns."""
 _SECOND = 1_000_000_000
 
 
@@ -29,8 +31,8 @@ class Functions:
         self._shapes: dict[int, tuple[str, int]] = {}
         self._parsed: tuple[int, Any] = (0, None)
         """The frame that was parsed last, and what it says: several questions are asked of one."""
-        self._lines: tuple[tuple[str, int, int], tuple[str, ...]] = (("", 0, 0), ())
-        """The headers that were read last, as `name: value`, those of one side or of both."""
+        self._lines: dict[tuple[str, int, int], tuple[str, ...]] = {}
+        """Headers that were read of late, as `name: value`, those of one side or of both."""
         self.trouble: Exception | None = None
         """Why the last query broke off; SQLite itself tells only that a function did."""
         for name, count, function in self._functions():
@@ -120,13 +122,17 @@ class Functions:
         if not block:
             return False
         place = (side, block, offset or 0)
-        if self._lines[0] != place:
+        lines = self._lines.get(place)
+        if lines is None:
             request, response, trailers = unpack_headers(self._payloads.at(block, offset, size))
             fields = (() if side == "resp" else request) + (() if side == "req" else response + trailers)
-            self._lines = (place, tuple(f"{n.decode('latin-1')}: {v.decode('latin-1')}" for n, v in fields))
+            lines = tuple(f"{n.decode('latin-1')}: {v.decode('latin-1')}" for n, v in fields)
+            self._lines[place] = lines
+            if len(self._lines) > _HEADERS:
+                del self._lines[next(iter(self._lines))]
         if op == Op.IS:
-            return any(line.partition(": ")[0].lower() == wanted.lower() for line in self._lines[1])
-        return any(tests.string(op, wanted, line) for line in self._lines[1])
+            return any(line.partition(": ")[0].lower() == wanted.lower() for line in lines)
+        return any(tests.string(op, wanted, line) for line in lines)
 
 
 def _text(value: Any) -> str:

@@ -83,6 +83,8 @@ def moment(text: str) -> Moment:
     """A point in time: `12:30`, an ISO date or time, or `+5s` from the beginning of the session."""
     if text.startswith("+"):
         shift = duration(text[1:])
+        if abs(shift.value) > _MAX // 2:
+            raise Wrong(f'"{text}" is too far away')
         unit = _DURATIONS[re.sub(r"^[\d.]+", "", text[1:]).replace("µ", "u")]
         return Moment(text, "session", shift.value, unit)
     if found := _CLOCK.fullmatch(text):

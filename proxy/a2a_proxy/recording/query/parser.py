@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from a2a_proxy.recording.query import kinds
 from a2a_proxy.recording.query.errors import QueryError, meant
-from a2a_proxy.recording.query.fields import FIELDS, Field
+from a2a_proxy.recording.query.fields import FIELDS, PARSES, Field
 from a2a_proxy.recording.query.lexer import Token, tokens
 from a2a_proxy.recording.query.payload_tests import DECIMAL
 from a2a_proxy.recording.query.tree import (
@@ -184,4 +184,4 @@ def _range(field: Field, low: str, high: str) -> Range:
     return Range(*ends)  # type: ignore[arg-type]
 
 
-PATH = Field("$", kinds.JSON, "", "", costly=True, sides=True)
+PATH = Field("$", kinds.JSON, "", "", cost=PARSES, sides=True)

@@ -19,16 +19,17 @@ from a2a_proxy.recording.query.errors import QueryError, Stopped
 from a2a_proxy.recording.query.functions import Functions
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.payload_tests import LIMIT_SECONDS, TooSlow
-from a2a_proxy.recording.query.sql import Rows, costly, where
+from a2a_proxy.recording.query.sql import Rows, cost, where
 from a2a_proxy.recording.query.tree import Node, to_text
 from a2a_proxy.recording.schema import SESSION_SHIFT
 
 _TABLES = {Rows.FRAMES: "frame", Rows.EXCHANGES: "exchange"}
-_CHEAP = 1 << 17
-"""Rows of a window where only columns are looked at: 15 ms."""
-_COSTLY = {Rows.FRAMES: 4096, Rows.EXCHANGES: 512}
-"""The first window where payloads are read: 10 to 50 ms. Each is twice the one before, up to eight times this."""
-_GROWTH = 8
+_WINDOWS = {Rows.FRAMES: (1 << 17, 4096, 256), Rows.EXCHANGES: (1 << 17, 512, 32)}
+"""Rows of the first window by cost: columns, payloads read, payloads parsed; 10 to 50 ms, then whoever watches is told.
+
+Where payloads are read each window is twice the one before, up to _GROWTH times the first, for what is asked about
+other tables is asked once a window; _LARGEST bounds the ids that are held."""
+_GROWTH, _LARGEST = 8, 1 << 17
 
 Watch = Callable[[int, int], bool]
 """Called between windows with rows looked at and rows in all; False ends the search."""
@@ -97,7 +98,7 @@ class Asked:
         self, query: str, params: tuple[Column, ...], window: int, place: _Place, watch: Watch | None
     ) -> Iterator[int]:
         looked, total, after, left = 0, 0, place.after, place.limit
-        most = _GROWTH * window if window < _CHEAP else window
+        most = max(window, min(_GROWTH * window, _LARGEST))
         while left is None or left > 0:
             count, upto = self._one(place.next_window, (after, window))
             if not count:
@@ -152,7 +153,7 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 def _window(node: Node, rows: Rows) -> int:
-    return _COSTLY[rows] if costly(node) else _CHEAP
+    return _WINDOWS[rows][cost(node)]
 
 
 def _too_slow(pattern: str) -> QueryError:

@@ -11,7 +11,7 @@ from enum import Enum
 
 from a2a_proxy.recording.query.columns import EXCHANGE_OF_FRAME, path
 from a2a_proxy.recording.query.conditions import Sql, joined
-from a2a_proxy.recording.query.fields import FIELDS
+from a2a_proxy.recording.query.fields import FIELDS, PARSES
 from a2a_proxy.recording.query.tree import And, Match, Node, Not
 from a2a_proxy.recording.schema import SESSION_SHIFT
 
@@ -30,7 +30,7 @@ def where(node: Node, rows: Rows) -> Sql:
 
     Where all of it is cheap it is asked of many rows at once, so that one look at the other table serves them all.
     """
-    return _where(node, rows, costly(node))
+    return _where(node, rows, cost(node) > 0)
 
 
 def _where(node: Node, rows: Rows, each: bool) -> Sql:
@@ -41,16 +41,16 @@ def _where(node: Node, rows: Rows, each: bool) -> Sql:
         return _frame(node, each) if rows is Rows.FRAMES else _exchange(node, each)
     if not node.items:
         return Sql("1")
-    items = sorted(node.items, key=costly)  # what costs little decides first
+    items = sorted(node.items, key=cost)  # what costs little decides first
     return joined("AND" if isinstance(node, And) else "OR", *(_where(item, rows, each) for item in items))
 
 
-def costly(node: Node) -> bool:
-    """Payloads or headers have to be read for it."""
+def cost(node: Node) -> int:
+    """The most that a condition in it costs (see `fields`); 0 where columns alone are looked at."""
     if isinstance(node, Match):
-        return node.field.startswith("$") or FIELDS[node.field].costly
+        return PARSES if node.field.startswith("$") else FIELDS[node.field].cost
     items = (node.item,) if isinstance(node, Not) else node.items
-    return any(costly(item) for item in items)
+    return max(map(cost, items), default=0)
 
 
 def _frame(match: Match, each: bool) -> Sql:

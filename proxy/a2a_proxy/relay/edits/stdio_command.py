@@ -10,25 +10,15 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from a2a_proxy.protocol.command import URI
+
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SPACE = " \t\n"
-_URI = re.compile(r"stdio://(?=/)", re.IGNORECASE)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-
-
-def is_stdio(transport: str) -> bool:
-    """The name of a transport or protocol binding means stdio: `stdio`, `STDIO`, a URI that ends so."""
-    return re.split(r"[/:#]", transport.strip().rstrip("/").lower())[-1] == "stdio"
-
-
-def is_command(text: str) -> bool:
-    """It is one of the two forms, not a URL of another kind and not empty."""
-    return bool(text.strip()) and (_URI.match(text) is not None or _URL.match(text.strip()) is None)
 
 
 def is_wrapped(text: str, words: Sequence[str]) -> bool:
     """The command already begins with these two words, whatever folder the first one is called from."""
-    if found := _URI.match(text):
+    if found := URI.match(text):
         program, _, query = text[found.end() :].partition("?")
         first = [program, *query.split("&")]
     else:
@@ -42,7 +32,7 @@ def is_wrapped(text: str, words: Sequence[str]) -> bool:
 def wrap(text: str, words: Sequence[str], program: str) -> str:
     """The command with `words` before it, behind its environment assignments. `program` is the absolute path of the
     first word, which the form `stdio:///PATH` needs."""
-    if found := _URI.match(text):
+    if found := URI.match(text):
         path, mark, query = text[found.end() :].partition("?")
         inserted = "&".join(_for_query(word) for word in words[1:])
         return f"{found[0]}{_for_query(program)}?{inserted}&{path}{'&' if mark else ''}{query}"

@@ -46,6 +46,8 @@ class Talk(msgspec.Struct, frozen=True):
     client: str = "127.0.0.1"
     closes: bool = True
     """False: it is open still when the session ends, so it ends with the proxy, not by a peer."""
+    transport: str = "tcp"
+    """`tcp`, or `stdio`: then the upstream is a command."""
 
 
 class _Placed(msgspec.Struct, frozen=True):
@@ -139,8 +141,12 @@ def both(first: Script, second: Script, *, after: int = STEP // 2) -> Script:
 
 
 def _connection(number: int, at: int, talk: Talk) -> list[Chunk]:
-    facts = ConnectionFacts(f"{talk.client}:{5000 + number}", "127.0.0.1:9000", talk.upstream)
-    dialed = DialFacts(talk.upstream.partition("://")[2], peer="127.0.0.1:8000")
+    if talk.transport == "stdio":
+        facts = ConnectionFacts(f"pid {400 + number}", "stdio", talk.upstream, talk.transport)
+        dialed = DialFacts(talk.upstream, peer=f"pid {500 + number}")
+    else:
+        facts = ConnectionFacts(f"{talk.client}:{5000 + number}", "127.0.0.1:9000", talk.upstream)
+        dialed = DialFacts(talk.upstream.partition("://")[2], peer="127.0.0.1:8000")
     up = Direction.TO_AGENT
     chunks = [
         Chunk(number, ChunkKind.OPEN, up, at, msgspec.json.encode(facts)),

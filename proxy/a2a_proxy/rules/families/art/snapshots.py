@@ -78,6 +78,7 @@ def _twice(artifacts: Any, place: str) -> Iterator[Hit]:
     scope=Scope.LIVE,
     lines=Line.SINCE_0_2,
     when=When.TASK,
+    needs=When.TERMINAL | When.AFTER_TERMINAL | When.FOREIGN,
     flagged=_STREAMED + rpc("GetTask", _GET, task(artifacts=[artifact("a")])),
     clean=_STREAMED + rpc("GetTask", _GET, task(artifacts=[artifact("a", parts=[{"text": "a"}, {"text": "b"}])])),
 )

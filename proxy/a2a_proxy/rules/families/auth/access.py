@@ -36,6 +36,7 @@ _GET = {"id": "t1"}
     scope=Scope.LIVE,
     bindings=NETWORK,
     when=When.FIRST,
+    needs=When.CARD_SEEN,
     flagged=_SECURED + rpc("GetTask", _GET, task()),
     clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
 )
@@ -69,6 +70,7 @@ def _unseen(see: See, name: str) -> bool:
     moment=Moment.HEADS,
     scope=Scope.EXCHANGE,
     bindings=HTTP | CARD,
+    needs=When.ODD_HEAD,
     flagged=http("GET", "/tasks/t1", status=401),
     clean=http("GET", "/tasks/t1", status=401, reply_headers={"WWW-Authenticate": "Bearer"}),
 )
@@ -169,6 +171,7 @@ def _denied(see: See) -> bool:
     moment=Moment.HEADS,
     scope=Scope.LIVE,
     bindings=NETWORK,
+    needs=When.CARD_SEEN,
     flagged=_SECURED + rpc("GetTask", _GET, task(), headers={"x-api-key": "k-1234567890"}),
     clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
 )

@@ -11,7 +11,7 @@ from a2a_proxy.rules.declared import member
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.examples.talk import rpc
-from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, rule
+from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.secrets import secrets
 from a2a_proxy.rules.see import See
 
@@ -31,6 +31,7 @@ def _login(text: str) -> Script:
     scope=Scope.LIVE,
     lines=Line.V1,
     operations=SENDS,
+    needs=When.NAMES,
     flagged=_login("here it is: Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"),
     clean=_login("I have logged in"),
 )

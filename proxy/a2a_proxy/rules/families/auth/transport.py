@@ -11,7 +11,7 @@ from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.talk import Fields, rest, rpc
 from a2a_proxy.rules.hosts import Reach, host_of, in_clear
 from a2a_proxy.rules.push_configs import pushed, secrets_of
-from a2a_proxy.rules.rule import CARD, HTTP, NETWORK, WEBHOOK, Hit, Line, Moment, Scope, rule
+from a2a_proxy.rules.rule import CARD, HTTP, NETWORK, WEBHOOK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
@@ -56,6 +56,7 @@ def plain_text(see: See) -> Iterator[Hit]:
     section="1.0 13.4; 0.3 4.1; RFC 6750 2.3",
     moment=Moment.HEADS,
     bindings=HTTP | CARD,
+    needs=When.ODD_HEAD,
     flagged=rest("GET", "/tasks/t1?api_key=k-1234567890", None, task()),
     clean=rest("GET", "/tasks/t1", None, task(), headers={"x-api-key": "k-1234567890"}),
 )
@@ -89,6 +90,7 @@ _SET = "CreateTaskPushNotificationConfig"
     scope=Scope.FRAME,
     lines=Line.ALL,
     operations=SENDS | {_SET},
+    needs=When.PUSHES,
     flagged=rpc(
         _SET,
         _HOOK,

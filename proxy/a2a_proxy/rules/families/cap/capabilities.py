@@ -75,6 +75,7 @@ _PLAYED = (snapshot("WORKING"), status("COMPLETED", second=1))
     lines=Line.SINCE_0_2,
     when=When.FIRST | When.UNCLEAN,
     operations=STREAMING,
+    needs=When.CARD_SEEN,
     flagged=_NO_STREAMING + rpc_stream("SendStreamingMessage", send(), *_PLAYED),
     clean=_NO_STREAMING + rpc("SendMessage", send(), snapshot("COMPLETED")),
 )

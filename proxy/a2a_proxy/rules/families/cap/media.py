@@ -53,6 +53,7 @@ _IMAGE: Json = {"message": message(parts=[{"url": "https://example.com/cat.png",
     scope=Scope.LIVE,
     when=When.FIRST,
     operations=SENDS,
+    needs=When.CARD_SEEN,
     flagged=fetch_card() + rpc("SendMessage", _IMAGE, snapshot("COMPLETED")),
     clean=fetch_card() + rpc("SendMessage", _IMAGE, error=rpc_error(-32005, _WRONG_TYPE, "image/png is not supported")),
 )

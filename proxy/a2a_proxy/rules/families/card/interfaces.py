@@ -182,6 +182,7 @@ def old_transports(see: See) -> Iterator[Hit]:
     section="1.0 5.2, 8.3.1; 0.3 5.6",
     bindings=NETWORK,
     when=When.FIRST,
+    needs=When.CARD_SEEN,
     flagged=fetch_card(_offering(_JSONRPC)) + grpc("GetTask", {"id": "t1"}, task()),
     clean=fetch_card(_offering(_JSONRPC)) + rpc("GetTask", {"id": "t1"}, task()),
 )

@@ -190,6 +190,7 @@ def internal_detail(see: See) -> Iterator[Hit]:
     bindings=NETWORK,
     moment=Moment.CLOSED,
     scope=Scope.EXCHANGE,
+    needs=When.ODD_END,
     flagged=http(
         "GET", "/tasks/t1", answer='{"error":{"code":503,"status":"UNAVAILABLE","message":"busy"}}', status=503
     ),

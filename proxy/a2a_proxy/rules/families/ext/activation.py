@@ -48,6 +48,7 @@ def _names(*uris: str) -> Fields:
     bindings=RPC,
     when=When.FIRST,
     operations=SENDS,
+    needs=When.CARD_SEEN,
     flagged=fetch_card(_card(_A, required=True)) + rpc("SendMessage", send(), _TASK),
     clean=fetch_card(_card(_A, required=True))
     + rpc("SendMessage", send(), _TASK, headers=_names(_A), reply_headers=_names(_A)),
@@ -82,6 +83,7 @@ def required(see: See) -> Iterator[Hit]:
     lines=Line.SINCE_0_2,
     moment=Moment.HEADS,
     bindings=RPC,
+    needs=When.CARD_SEEN,
     flagged=fetch_card(_card(_A)) + rpc("SendMessage", send(), _TASK, headers=_names(_B)),
     clean=fetch_card(_card(_A)) + rpc("SendMessage", send(), _TASK, headers=_names(_A), reply_headers=_names(_A)),
 )
@@ -112,6 +114,7 @@ def undeclared(see: See) -> Iterator[Hit]:
     moment=_HEADS_AND_TRAILERS,
     bindings=RPC,
     when=When.END,
+    needs=When.EXTENDS,
     flagged=rpc("SendMessage", send(), _TASK, headers=_names(_A), reply_headers=_names(_A, _B)),
     clean=rpc("SendMessage", send(), _TASK, headers=_names(_A), reply_headers=_names(_A)),
 )
@@ -146,6 +149,7 @@ def _fallback(uri: str, wanted: list[str]) -> str:
     moment=_HEADS_AND_TRAILERS,
     bindings=NETWORK,
     when=When.END,
+    needs=When.EXTENDS,
     flagged=rpc("SendMessage", send(), _TASK, headers=_names(_A2), reply_headers=_names(_A)),
     clean=rpc("SendMessage", send(), _TASK, headers=_names(_A2, _A), reply_headers=_names(_A)),
 )

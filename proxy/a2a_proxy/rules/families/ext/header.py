@@ -10,7 +10,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.ext.reading import NAMES, entries, fields
-from a2a_proxy.rules.rule import NETWORK, RPC, Hit, Line, Moment, rule
+from a2a_proxy.rules.rule import NETWORK, RPC, Hit, Line, Moment, When, rule
 from a2a_proxy.rules.see import See
 
 _A = "https://example.com/ext/a/v1"
@@ -37,6 +37,7 @@ def _sides(see: See) -> Iterator[tuple[str, str, list[str]]]:
     lines=Line.SINCE_0_2,
     moment=Moment.HEADS,
     bindings=RPC,
+    needs=When.EXTENDS,
     flagged=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": "a"}),
     clean=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": f"{_A}, urn:example:b"}),
 )
@@ -64,6 +65,7 @@ def malformed(see: See) -> Iterator[Hit]:
     lines=Line.SINCE_0_2,
     moment=Moment.HEADS,
     bindings=NETWORK,
+    needs=When.EXTENDS,
     flagged=rpc("SendMessage", send(), _TASK, headers={"X-A2A-Extensions": _A}),
     clean=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": _A}),
 )

@@ -46,6 +46,7 @@ _READ = rpc("GetTask", _ID, task("WORKING", generation="4"), id=2, version="1.1"
     when=When.TASK | When.NEW_TASK | TRACKED | When.ASKS,
     draft=True,
     also=("A2A-GEN-005",),
+    needs=When.COUNTS | When.NUMBERED | When.OTHER | When.NAMES,
     flagged=_PLAIN + rpc("GetTask", _POLL, task("WORKING"), id=2, version="1.1"),
     clean=_READ + rpc("GetTask", _ID | {"currentGeneration": "4"}, task("WORKING", generation="5"), version="1.1"),
 )

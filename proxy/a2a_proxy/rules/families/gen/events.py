@@ -36,6 +36,7 @@ _WHOLE = rpc_stream(
     moment=(Moment.ANSWER, Moment.REQUEST),
     when=TRACKED | When.ASKS,
     draft=True,
+    needs=When.NAMES | When.NUMBERED | When.OTHER,
     flagged=rpc_stream(_SEND, send(), *_START, chunk("b", generation="4"), _END, version="1.1"),
     clean=_WHOLE,
 )
@@ -190,6 +191,7 @@ def dropped(see: See) -> Iterator[Hit]:
     when=TRACKED | When.ASKS,
     draft=True,
     also=("A2A-GEN-001", "A2A-VER-011"),
+    needs=When.NAMES | When.NUMBERED | When.OTHER,
     flagged=both(
         rpc_stream(_SEND, send(), *_START, Wait(1), chunk("a", generation="4"), _END),
         rpc("SendMessage", _MORE, snapshot("WORKING", generation="3"), id=2),

@@ -56,6 +56,7 @@ _NEW = {"task": task("COMPLETED", id="t2", generation="3")}
     when=When.FIRST,
     operations=SENDS,
     draft=True,
+    needs=When.NAMES,
     flagged=_KNOWN + _send("3", snapshot("COMPLETED", second=1, generation="7")),
     clean=_KNOWN + _send("3", None, _refusal("5")),
 )
@@ -171,6 +172,7 @@ def unasked(see: See) -> Iterator[Hit]:
     operations=SENDS,
     draft=True,
     also=("A2A-GEN-005", "A2A-GEN-017"),
+    needs=When.NAMES,
     flagged=_read(None) + _send("3", snapshot("COMPLETED", second=1)),
     clean=_KNOWN + _send("5", snapshot("COMPLETED", second=1, generation="7")),
 )

@@ -33,6 +33,7 @@ _WHOLE = rpc_stream(_SEND, send(), *_START, _END, version="1.1")
     bindings=RPC,
     when=When.TASK | When.NEW_TASK,
     draft=True,
+    needs=When.COUNTS | When.NUMBERED,
     flagged=rpc("GetTask", _ID | {"currentGeneration": "3"}, task("WORKING"), version="1.1"),
     clean=rpc("GetTask", _ID | {"currentGeneration": "3"}, task("WORKING", generation="4"), version="1.1"),
 )
@@ -67,6 +68,7 @@ def not_implemented(see: See) -> Iterator[Hit]:
     when=When.NEW_TASK,
     operations=SENDS,
     draft=True,
+    needs=When.COUNTS | When.NUMBERED,
     flagged=rpc_stream(
         _SEND,
         send(),

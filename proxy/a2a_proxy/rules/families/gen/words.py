@@ -7,6 +7,7 @@ from typing import Any
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.summary import generation_number
+from a2a_proxy.rules.given import ZERO_CURRENT, ZERO_MATCH
 from a2a_proxy.rules.rule import RPC, WEBHOOK, When
 from a2a_proxy.rules.see import See
 
@@ -40,12 +41,12 @@ def numbers(first: int, final: int) -> str:
 
 def current_generation(see: See) -> int | None:
     """`currentGeneration` of a GetTask; None where it is not set."""
-    return _wish(see, "currentGeneration", b"\x20\x00")
+    return _wish(see, "currentGeneration", ZERO_CURRENT)
 
 
 def if_match(see: See) -> int | None:
     """`ifGenerationMatch` of a send; None where it is not set."""
-    return _wish(see, "ifGenerationMatch", b"\x28\x00")
+    return _wish(see, "ifGenerationMatch", ZERO_MATCH)
 
 
 def _wish(see: See, name: str, zero: bytes) -> int | None:

@@ -12,7 +12,7 @@ from a2a_proxy.protocol.errors import header
 from a2a_proxy.rules.course import INTERRUPTED, TERMINAL
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import grpc
-from a2a_proxy.rules.rule import GRPC, Hit, Moment, Scope, rule
+from a2a_proxy.rules.rule import GRPC, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See, fields, media_type
 
 _GET = {"id": "t1"}
@@ -64,6 +64,7 @@ def _content_type(headers: Headers) -> str:
     section="gRPC over HTTP/2",
     moment=Moment.HEADS,
     bindings=GRPC,
+    needs=When.ODD_HEAD,
     flagged=grpc("GetTask", _GET, http_status=502, status=None, reply_headers={"content-type": "text/html"}),
     clean=grpc("GetTask", _GET, task()),
 )
@@ -106,6 +107,7 @@ def _reset_in_mid_stream(see: See) -> bool:
     moment=Moment.CLOSED,
     scope=Scope.EXCHANGE,
     bindings=GRPC,
+    needs=When.ODD_END,
     flagged=grpc("GetTask", _GET, task(), status=None),
     clean=grpc("GetTask", _GET, task()),
 )
@@ -137,6 +139,7 @@ def no_status(see: See) -> Iterator[Hit]:
     section="1.0 10.3",
     moment=Moment.HEADS,
     bindings=GRPC,
+    needs=When.ODD_HEAD,
     flagged=grpc("TaskSubscription", b"", status=12, text="unknown method"),
     clean=grpc("SubscribeToTask", _GET, snapshot("WORKING"), status("COMPLETED")),
 )
@@ -195,6 +198,7 @@ def metadata(see: See) -> Iterator[Hit]:
     moment=Moment.CLOSED,
     scope=Scope.EXCHANGE,
     bindings=GRPC,
+    needs=When.ODD_END,
     flagged=grpc("SendStreamingMessage", send(), snapshot("WORKING"), finish="cut"),
     clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED")),
 )

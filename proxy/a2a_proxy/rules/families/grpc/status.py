@@ -159,6 +159,7 @@ def contradiction(see: See) -> Iterator[Hit]:
     moment=Moment.CLOSED,
     scope=Scope.EXCHANGE,
     bindings=GRPC,
+    needs=When.ODD_END,
     flagged=grpc("SendMessage", send(), status=_DEADLINE, headers={"grpc-timeout": "2S"}, seconds=2),
     clean=grpc("SendMessage", send(), {"task": task()}, headers={"grpc-timeout": "2S"}, seconds=1),
 )

@@ -11,7 +11,7 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.operations import STREAMS
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.talk import rest, rpc, rpc_error
-from a2a_proxy.rules.rule import JSON_TEXT, JSONRPC, REST, Hit, Line, Moment, Scope, When, rule
+from a2a_proxy.rules.rule import CARD, JSONRPC, REST, WEBHOOK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See, media_type
 
 _GET = {"id": "t1"}
@@ -157,7 +157,7 @@ def error_status(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="1.0 14.1.1; RFC 8259 8.1",
     moment=(Moment.HEADS, Moment.REQUEST, Moment.ANSWER),
-    bindings=JSON_TEXT,
+    bindings=JSONRPC | REST | WEBHOOK | CARD,
     when=When.UNCLEAN,
     flagged=rpc("GetTask", _GET, task(), headers={"Content-Type": "application/json; charset=latin1"}),
     clean=rpc("GetTask", _GET, task(), headers={"Content-Type": "application/json; charset=UTF-8"}),

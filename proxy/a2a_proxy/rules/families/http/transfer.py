@@ -10,7 +10,7 @@ from a2a_proxy.rules.credentials import credentials
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
 from a2a_proxy.rules.hosts import host_of, scheme_of
-from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, rule
+from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
@@ -25,6 +25,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
     moment=Moment.CLOSED,
     scope=Scope.EXCHANGE,
     bindings=HTTP,
+    needs=When.ODD_END,
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), finish="cut"),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
 )
@@ -57,6 +58,7 @@ def ends_early(see: See) -> Iterator[Hit]:
     moment=Moment.HEADS,
     scope=Scope.EXCHANGE,
     bindings=HTTP,
+    needs=When.ODD_HEAD,
     flagged=rpc(
         "GetTask",
         _GET,

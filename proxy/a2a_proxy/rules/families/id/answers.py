@@ -37,6 +37,7 @@ def _asked(see: See) -> Asked | None:
     lines=Line.SINCE_0_2,
     when=When.FIRST,
     operations=SENDS,
+    needs=When.NAMES,
     flagged=rpc("SendMessage", send(taskId="mine-1", configuration=_AT_ONCE), snapshot(id="mine-1")),
     clean=_UNKNOWN,
 )
@@ -66,6 +67,7 @@ def made_up(see: See) -> Iterator[Hit]:
     lines=Line.SINCE_0_2,
     when=When.FIRST,
     operations=SENDS,
+    needs=When.NAMES,
     flagged=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", id="t2")),
     clean=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
 )
@@ -94,6 +96,7 @@ def _path(see: See, of_task: str, of_other: str) -> str:
     lines=Line.SINCE_0_2,
     when=When.FIRST,
     operations=SENDS,
+    needs=When.NAMES,
     flagged=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1", contextId="c2"), snapshot("COMPLETED", second=1)),
     clean=_ASKS
     + rpc(
@@ -123,6 +126,7 @@ def wrong_context(see: See) -> Iterator[Hit]:
     lines=Line.SINCE_0_2,
     when=When.FIRST,
     operations=SENDS,
+    needs=When.NAMES,
     flagged=rpc("SendMessage", send(contextId="c1"), snapshot("COMPLETED", contextId="c9")),
     clean=rpc("SendMessage", send(contextId="c1"), snapshot("COMPLETED")),
 )

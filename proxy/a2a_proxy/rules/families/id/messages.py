@@ -11,7 +11,7 @@ from a2a_proxy.rules.examples.objects import reply, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
-from a2a_proxy.rules.sent import sent
+from a2a_proxy.rules.sent import Sent, sent
 
 _KEPT = 5000
 """Messages of clients that are remembered."""
@@ -46,7 +46,7 @@ def used_again(see: See) -> Iterator[Hit]:
 
 def _sent(see: See) -> Iterator[Hit]:
     frame, track = see.frame, see.track
-    look = sent(frame)
+    look = _look(see)
     if not look.parts:
         return
     content = look.content
@@ -66,6 +66,14 @@ def _sent(see: See) -> Iterator[Hit]:
         yield Hit(summary=told, path=path, value=frame.message_id, sure=before["connection"] == track.connection)
     elif digest:
         track.remember()["resent"] = before
+
+
+def _look(see: See) -> Sent:
+    """What the request says, read once for all rules."""
+    found: Sent | None = see.cache.get("sent")
+    if found is None:
+        found = see.cache["sent"] = sent(see.frame)
+    return found
 
 
 def hash_of(content: Any) -> str:
@@ -115,7 +123,7 @@ def unknown_reference(see: See) -> Iterator[Hit]:
     frame = see.frame
     if frame.schema == "json" and b"eference" not in frame.payload:
         return
-    for index, each in enumerate(sent(frame).references[:100]):
+    for index, each in enumerate(_look(see).references[:100]):
         if not see.world.ever(see.track.agent, each) and "redacted-" not in each:
             path = f"{see.root}message.referenceTaskIds[{index}]"
             told = f"the message refers to task {each}, which was never seen from this agent"

@@ -10,7 +10,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.schema import decoder, is_protobuf
 from a2a_proxy.rules.examples.objects import card, task
 from a2a_proxy.rules.examples.talk import fetch_card, rpc
-from a2a_proxy.rules.rule import NETWORK, Hit, Line, Moment, Scope, rule
+from a2a_proxy.rules.rule import NETWORK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _URL = "http://localhost:8000/"
@@ -27,6 +27,7 @@ _CARD = fetch_card(card(supportedInterfaces=_OF_TENANT))
     moment=Moment.REQUEST,
     scope=Scope.LIVE,
     lines=Line.V1,
+    needs=When.CARD_SEEN,
     flagged=_CARD + rpc("GetTask", {"id": "t1"}, task()),
     clean=_CARD + rpc("GetTask", {"id": "t1", "tenant": "billing"}, task()),
 )

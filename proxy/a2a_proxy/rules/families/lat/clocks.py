@@ -12,7 +12,7 @@ from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.examples.objects import artifact, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
-from a2a_proxy.rules.glance import nanoseconds, status_of
+from a2a_proxy.rules.glance import nanoseconds
 from a2a_proxy.rules.registry import ACTIVE
 from a2a_proxy.rules.rule import NETWORK, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
@@ -54,7 +54,7 @@ def skew(see: See) -> Iterator[Hit]:
 
     Timestamps of this agent cannot be compared with those of others, nor with the client's own clock.
     """
-    if see.frame.event is not EventKind.STATUS or not (written := status_of(see.frame).stamp):
+    if see.frame.event is not EventKind.STATUS or not (written := see.status.stamp):
         return
     at = nanoseconds(written)
     if at > 0 and (-_NEARLY < at - see.at < _NEARLY or (at < see.at and not see.track.streams)):
@@ -102,6 +102,7 @@ def _storm(count: int, pause: int) -> Script:
     moment=Moment.REQUEST,
     scope=Scope.LIVE,
     operations=("SubscribeToTask", "SendStreamingMessage"),
+    needs=When.NAMES,
     flagged=_storm(_OPENS + 1, 100 * MS),
     clean=rpc("SendMessage", send(), {"task": task()}),
 )

@@ -10,8 +10,9 @@ from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.declared import word
 from a2a_proxy.rules.examples.objects import card, send, snapshot
 from a2a_proxy.rules.examples.talk import fetch_card, rpc, rpc_error
+from a2a_proxy.rules.given import CREATE
 from a2a_proxy.rules.hosts import Reach, host_of, reach, scheme_of
-from a2a_proxy.rules.push_configs import CREATE, DELETE, GET, LIST, pushed, secrets_of, told
+from a2a_proxy.rules.push_configs import DELETE, GET, LIST, pushed, secrets_of, told
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
@@ -30,6 +31,7 @@ _NO_PUSH = fetch_card(card(capabilities={"streaming": True}))
     lines=Line.SINCE_0_2,
     when=When.FIRST,
     operations=SENDS | {CREATE, GET, LIST, DELETE},
+    needs=When.CARD_SEEN,
     flagged=_NO_PUSH + rpc(CREATE, _SET, _STORED),
     clean=_NO_PUSH
     + rpc(CREATE, _SET, error=rpc_error(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", "there are no push notifications")),
@@ -60,6 +62,7 @@ def undeclared(see: See) -> Iterator[Hit]:
     moment=Moment.REQUEST,
     lines=Line.SINCE_0_2,
     operations=SENDS | {CREATE},
+    needs=When.PUSHES,
     flagged=rpc(CREATE, _SET | {"url": "http://10.0.0.5/hook"}, _STORED | {"url": "http://10.0.0.5/hook"}),
     clean=rpc(CREATE, _SET, _STORED),
 )
@@ -123,6 +126,7 @@ _EMBEDDED = {"url": _HOOK}
     moment=Moment.REQUEST,
     lines=Line.V1,
     operations=SENDS,
+    needs=When.PUSHES,
     flagged=rpc(
         "SendMessage",
         send(configuration={"taskPushNotificationConfig": _EMBEDDED | {"taskId": "t1"}}),

@@ -10,7 +10,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.declared import word
 from a2a_proxy.rules.examples.talk import rpc, rpc_error
-from a2a_proxy.rules.push_configs import CREATE, DELETE, GET, LIST, asker, before, others, reference, told
+from a2a_proxy.rules.given import CREATE
+from a2a_proxy.rules.push_configs import DELETE, GET, LIST, asker, before, others, reference, told
 from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 

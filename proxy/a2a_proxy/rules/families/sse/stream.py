@@ -29,6 +29,7 @@ _HOW = {"eof": "closes the connection", "reset": "resets the connection", "goawa
     scope=Scope.EXCHANGE,
     bindings=HTTP,
     also=("A2A-HTTP-016",),
+    needs=When.ODD_END,
     flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), finish="cut"),
     clean=rest_stream("POST", _STREAM, send(), *_DONE),
 )

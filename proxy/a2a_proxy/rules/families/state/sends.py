@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
@@ -21,6 +23,33 @@ from a2a_proxy.rules.see import See
 
 _WAIT = re.compile(rb"mmediately|locking|\\u")
 """Where JSON has none of these, it has neither member, under no name that stands for it."""
+
+
+class _Configuration(msgspec.Struct, rename="camel", gc=False):
+    return_immediately: bool | None = None
+
+
+class _Send(msgspec.Struct, gc=False):
+    """A request of 1.0, with or without its envelope; of what else there is nothing is made."""
+
+    params: _Send | None = None
+    configuration: _Configuration | None = None
+
+
+_decode = msgspec.json.Decoder(_Send).decode
+
+
+def _quick(payload: bytes, *, rpc: bool) -> bool | None:
+    """`returnImmediately` where it stands as it should; None: `See.params` has to tell."""
+    try:
+        made = _decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    holder = made.params if rpc else made
+    found = holder.configuration if holder is not None else None
+    return found.return_immediately if found is not None else None
+
+
 _AT_ONCE = {"returnImmediately": True}
 _PATIENCE = 5
 """Seconds within which a call that shall not wait has to be answered."""
@@ -34,6 +63,12 @@ def _at_once(see: See) -> bool | None:
     asked = see.track.request
     if asked is None or (asked.schema == "json" and not _WAIT.search(asked.payload)):
         return None
+    if (
+        see.v1
+        and asked.schema == "json"
+        and (quick := _quick(asked.payload, rpc=see.enveloped)) is not None
+    ):
+        return quick
     configuration: Any = see.params.get("configuration")
     found = configuration.get("returnImmediately") if isinstance(configuration, dict) else None
     return found if isinstance(found, bool) else None

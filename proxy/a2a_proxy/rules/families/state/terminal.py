@@ -78,6 +78,7 @@ def left(see: See) -> Iterator[Hit]:
     when=When.FIRST,
     operations=SENDS,
     also=("A2A-STATE-005",),
+    needs=When.NAMES,
     flagged=_DONE + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("FAILED", id="t1", second=2)),
     clean=_DONE + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), said()),
 )
@@ -106,6 +107,7 @@ def accepted(see: See) -> Iterator[Hit]:
     scope=Scope.LIVE,
     lines=Line.SINCE_0_2,
     operations=SENDS,
+    needs=When.NAMES,
     flagged=_DONE.then(_REFUSED, 2 * SECOND),
     clean=_DONE + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), said()),
 )

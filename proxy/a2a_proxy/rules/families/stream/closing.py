@@ -233,6 +233,7 @@ def failed(see: See) -> Iterator[Hit]:
     scope=Scope.LIVE,
     operations=STREAMS,
     due=lambda see: _never_back(see),
+    needs=When.ODD_END,
     flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING, finish="leave").then(fetch_card(), 60 * _SECOND),
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING, finish="leave")
     + rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED", second=1)),

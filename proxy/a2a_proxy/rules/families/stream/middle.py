@@ -69,6 +69,7 @@ def message_in_task(see: See) -> Iterator[Hit]:
     moment=(Moment.ANSWER, Moment.CLOSED),
     when=When.TASK,
     operations=STREAMS,
+    needs=When.LATER,
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),

@@ -10,10 +10,10 @@ from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.examples.objects import message, reply, task
 from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.task.numbers import integer
+from a2a_proxy.rules.given import HISTORY_TAG
 from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 
-_TAG = b"\x18"
 """Of `history_length` in GetTaskRequest and SendMessageConfiguration; no text has this octet."""
 _HISTORY = [message(taskId="t1", contextId="c1"), reply(taskId="t1")]
 
@@ -36,7 +36,7 @@ def _limits(see: See) -> bool:
     if asked is None:
         return False
     if is_protobuf(asked.schema):
-        return _TAG in asked.payload or see.is_(When.LIST)
+        return HISTORY_TAG in asked.payload or see.is_(When.LIST)
     return b"istory" in asked.payload or "istory" in see.exchange.target
 
 
@@ -63,6 +63,7 @@ def _tasks(see: See) -> list[tuple[str, dict[str, Any]]]:
     lines=Line.V1,
     scope=Scope.EXCHANGE,
     when=When.TASK | When.LIST,
+    needs=When.LIMITS | When.LIST,
     flagged=rpc("GetTask", {"id": "t1", "historyLength": 1}, task(history=_HISTORY)),
     clean=rpc("GetTask", {"id": "t1", "historyLength": 2}, task(history=_HISTORY)),
 )
@@ -89,6 +90,7 @@ def too_much(see: See) -> Iterator[Hit]:
     lines=Line.V1,
     scope=Scope.EXCHANGE,
     when=When.TASK | When.LIST,
+    needs=When.LIMITS | When.LIST,
     flagged=rpc("GetTask", {"id": "t1", "historyLength": 0}, task(history=_HISTORY)),
     clean=rpc("GetTask", {"id": "t1", "historyLength": 0}, task()),
 )

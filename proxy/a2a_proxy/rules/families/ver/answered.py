@@ -32,6 +32,7 @@ def _words(versions: set[tuple[int, int]]) -> str:
     scope=Scope.EXCHANGE,
     lines=Line.V1,
     bindings=NETWORK,
+    needs=When.CARD_SEEN,
     flagged=fetch_card() + rpc("SendMessage", send(), said(), version="9.9"),
     clean=fetch_card() + rpc("SendMessage", send(), error=_REFUSED, version="9.9"),
 )
@@ -89,6 +90,7 @@ def refused(see: See) -> Iterator[Hit]:
     scope=Scope.EXCHANGE,
     lines=Line.V1,
     bindings=NETWORK,
+    needs=When.CARD_SEEN,
     flagged=fetch_card() + rpc("SendMessage", send(), said(), version=""),
     also=("A2A-VER-001",),
     clean=_CLEAN,

@@ -1,0 +1,103 @@
+"""Conversations with a stdio agent (protocol sheet part 5), faultless around what an example is about.
+
+`pipe(ask("GetTask", {"id": "t1"}), tell(task()))` is a whole one: the card is fetched first, and at the end the client
+closes the agent's stdin and the agent exits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.chunk import ChunkKind, Direction, ExitFacts
+from a2a_proxy.rules.examples.objects import Json, card
+from a2a_proxy.rules.examples.script import MS, STEP, Script, Step, Talk
+
+COMMAND = "npx run my-agent@0.3.0"
+UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
+HEAD = "Content-Length: {size}\r\nContent-Type: application/json\r\n"
+VERSIONED = f"{HEAD}A2A-Version: 1.0\r\n\r\n"
+"""The header block of a client's message; `{size}` is the content's."""
+PLAIN = f"{HEAD}\r\n"
+"""That of an agent's."""
+
+
+class Act(msgspec.Struct, frozen=True):
+    """What one side does, or `seconds` in which nothing happens."""
+
+    direction: Direction = UP
+    data: bytes = b""
+    text: str = ""
+    kind: ChunkKind = ChunkKind.DATA
+    seconds: float = 0
+
+
+def ask(method: str, params: Any = None, *, id: Any = 1, head: str = VERSIONED, envelope: Json | None = None) -> Act:
+    """A call; `envelope` changes members of it, None takes one away."""
+    value = {"jsonrpc": "2.0", "id": id, "method": method, "params": params} | (envelope or {})
+    return said(UP, {name: item for name, item in value.items() if item is not None}, head)
+
+
+def tell(result: Any = None, *, id: Any = 1, error: Json | None = None, head: str = PLAIN) -> Act:
+    """A response."""
+    outcome: Json = {"result": result} if error is None else {"error": error}
+    return said(DOWN, {"jsonrpc": "2.0", "id": id} | outcome, head)
+
+
+def said(direction: Direction, value: Any, head: str = PLAIN) -> Act:
+    """A message with any content; it is shown with its header block where that is not the usual one."""
+    content = msgspec.json.encode(value)
+    block = head.format(size=len(content)).encode()
+    text, usual = content.decode(), PLAIN if direction is DOWN else VERSIONED
+    return Act(direction, block + content, text if head == usual else f"{shown(block)}{text}")
+
+
+def octets(direction: Direction, data: str | bytes) -> Act:
+    """Whatever else stands on the pipe."""
+    raw = data.encode() if isinstance(data, str) else data
+    return Act(direction, raw, shown(raw))
+
+
+def shown(raw: bytes) -> str:
+    """Octets with their line ends as symbols."""
+    return raw.decode("utf-8", "replace").replace("\r\n", "⏎").replace("\n", "␊")
+
+
+def pause(seconds: float) -> Act:
+    """Nothing happens."""
+    return Act(seconds=seconds)
+
+
+def leave() -> Act:
+    """The client closes the agent's stdin."""
+    return Act(UP, b"", "closes stdin", ChunkKind.EOF)
+
+
+def close_output() -> Act:
+    """The agent closes its stdout."""
+    return Act(DOWN, b"", "closes stdout", ChunkKind.EOF)
+
+
+def ends(code: int = 0) -> Act:
+    """The agent's process is over."""
+    facts = ExitFacts(code)
+    return Act(DOWN, msgspec.json.encode(facts), f"the agent {facts.words}", ChunkKind.EXITED)
+
+
+def pipe(*acts: Act, fetches: bool = True) -> Script:
+    """A conversation; where it has no end of its own, the faultless one. `fetches`: the card is fetched first."""
+
+    def make() -> Talk:
+        first = (ask("GetExtendedAgentCard", id="card"), tell(card(), id="card")) if fetches else ()
+        last = () if any(act.kind is ChunkKind.EXITED for act in acts) else (leave(), close_output(), ends())
+        steps, at = [], STEP
+        for act in (*first, *acts, *last):
+            if act.seconds:
+                at += int(act.seconds * 1000) * MS
+                continue
+            steps.append(Step(at, act.direction, act.data, act.kind, act.text))
+            at += STEP
+        return Talk(tuple(steps), at, COMMAND, transport="stdio")
+
+    return Script.of(make)

@@ -1,0 +1,3 @@
+"""stdio framing."""
+
+LEFT_OUT: dict[str, str] = {}

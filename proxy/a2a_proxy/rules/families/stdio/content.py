@@ -1,0 +1,112 @@
+"""What stands on the pipe: messages of JSON-RPC in a frame, and nothing else (protocol sheet 5.1, 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.protocol.bindings.stdio import NO_JSON, NO_RPC
+from a2a_proxy.protocol.conversation import STRAY
+from a2a_proxy.rules.examples.objects import task
+from a2a_proxy.rules.examples.pipe import DOWN, ask, octets, pipe, said, tell
+from a2a_proxy.rules.examples.talk import json_text
+from a2a_proxy.rules.families.rpc.reading import kind_of
+from a2a_proxy.rules.families.stdio.reading import EVERYWHERE, framed, once, session, side
+from a2a_proxy.rules.rule import STDIO, Hit, Moment, Scope, When, rule
+from a2a_proxy.rules.see import See
+
+_GET = {"id": "t1"}
+_CLEAN = pipe(ask("GetTask", _GET), tell(task()))
+_SHOWN = 60
+_HANDSHAKES = frozenset({"handshake", "handshakeAck"})
+
+
+@rule(
+    "A2A-STDIO-005",
+    "Foreign octets on the pipe",
+    Severity.WARNING,
+    section="stdio proposal; Language Server Protocol, base protocol",
+    moment=Moment.CONNECTION,
+    bindings=STDIO,
+    draft=True,
+    flagged=pipe(octets(DOWN, "Starting agent...\n"), ask("GetTask", _GET), tell(task())),
+    clean=_CLEAN,
+)
+def stray(see: See) -> Iterator[Hit]:
+    """Octets stand outside every message: banners, log lines, stack traces. Told once for what stands together.
+
+    A reader takes them for a header block, and either skips them, or breaks on them. Standard error is the place for
+    what is written to people; libraries that print to standard output have to be told.
+    """
+    frame = see.frame
+    if frame.kind is not FrameKind.OTHER or frame.note != STRAY:
+        return
+    known = session(see)
+    before = known.get(f"{side(frame)} stray")
+    known[f"{side(frame)} stray"] = frame.end
+    if before != frame.start:
+        pipe = "stdin" if frame.direction is Direction.TO_AGENT else "stdout"
+        text = frame.payload[:_SHOWN].decode("utf-8", "replace")
+        what = f'"{text}"' if text.strip() else "an empty line"
+        yield Hit(summary=f"outside every message on {pipe}: {what}", value=text)
+
+
+@rule(
+    "A2A-STDIO-007",
+    "The content is no JSON-RPC message",
+    Severity.ERROR,
+    section="stdio proposal; JSON-RPC 2.0",
+    moment=EVERYWHERE,
+    bindings=STDIO,
+    when=When.UNCLEAN,
+    draft=True,
+    flagged=pipe(ask("GetTask", _GET), said(DOWN, [task()]), tell(task())),
+    clean=_CLEAN,
+)
+def no_message(see: See) -> Iterator[Hit]:
+    """The content of a message is no JSON, or an array or a scalar, or an object without `jsonrpc`. The handshake of a
+    variant is an information.
+
+    Every message is one request, response or notification of JSON-RPC; the other side drops anything else, or ends the
+    connection.
+    """
+    frame = see.frame
+    if frame.note in _HANDSHAKES and not frame.exchange:
+        if once(see, "handshake"):
+            yield Hit(summary=f"the {side(frame)} begins with a {frame.note}: a variant", severity=Severity.INFO)
+    elif frame.note == NO_JSON and not frame.exchange:
+        text = frame.payload[:_SHOWN].decode("utf-8", "replace")
+        yield Hit(summary=f"the content of the {side(frame)}'s message is no JSON", value=text)
+    elif frame.note == NO_RPC and not frame.exchange:
+        told = kind_of(see.value)
+        told += " that is neither request nor response" if isinstance(see.value, dict) else ""
+        yield Hit(summary=f"the content of the {side(frame)}'s message is {told}")
+    elif frame.exchange and isinstance(see.value, dict) and "jsonrpc" not in see.value:
+        yield Hit(summary=f"the {side(frame)}'s message has no member `jsonrpc`", path="jsonrpc")
+
+
+@rule(
+    "A2A-STDIO-014",
+    "Newline-delimited JSON instead of framing",
+    Severity.WARNING,
+    section="stdio proposal, grammar",
+    moment=EVERYWHERE,
+    scope=Scope.SESSION,
+    bindings=STDIO,
+    when=When.FRAMED,
+    draft=True,
+    flagged=pipe(ask("GetTask", _GET), octets(DOWN, json_text({"jsonrpc": "2.0", "id": 1, "result": task()}) + "\n")),
+    clean=_CLEAN,
+)
+def by_lines(see: See) -> Iterator[Hit]:
+    """A side writes JSON a line, without header blocks. Told once for each side.
+
+    The other side waits for a Content-Length. There is no place for service parameters either: no version, no
+    extensions, no trace context.
+    """
+    frame = see.frame
+    message = "\0" in frame.framing and frame.kind is not FrameKind.LOG and frame.note != STRAY
+    if message and not framed(frame) and once(see, f"{side(frame)} by lines"):
+        yield Hit(summary=f"the {side(frame)} writes newline-delimited JSON, each message needs a header block")

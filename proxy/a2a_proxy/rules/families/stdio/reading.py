@@ -1,0 +1,74 @@
+"""How the rules about stdio read a frame, and what they remember of a connection."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.rules.registry import Notes
+from a2a_proxy.rules.rule import Moment
+from a2a_proxy.rules.see import See
+
+EVERYWHERE = (Moment.REQUEST, Moment.ANSWER, Moment.CONNECTION)
+"""A message of a pipe belongs to a call, or to the connection itself."""
+RIGHT = "\1"
+"""What stands for a Content-Length that is right."""
+_BLOCK = "\n\0"
+
+
+class Field(NamedTuple):
+    """One field of a header block."""
+
+    name: str
+    """In lower case."""
+    value: str
+    crlf: bool
+    """Its line ends with CRLF."""
+
+
+def framed(frame: Frame) -> bool:
+    """It is a message with a header block."""
+    return _BLOCK in frame.framing
+
+
+def fields(frame: Frame) -> list[Field]:
+    """The header block of a message; the empty line that ends it has no name. Nothing where there is none."""
+    if not framed(frame):
+        return []
+    block = frame.framing.partition("\0")[0]
+    found = []
+    for line in block.split("\n")[:-1]:
+        name, _, value = line.removesuffix("\r").partition(":")
+        found.append(Field(name.strip().lower(), value.strip(), line.endswith("\r")))
+    return found
+
+
+def values(frame: Frame, name: str) -> list[str]:
+    """All values of a field (lower case)."""
+    return [field.value for field in fields(frame) if field.name == name]
+
+
+def side(frame: Frame) -> str:
+    """Who sent it: `client` or `agent`."""
+    return "client" if frame.direction is Direction.TO_AGENT else "agent"
+
+
+def session(see: See) -> Notes:
+    """What is remembered of this agent process."""
+    everyone: Notes = see.world.notes.setdefault("stdio", {})
+    found: Notes = everyone.setdefault(str(see.track.connection), {})
+    return found
+
+
+def once(see: See, what: str) -> bool:
+    """True for the first time that it is asked about this agent process."""
+    known = session(see)
+    if what in known or len(known) >= _MOST:
+        return False
+    known[what] = True
+    return True
+
+
+_MOST = 1000
+"""Facts that are remembered of one process: names of fields may be of any number."""

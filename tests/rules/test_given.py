@@ -1,0 +1,57 @@
+"""A rule that is not asked, since what it needs is not there, would have found nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules import engine
+from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.rule import Rule
+from support_mutations import SAMPLES, chunks, loaded
+
+
+def found(session: list[Chunk]) -> list[Finding]:
+    """What the rules say."""
+    observer = Observer(Redactor(b"k" * 32))
+    out: list[Observation] = []
+    for chunk in session:
+        observer.feed(chunk, out)
+    return [each for each in out if type(each) is Finding]
+
+
+def ask_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on rules are asked whatever they need."""
+
+    def select(asked: engine._Asked, flags: int) -> engine._Asked:
+        return tuple(each for each in asked if each[0].when is None or flags & int(each[0].when))
+
+    monkeypatch.setattr(engine, "_select", select)
+    tables: engine._Tables = {}
+    monkeypatch.setattr(engine, "_shared_tables", lambda: tables)
+
+
+@pytest.mark.parametrize("rule", rules().values(), ids=list(rules()))
+def test_the_example_of_a_rule(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rule where it has something to say, and all others beside it."""
+    few = found(rule.flagged.chunks())
+    ask_all(monkeypatch)
+    assert found(rule.flagged.chunks()) == few
+
+
+@pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
+def test_a_sample(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real conversations."""
+    session = chunks(loaded(sample))
+    few = found(session)
+    ask_all(monkeypatch)
+    assert found(session) == few
+
+
+def test_something_is_needed() -> None:
+    """Many rules need something: else these tests would compare a thing with itself."""
+    assert sum(each.needs is not None for each in rules().values()) > 40

@@ -1,0 +1,270 @@
+"""The rules about stdio agents, beyond their examples: variants, near misses, other sides and framings."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.rules.examples.objects import card, reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.pipe import (
+    DOWN,
+    HEAD,
+    PLAIN,
+    UP,
+    VERSIONED,
+    Act,
+    ask,
+    close_output,
+    ends,
+    leave,
+    octets,
+    pause,
+    pipe,
+    said,
+    tell,
+)
+from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.talk import fetch_card, json_text
+from support_rules import findings
+
+_GET = ask("GetTask", {"id": "t1"})
+_OLD_HEAD = HEAD + "\r\n"
+_HANDSHAKE = said(DOWN, {"type": "handshake", "sessionId": "s1", "supportedVariants": ["a2a/v1"]})
+_EXITED = "012 WARNING the agent exited with code 3 while GetTask (id 1) was open"
+_SHELL = "017 WARNING the command has `{}`, which a shell would carry out"
+_QUESTION = status("INPUT_REQUIRED", second=1, said=reply("which?", taskId="t1"))
+
+
+def told(script: Script, *, only: str = "A2A-STDIO") -> list[str]:
+    """What the rules of this family say: number, severity, summary."""
+    found = [each for each in findings(script) if each.rule.startswith(only)]
+    return [f"{each.rule[-3:]} {each.severity.name} {each.summary}" for each in found]
+
+
+def numbers(script: Script) -> list[str]:
+    """Which rules of this family speak."""
+    return sorted({each[:3] for each in told(script)})
+
+
+def asked(head: str) -> Script:
+    """A call with this header block."""
+    return pipe(ask("tasks/get", {"id": "t1"}, head=head), tell(task()))
+
+
+def answered(head: str) -> Script:
+    """An answer with this header block."""
+    return pipe(_GET, tell(task(), head=head))
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("Content-Length: {size}\r\n\r\n", ["002 ERROR the {}'s message has no Content-Type"]),
+        ("Content-Type: application/json\r\n\r\n", ["001 ERROR the {}'s message has no Content-Length"]),
+        ("content-length:{size}\r\nCONTENT-TYPE:application/a2a+json\r\n\r\n", []),
+        ("Content-Type: application/vscode-jsonrpc; charset=UTF8\r\nContent-Length: 00{size}\r\n\r\n", []),
+        (f"{HEAD}\n", ["003 ERROR 1 of "]),
+        (
+            "Content-Length: {size}\nContent-Type: application/json\n\n",
+            ["003 ERROR 3 of 3 lines of the {}'s header block"],
+        ),
+        (f"{HEAD}Content-Length: 5\r\n\r\n", ["004", "015 INFO `content-length` stands twice"]),
+        ("Content-Length: many\r\nContent-Type: application/json\r\n\r\n", ["004 ERROR Content-Length is many"]),
+        ("Content-Length: 5\r\nContent-Type: application/json\r\n\r\n", ["004 ERROR Content-Length is 5"]),
+        ("Content-Length: {size}\r\nContent-Type: text/html\r\n\r\n", ["006 WARNING Content-Type is text/html"]),
+        (
+            'Content-Length: {size}\r\nContent-Type: application/json; charset="latin1"\r\n\r\n',
+            ["006 WARNING the charset of Content-Type is latin1"],
+        ),
+        (f"{HEAD}X-A2A-Extensions: https://x\r\ntracestate: a=1\r\n\r\n", []),
+        (f"{HEAD}Foo: 1\r\nBar: 2\r\n\r\n", ["015 INFO `foo`", "015 INFO `bar`"]),
+    ],
+)  # fmt: skip
+def test_header_blocks_of_either_side(head: str, expected: list[str]) -> None:
+    """Of requests and of answers."""
+    for script, side in ((asked(head), "client"), (answered(head), "agent")):
+        found = told(script)
+        assert len(found) == len(expected), found
+        assert all(one.startswith(other.format(side)) for one, other in zip(found, expected, strict=True)), found
+
+
+def test_header_blocks_of_messages_without_a_call() -> None:
+    """They count as others; an unknown field is told once."""
+    block = "Content-Length: {size}\nFoo: 1\n\n"
+    script = pipe(
+        said(DOWN, {"type": "handshake"}, block), said(UP, {"type": "handshakeAck"}, PLAIN), _GET, tell(task())
+    )
+    assert numbers(script) == ["002", "003", "007", "015"]
+
+
+def test_a_type_is_optional_after_a_handshake() -> None:
+    """A variant says so; the handshake is told once."""
+    script = pipe(_HANDSHAKE, _HANDSHAKE, _GET, tell(task(), head="Content-Length: {size}\r\n\r\n"))
+    assert told(script) == [
+        "007 INFO the agent begins with a handshake: a variant",
+        "002 WARNING the agent's message has no Content-Type",
+    ]
+
+
+def test_how_a_length_is_wrong() -> None:
+    """Characters counted, cut short, and neither where the message itself broke off."""
+    text = json_text({"jsonrpc": "2.0", "id": 1, "result": task(metadata={"x": "é"})})
+    size = len(text)
+    assert told(pipe(_GET, octets(DOWN, PLAIN.format(size=size) + text))) == [
+        f"004 ERROR Content-Length is {size}, the content has {size + 1} octets ({size} characters)"
+    ]
+    cut = octets(DOWN, PLAIN.format(size=90) + '{"a":"')
+    assert told(pipe(_GET, cut, tell(task()))) == [
+        "004 ERROR Content-Length is 90, and after 6 octets the content is no JSON value"
+    ]
+    broken = octets(DOWN, PLAIN.format(size=90) + '{"a":"')
+    assert told(pipe(_GET, tell(task()), broken, close_output(), ends())) == [
+        "012 ERROR the agent's output ends after 6 octets of a message"
+    ]
+
+
+def test_a_length_with_the_line_end_of_print_is_right() -> None:
+    """Blanks around JSON are JSON."""
+    text = json_text({"jsonrpc": "2.0", "id": 1, "result": task()}) + "\n"
+    assert not told(pipe(_GET, octets(DOWN, PLAIN.format(size=len(text)) + text)))
+
+
+def test_what_stands_together_is_told_once() -> None:
+    """A stack trace of many lines; another one later is another one."""
+    trace = octets(DOWN, "Traceback:\n  File x\nError: no\n")
+    script = pipe(trace, _GET, tell(task()), trace, octets(UP, "hm\n"))
+    assert told(script) == [
+        '005 WARNING outside every message on stdout: "Traceback:"',
+        '005 WARNING outside every message on stdout: "Traceback:"',
+        '005 WARNING outside every message on stdin: "hm"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("[]", "an array"),
+        ("5", "a number"),
+        ('{"a":1}', "an object that is neither request nor response"),
+        ("hello", "no JSON"),
+    ],
+)
+def test_contents_that_are_no_messages(content: str, expected: str) -> None:
+    """Of both sides."""
+    for direction, side in ((UP, "client"), (DOWN, "agent")):
+        odd = octets(direction, PLAIN.format(size=len(content)) + content)
+        assert told(pipe(odd, _GET, tell(task()))) == [f"007 ERROR the content of the {side}'s message is {expected}"]
+
+
+def test_a_message_without_jsonrpc() -> None:
+    """It is read all the same."""
+    script = pipe(ask("GetTask", {"id": "t1"}, envelope={"jsonrpc": None}), tell(task()))
+    assert told(script) == ["007 ERROR the client's message has no member `jsonrpc`"]
+
+
+def test_newline_delimited_on_both_sides() -> None:
+    """Once for each; blank lines between are no foreign octets. There is no place for a version."""
+
+    def line(direction: object, value: object) -> Act:
+        return octets(UP if direction is UP else DOWN, json_text(value) + "\n\n")
+
+    call = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t1"}}
+    answer = {"jsonrpc": "2.0", "id": 1, "result": task()}
+    script = pipe(*[line(UP, call), line(DOWN, answer)] * 2)
+    assert numbers(script) == ["014"]
+    assert len(told(script)) == 2
+
+
+def test_ids() -> None:
+    """1 and "1" are two; null may answer what could not be read; an id is free when its call is over."""
+    assert told(pipe(_GET, tell(task(), id="1"), tell(task()))) == [
+        '008 ERROR the response has id "1", no request has had it'
+    ]
+    unreadable = tell(error={"code": -32700, "message": "parse error"}, id=None)
+    odd = octets(UP, PLAIN.format(size=5) + "hello")
+    assert numbers(pipe(odd, unreadable, _GET, tell(task()))) == ["007"]
+    assert not told(pipe(_GET, tell(task()), _GET, tell(task())))
+
+
+def test_who_used_an_id_twice_is_to_blame() -> None:
+    """The agent answers both calls, as it should."""
+    assert numbers(pipe(_GET, _GET, tell(task()), tell(task()))) == ["009"]
+
+
+def test_a_stream_may_rest() -> None:
+    """After a question the stream is over, or goes on; its id may be used again."""
+    stream, question = ask("SendStreamingMessage", send()), tell(_QUESTION)
+    answer = send("that", id="m2", taskId="t1", contextId="c1")
+    goes_on = pipe(stream, tell(snapshot()), question, tell(status("COMPLETED", second=2)))
+    again = pipe(stream, tell(snapshot()), question, ask("SendMessage", answer), tell(snapshot("COMPLETED", second=2)))
+    exits = pipe(stream, tell(snapshot()), question, close_output(), ends())
+    assert [numbers(each) for each in (goes_on, again, exits)] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ((close_output(), ends(3)), [_EXITED]),
+        ((leave(), close_output(), ends(0)), []),
+        ((leave(), close_output(), ends(3)), [_EXITED]),
+    ],
+)  # fmt: skip
+def test_an_agent_that_ends_with_a_call_open(end: tuple[Act, ...], expected: list[str]) -> None:
+    """Unless its client wanted it to."""
+    assert told(pipe(_GET, *end)) == expected
+
+
+def test_an_agent_that_asks() -> None:
+    """A request of its own."""
+    script = pipe(said(DOWN, {"jsonrpc": "2.0", "id": 5, "method": "roots/list"}), _GET, tell(task()))
+    assert told(script) == ["013 INFO the agent sends the request (id 5) `roots/list`"]
+
+
+def test_the_card_may_be_known_already() -> None:
+    """From the well-known place of the same agent, or the client asks for it later."""
+    assert numbers(pipe(_GET, tell(task()), fetches=False)) == ["016"]
+    assert not numbers(pipe(ask("agent/getAuthenticatedExtendedCard", head=_OLD_HEAD), tell(card()), fetches=False))
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"url": "npx run a", "transport": "stdio"}, []),
+        ({"url": "stdio:///bin/a?x&y", "transport": "STDIO"}, []),
+        ({"url": "A=1 npx run a", "transport": "stdio"}, []),
+        ({"url": "http://x", "transport": "stdio"}, ["017 WARNING the interface is stdio, and http://x is a URL"]),
+        ({"url": "", "transport": "stdio"}, ["017 WARNING the interface is stdio, and there is no command"]),
+        ({"url": "K=$(cat f) a", "transport": "stdio"}, [_SHELL.format("$(")]),
+        ({"url": "a; rm -r x", "transport": "stdio"}, [_SHELL.format(";")]),
+        ({"url": "http://localhost:8000/;x|y", "transport": "JSONRPC"}, []),
+    ],
+)  # fmt: skip
+def test_commands_of_cards(entry: dict[str, str], expected: list[str]) -> None:
+    """In the additional interfaces of 0.3."""
+    old = {"protocolVersion": "0.3.0", "url": "http://localhost:8000/", "preferredTransport": "JSONRPC"}
+    assert told(fetch_card(card(supportedInterfaces=None) | old | {"additionalInterfaces": [entry]})) == expected
+
+
+def test_a_card_that_comes_over_the_pipe_is_judged_too() -> None:
+    """The extended one."""
+    odd = card() | {"url": "https://x", "preferredTransport": "stdio"}
+    script = pipe(ask("GetExtendedAgentCard"), tell(odd), fetches=False)
+    assert told(script) == ["017 WARNING the interface is stdio, and https://x is a URL"]
+
+
+def test_grace() -> None:
+    """An agent that ends within it, or whose client has not gone, is none that outlives it."""
+    assert not told(pipe(_GET, tell(task()), leave(), pause(4.9), close_output(), ends()))
+    assert not told(pipe(_GET, tell(task()), pause(9), close_output(), ends()))
+    late = pipe(_GET, tell(task()), leave(), pause(5.5), close_output(), ends())
+    (found,) = [each for each in findings(late) if each.rule == "A2A-STDIO-018"]
+    assert (found.connection, found.exchange) == (1, 0)
+
+
+def test_0_3_needs_no_version() -> None:
+    """The field is of 1.0."""
+    params = {
+        "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "x"}]}
+    }
+    done = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
+    assert not told(pipe(ask("message/send", params, head=PLAIN), tell(done)))
+    assert told(pipe(ask("SendMessage", send(), head=VERSIONED), tell(snapshot("COMPLETED")))) == []

@@ -1,0 +1,56 @@
+"""The short way of a status update that changes nothing learns and tells what the long way does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules import engine, steady
+from a2a_proxy.rules.examples.objects import send, snapshot, status
+from a2a_proxy.rules.examples.talk import rpc_stream
+from support_mutations import SAMPLES, chunks, loaded
+
+
+def judged(session: list[Chunk]) -> tuple[list[Finding], list[Any]]:
+    """What is found, and all that rules know after each record."""
+    observer = Observer(Redactor(b"k" * 32))
+    out: list[Observation] = []
+    known = []
+    for chunk in session:
+        observer.feed(chunk, out)
+        known.append(observer.save()["rules"])
+    return [each for each in out if type(each) is Finding], known
+
+
+@pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
+def test_a_sample(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real conversations, step by step."""
+    session = chunks(loaded(sample))
+    short = judged(session)
+    monkeypatch.setattr(engine, "goes_on", lambda *_: False)
+    assert judged(session) == short
+
+
+def test_a_stream_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Updates with and without timestamps, messages and silence before them, one of them said twice."""
+    texts = [status("WORKING", second=second) for second in (1, 2, 2, 1, 3)]
+    again = status("WORKING", second=4)
+    script = rpc_stream("SendStreamingMessage", send(), snapshot(), *texts, again, again, status("COMPLETED", second=5))
+    taken = []
+
+    def told(*given: Any) -> int:
+        taken.append(given)
+        return way(*given)
+
+    way = steady.told
+    monkeypatch.setattr(steady, "told", told)
+    short = judged(script.chunks())
+    assert len(taken) >= len(texts)
+    monkeypatch.setattr(engine, "goes_on", lambda *_: False)
+    assert judged(script.chunks()) == short

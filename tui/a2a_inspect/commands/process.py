@@ -1,0 +1,51 @@
+"""A stdio agent's process beside its calls: what it logs, what stands on its pipe that is no call, how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.cli import text
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.protocol.describe import describe
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionRow, key
+
+_ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
+
+
+def _processes(recording: Recording, session: SessionRow) -> Iterator[Connection]:
+    return (row.connection for row in recording.connections(session.id) if row.connection.facts.transport == "stdio")
+
+
+def _frames(recording: Recording, session: SessionRow, process: Connection) -> Iterator[Frame]:
+    return (row.frame for row in recording.connection_frames(key(session.id, process.id)))
+
+
+def process_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
+    """`process 4711  npx run my-agent  client eof, then agent exited with code 0`, and what was said beside calls."""
+    for process in _processes(recording, session):
+        who = process.peer.removeprefix("pid ")
+        yield f"process {visible(who)}  {visible(process.upstream)}  {visible(process.how) or 'runs'}"
+        for frame in _frames(recording, session, process):
+            yield f"    {text.clock(frame.at):>14} {_ARROWS[frame.direction]} {describe(frame)}"
+
+
+def process_objects(recording: Recording, session: SessionRow) -> Iterator[dict[str, object]]:
+    """The same as JSON with stable names."""
+    for process in _processes(recording, session):
+        frames = [
+            {
+                "at": text.utc(frame.at),
+                "direction": frame.direction.name.lower(),
+                "kind": frame.kind.name.lower(),
+                "note": frame.note,
+                "framing": frame.framing,
+                "text": frame.payload.decode("utf-8", "replace"),
+            }
+            for frame in _frames(recording, session, process)
+        ]
+        facts = {"id": process.id, "process": process.peer, "command": process.upstream, "how": process.how}
+        yield {"session": session.id, "agent_process": {**facts, "frames": frames}}
