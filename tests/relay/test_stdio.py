@@ -169,6 +169,42 @@ def _read_until(terminal: int, octets: bytes) -> bytes:
     return got
 
 
+_HANGUPS = """
+import os, signal, sys, time
+seen = []
+signal.signal(signal.SIGHUP, lambda *_: seen.append(1))
+os.write(1, b"ready")
+while not seen:
+    time.sleep(0.01)
+time.sleep(0.5)
+with open(sys.argv[1] + ".new", "w") as file:
+    file.write(str(len(seen)))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("leads", [False, True])
+@pytest.mark.parametrize("proxied", [False, True])
+def test_a_terminal_that_hangs_up_tells_the_agent_once(tmp_path: Path, proxied: bool, leads: bool) -> None:
+    """Behind a shell that leads the session, and where the agent, or the proxy, leads it."""
+    main, line = pty.openpty()
+    command = both(tmp_path, [*PYTHON, _HANGUPS, tmp_path / "count"])[proxied]
+    process = subprocess.Popen(
+        command if leads else ["sh", "-c", '"$@"; exit', "sh", *command],
+        stdin=line,
+        stdout=line,
+        stderr=line,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(line)
+    _read_until(main, b"ready")
+    os.close(main)
+    until((tmp_path / "count").exists)
+    assert (tmp_path / "count").read_text() == "1"
+    process.wait(SECONDS)
+
+
 def test_a_stop_stops_both_and_both_go_on(tmp_path: Path) -> None:
     process = spawn(relayed(tmp_path, agent("plain")), start_new_session=False)
     child = child_of(process.pid)
