@@ -9,17 +9,13 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_proxy.recording.codec import pack_decimal, pack_ident
 from a2a_proxy.recording.database import forget_log, has_log, open_readable, translated
 from a2a_proxy.recording.decode import Decode, Row
 from a2a_proxy.recording.functions import register
 from a2a_proxy.recording.payloads import Payloads
-from a2a_proxy.recording.query.functions import Functions
-from a2a_proxy.recording.query.run import Asked, Watch
-from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.rows import (
     ConnectionRow,
     Counts,
@@ -34,6 +30,10 @@ from a2a_proxy.recording.rows import (
     key,
     split,
 )
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.query.run import Asked, Watch
+    from a2a_proxy.recording.query.tree import Node
 
 PAGE = 512
 """Rows fetched at a time."""
@@ -173,6 +173,8 @@ class Recording:
         Raises QueryError at once where the expression is wrong, later where a regular expression takes too long;
         Stopped where `watch` ended it.
         """
+        from a2a_proxy.recording.query.sql import Rows
+
         ids = self.asked().ids(expression, Rows.EXCHANGES, session=session, after=after, limit=limit, watch=watch)
         return self._chosen("exchange", ids, self._decode.exchange)
 
@@ -187,12 +189,17 @@ class Recording:
         payloads: bool = True,
     ) -> Iterator[FrameRow]:
         """Frames for which an expression of the filter language holds, in order of storing; see `find_exchanges`."""
+        from a2a_proxy.recording.query.sql import Rows
+
         ids = self.asked().ids(expression, Rows.FRAMES, session=session, after=after, limit=limit, watch=watch)
         return self._chosen("frame", ids, self._frame(payloads))
 
     def asked(self) -> Asked:
-        """What the filter language asks this recording through; made when it is first needed."""
+        """What the filter language asks this recording through; made, and imported, when it is first needed."""
         if self._asked is None:
+            from a2a_proxy.recording.query.functions import Functions
+            from a2a_proxy.recording.query.run import Asked
+
             with translated(self.path):
                 self._asked = Asked(self.db, self.path, Functions(self.db, self._payloads))
         return self._asked

@@ -75,11 +75,10 @@ class Content(msgspec.Struct):
 
     def add(self, frame: Frame, said: Said, *, output: bool) -> None:
         """What one frame says."""
-        source = frame.artifact_id or frame.message_id
-        if said.texts and self.text and source != self.source:
-            self.text += "\n"
-        self.source = source
-        for text in said.texts:
+        for source, text in said.texts:
+            if self.text and source != self.source:
+                self.text += "\n"
+            self.source = source
             self.characters += len(text)
             self.output_characters += len(text) if output else 0
             if len(self.text) < _TEXT:

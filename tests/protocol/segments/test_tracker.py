@@ -139,6 +139,23 @@ def test_what_two_streams_show_counts_once() -> None:
     assert (cut.segments[1].frames, cut.segments[1].outputs) == (6, 4)  # two states, three chunks, the last state
 
 
+def test_a_stream_that_lags_behind_one_that_is_over_shows_nothing_new() -> None:
+    line = stream().ask(50, "SubscribeToTask", exchange=2, task_id="t").task(55, "WORKING", exchange=2)
+    line.chunk(60).chunk(70, append=True).state(80, "COMPLETED").end(85)
+    line.chunk(90, exchange=2).chunk(95, append=True, exchange=2).state(100, "COMPLETED", exchange=2).end(
+        105, exchange=2
+    )
+    assert run(line).line() == ["client 1 0-0 speaker", "agent 1 20-80 completed"]
+
+
+def test_a_stream_goes_on_alone_where_another_one_broke() -> None:
+    line = stream().ask(50, "SubscribeToTask", exchange=2, task_id="t").task(55, "WORKING", exchange=2)
+    line.chunk(60).chunk(62, exchange=2).end(65, kind=FrameKind.CUT).chunk(70, append=True, exchange=2)
+    cut = run(line.state(90, "COMPLETED", exchange=2).end(95, exchange=2))
+    assert cut.line() == ["client 1 0-0 speaker", "agent 1 20-90 completed"]
+    assert cut.segments[1].frames == 5  # two states, two chunks, the last state
+
+
 def test_a_push_counts_only_where_no_stream_shows_it() -> None:
     """The same event at a webhook while the stream is open; later ones when it is closed."""
     from a2a_proxy.model.exchange import Binding

@@ -6,28 +6,23 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.event import TaskState
 from a2a_proxy.protocol.segments.state import Call, Talk
 
-MAX_TALKS = 100_000
-"""Tasks that are followed; the one that nobody has spoken in for longest makes room."""
-MAX_DONE = 2000
-"""Of those, tasks in a final state."""
-MAX_TRACES = 10_000
-_FINAL = frozenset(int(state) for state in TaskState if state.terminal)
+MAX_TALKS = 10_000
+"""Tasks that are followed, those with an open call apart; the one that nobody has spoken in for longest makes room. Who
+speaks in it after that begins with turn 1 again. A task takes some 550 octets."""
+MAX_CONTEXTS = MAX_TRACES = 10_000
+_TRIES = 8
 
 
 class Book:
     """Conversations and open calls."""
 
-    def __init__(self, limit: int = MAX_TALKS, done: int = MAX_DONE) -> None:
+    def __init__(self, limit: int = MAX_TALKS) -> None:
         self._limit = limit
-        self._most_done = done
         self._last = 0
         self._talks: dict[str, Talk] = {}
         """By task id, the one that nobody has spoken in for longest first."""
-        self._done: dict[str, None] = {}
-        """Task ids of those that are over, in order."""
         self.calls: dict[int, Call] = {}
         """Open exchanges by number."""
         self._contexts: dict[str, Talk] = {}
@@ -52,30 +47,22 @@ class Book:
         talk.twin = self._talks.pop(talk.task_id, None)
         self._talks[talk.task_id] = talk
         if len(self._talks) > self._limit:
-            self._forget(next(iter(self._talks)))
+            self._make_room()
 
     def touch(self, talk: Talk) -> None:
         """The client speaks in it: the last to be forgotten."""
         first = self._talks.pop(talk.task_id, None)
         if first is not None:
             self._talks[talk.task_id] = first
-        self._done.pop(talk.task_id, None)
 
-    def settle(self, talk: Talk) -> None:
-        """Nothing of it is open. One that is over may be forgotten soon."""
-        talk.said = None
-        if talk.state in _FINAL and talk.task_id in self._talks:
-            self._done[talk.task_id] = None
-            if len(self._done) > self._most_done:
-                self._forget(next(iter(self._done)))
-
-    def _forget(self, task_id: str) -> None:
-        self._done.pop(task_id, None)
-        talk: Talk | None = self._talks.pop(task_id)
-        while talk is not None:
-            if self._contexts.get(talk.context_id) is talk:
-                del self._contexts[talk.context_id]
-            talk = talk.twin
+    def _make_room(self) -> None:
+        """Forget one that has no open call; where the oldest all have, there are more for a while."""
+        for _ in range(_TRIES):
+            task_id, talk = next(iter(self._talks.items()))
+            del self._talks[task_id]
+            if not (talk.tellers or (talk.twin is not None and talk.twin.tellers)):
+                return
+            self._talks[task_id] = talk
 
     def of_context(self, context_id: str) -> Talk | None:
         """The conversation of this context that a client spoke in last."""
@@ -85,7 +72,7 @@ class Book:
         """A client speaks in this conversation of its context."""
         if talk.context_id:
             self._contexts[talk.context_id] = talk
-            if len(self._contexts) > self._limit:
+            if len(self._contexts) > MAX_CONTEXTS:
                 del self._contexts[next(iter(self._contexts))]
 
     def name_context(self, talk: Talk) -> None:
@@ -125,7 +112,6 @@ class Book:
             "last": self._last,
             "talks": [_plain(talk) for talk in self.all().values()],
             "tasks": [talk.number for talk in self._talks.values()],
-            "done": list(self._done),
             "calls": [
                 [number, call.talk.number, call.role, call.answered, call.tells] for number, call in self.calls.items()
             ],
@@ -147,7 +133,6 @@ class Book:
         for number, twin in twins.items():
             talks[number].twin = talks.get(twin)
         book._talks = {talks[number].task_id: talks[number] for number in state["tasks"]}
-        book._done = dict.fromkeys(state["done"])
         book.calls = {number: Call(talks[talk], *rest) for number, talk, *rest in state["calls"]}
         book._contexts = {name: talks[number] for name, number in state["contexts"]}
         book._traces = {name: talks[number] for name, number in state["traces"]}

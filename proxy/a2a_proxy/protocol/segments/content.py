@@ -51,7 +51,8 @@ class ToolEvent(msgspec.Struct, frozen=True):
 class Said(msgspec.Struct):
     """What one frame says."""
 
-    texts: list[str] = []
+    texts: list[tuple[str, str]] = []
+    """Artifact or message, and what it says."""
     media: list[Media] = []
     tools: list[ToolEvent] = []
 
@@ -62,7 +63,7 @@ def said_in(frame: Frame, dialect: Dialect, operation: str) -> Said:
     encoding = "base64" if frame.schema == JSON else "octets"
     for path, artifact_id, part in _parts(frame, dialect, operation):
         if part.text is not None:
-            said.texts.append(part.text)
+            said.texts.append((artifact_id or frame.message_id, part.text))
         elif part.url is not None:
             said.media.append(Media(path, artifact_id, part.media_type, part.filename, part.url, b"", "url"))
         elif part.raw is not None and (data := _octets(part.raw)) is not None:

@@ -21,7 +21,7 @@ class Cuts:
         self.due: list[tuple[int, int]] = []
         """A heap: when a segment may be over by silence (or later, where it went on), and its id."""
         self._whose: dict[int, Talk] = {}
-        """Of the segments in the heap, by their ids."""
+        """Of the open segments in the heap, by their ids."""
 
     def begin(self, talk: Talk, speaker: str, frame: Frame, *, plain: bool = False) -> SegmentState:
         """The first frame of a segment."""
@@ -70,6 +70,7 @@ class Cuts:
     def end(self, said: SegmentState, at: int, reason: str) -> None:
         """It is over."""
         said.ended, said.reason = at, reason
+        self._whose.pop(said.id, None)
         self.tell(said)
 
     def tell(self, said: SegmentState) -> None:
@@ -88,9 +89,9 @@ class Cuts:
         due, found = self.due, []
         while due and due[0][0] < at:
             _, number = heapq.heappop(due)
-            talk = self._whose.pop(number)
-            said = talk.said
-            if said is None or said.id != number or said.ended:
+            talk = self._whose.pop(number, None)
+            said = talk.said if talk is not None else None
+            if talk is None or said is None or said.id != number or said.ended:
                 continue
             limit = silent_at(said)
             if limit < at:
@@ -116,7 +117,7 @@ class Cuts:
         return {
             "last": self._last,
             "changed": [msgspec.to_builtins(said) for said in self._changed.values()],
-            "due": [[at, number, self._whose[number].number] for at, number in self.due],
+            "due": [[at, number, self._whose[number].number] for at, number in self.due if number in self._whose],
         }
 
     def load(self, state: dict[str, Any], talks: dict[int, Talk]) -> None:

@@ -21,6 +21,8 @@ class Turn(msgspec.Struct, frozen=True):
 
     segments: tuple[Segment, ...]
     """In order; the client's first, but in turn 0."""
+    number: int = 1
+    """Within the task, from 1; 0 for what an agent says before any client."""
     human_wait: int | None = None
     """From the agent's question (input or auth required) to the client's next words."""
 
@@ -106,10 +108,11 @@ def turns(segments: Iterable[Segment]) -> list[Turn]:
 
 
 def _turn(members: list[list[Segment]], place: int) -> Turn:
-    last, wait = members[place][-1], None
+    first, last, wait = members[place][0], members[place][-1], None
+    number = 0 if first.speaker == AGENT else place + (members[0][0].speaker == CLIENT)
     if last.reason in _WAITING and place + 1 < len(members):
         wait = members[place + 1][0].start - last.end
-    return Turn(tuple(members[place]), wait)
+    return Turn(tuple(members[place]), number, wait)
 
 
 def percentile(values: list[int], share: float) -> int:

@@ -1,7 +1,7 @@
 """Frames in, segments, interruptions and hand-offs out (protocol sheet 8.2-8.5). Time comes with frames and ticks.
 
-Reads what frames tell at a glance; payloads only where their octets look as if they held evidence. Bounded: tasks that
-are over are forgotten soon, the others when there are too many.
+Reads what frames tell at a glance; payloads only where their octets look as if they held evidence. Bounded: of
+tasks that nobody speaks in, the last ones are known.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class SegmentTracker:
         found = self._cuts.changed(), self._interruptions.changed(), self._handoffs.changed()
         for talk in self._quiet.values():
             if not talk.tellers and (talk.said is None or talk.said.ended):
-                self._book.settle(talk)
+                talk.said = None
         self._quiet.clear()
         return found
 
@@ -346,7 +346,7 @@ class SegmentTracker:
     @staticmethod
     def _leave(talk: Talk, number: int) -> None:
         talk.tellers = tuple(each for each in talk.tellers if each != number)
-        if len(talk.tellers) < 2:
+        if not talk.tellers:  # the last one may still be behind those that are over
             talk.shown = None
 
     def _rest(self, talk: Talk) -> None:

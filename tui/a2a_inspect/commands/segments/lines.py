@@ -8,7 +8,7 @@ from a2a_inspect.commands.segments.gathered import Gathered, Talk, Tool
 from a2a_inspect.commands.segments.summary import Spans
 from a2a_inspect.commands.table import columns
 from a2a_proxy.cli import text
-from a2a_proxy.model.segment import AGENT, CLIENT, Handoff, Interruption, Segment
+from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
 from a2a_proxy.protocol.segments.content import Media, ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn
 from a2a_proxy.protocol.text import one_line, visible
@@ -50,7 +50,7 @@ def _turn(turn: Turn) -> str:
         _measure("closed after", turn.close),
         _measure("person answered after", turn.human_wait),
     ]
-    name = f"turn {first.turn}" if first.speaker == CLIENT or first.turn else "before any turn"
+    name = f"turn {turn.number}" if turn.number else "before any turn"
     return f"{name}  {text.clock(first.began)}  {', '.join(each for each in measures if each)}".rstrip(" ")
 
 

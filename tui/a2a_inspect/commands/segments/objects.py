@@ -83,7 +83,7 @@ def turn_object(turn: Turn, contents: dict[int, Content]) -> Object:
     """The measures of 8.3; null where a thing did not happen."""
     characters = sum(contents[each.id].output_characters for each in turn.agents if each.id in contents)
     return {
-        "turn": turn.segments[0].turn,
+        "turn": turn.number,
         "began": text.utc(turn.segments[0].began),
         "segments": [each.id for each in turn.segments],
         "time_to_first_event_ns": turn.first_event,

@@ -63,11 +63,7 @@ def _at_once(see: See) -> bool | None:
     asked = see.track.request
     if asked is None or (asked.schema == "json" and not _WAIT.search(asked.payload)):
         return None
-    if (
-        see.v1
-        and asked.schema == "json"
-        and (quick := _quick(asked.payload, rpc=see.enveloped)) is not None
-    ):
+    if see.v1 and asked.schema == "json" and (quick := _quick(asked.payload, rpc=see.enveloped)) is not None:
         return quick
     configuration: Any = see.params.get("configuration")
     found = configuration.get("returnImmediately") if isinstance(configuration, dict) else None
