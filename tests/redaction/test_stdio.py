@@ -14,7 +14,8 @@ from support_secrets import Canaries
 
 def session(canary: Canaries) -> Stdio:
     """Every place that may hold one."""
-    command = f"env API_KEY={canary.plain('environment')} agent --token {canary.plain('flag')} '--api-key={canary.plain('k')}'"
+    command = f"env API_KEY={canary.plain('environment')} agent --token {canary.plain('flag')}"
+    command += f" '--api-key={canary.plain('k')}'"
     fields = {
         "Authorization": f"Bearer {canary('header')}",
         "X-API-Key": canary.plain("key"),
