@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow
@@ -107,6 +108,14 @@ def _both(folder: Path, story: Story, manner: str, *options: object) -> tuple[Ou
     )
 
 
+FAULTS = {
+    "graceful": {"A2A-STDIO-005"},
+    "closes-stdout": {"A2A-STDIO-012"},
+    "dies": {"A2A-STDIO-012"},
+    "garbage": {"A2A-STDIO-005"},
+}
+"""Rules by which these manners are at fault; no other one is."""
+
 _CASES = pytest.mark.parametrize(
     ("story", "manner", "code", "ends"), [each[1:] for each in STORIES], ids=[each[0] for each in STORIES]
 )
@@ -115,7 +124,7 @@ _CASES = pytest.mark.parametrize(
 @_CASES
 def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int, ends: list[str]) -> None:
     """Output, errors, exit status and what the agent received are the same octets, and the end comes as fast; the
-    recording has every octet, every line of the log, every call with its end, and the exit."""
+    recording has every octet, every line of the log, every call with its end, and the faults that there are."""
     recording = tmp_path / "recording.a2a.db"
     bare, proxied = _both(tmp_path, story, manner, "--record", recording)
     assert proxied.seen == bare.seen
@@ -125,6 +134,8 @@ def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int, e
     assert (row.how, row.complete) == ("clean", "complete")
     with Recording(recording) as stored:
         assert [each.exchange.how for each in stored.exchanges()] == ends
+        found = {each.finding.rule for each in stored.findings() if each.finding.severity >= Severity.WARNING}
+        assert found == FAULTS.get(manner, set())
         (connection,) = [each.connection for each in stored.connections()]
         assert connection.bytes_to_agent == len(proxied.received)
         assert connection.bytes_to_client == len(proxied.out)

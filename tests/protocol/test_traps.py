@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 
+import pytest
+
 from a2a_proxy.model.frame import EventKind, FrameKind
 from support_conversation import TO_AGENT, TO_CLIENT, Grpc, Http, frame, play
 from support_messages import ask, message, status, task, v1
@@ -170,3 +172,31 @@ def test_conditional_card() -> None:
 
     assert [each.status for each in played.exchanges] == [200, 304]
     assert played.shared.card("agent:8000").name == "a"
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_client_that_closes_its_own_side_reads_on(parts: int) -> None:
+    """What the agent says goes on, also where its message was cut in two by that: nothing is doubled, nothing lost."""
+    whole = b"".join(b"data: " + json.dumps(status(generation=str(n))).encode() + b"\n\n" for n in (1, 2, 3))
+    cut = len(whole) * parts // 5
+    script = Http().request("POST /message:stream", ask()).stream().chunk(whole[:cut]).end("eof", TO_AGENT)
+    played = play(script.chunk(whole[cut:]).done())
+    told = [each.generation for each in played.frames if each.kind is FrameKind.EVENT]
+    assert (told, played.exchange.how) == ([1, 2, 3], "client gone")
+    assert not [each for each in played.frames if each.kind is FrameKind.UNDECODABLE]
+
+
+def test_an_answer_goes_on_after_the_client_has_closed_its_own_side() -> None:
+    """The same with one in a single piece."""
+    octets = json.dumps(task()).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(octets)}\r\n\r\n".encode()
+    script = Http().request("GET /tasks/t1").agent(head + octets[:9]).end("eof", TO_AGENT).agent(octets[9:])
+    played = play(script)
+    assert [each.kind for each in played.frames if each.direction] == [FrameKind.RESPONSE]
+
+
+def test_what_the_agent_was_saying_when_it_broke_off_too() -> None:
+    """After its client had closed its own side."""
+    script = Http().request("POST /message:stream", ask()).stream().event(status()).chunk(b'data: {"statusUp')
+    played = play(script.end("eof", TO_AGENT).end("eof", TO_CLIENT))
+    assert [each.payload for each in played.frames if each.kind is FrameKind.UNDECODABLE] == [b'{"statusUp']

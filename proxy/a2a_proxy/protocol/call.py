@@ -253,6 +253,8 @@ class Call(Exchanging, ABC):
             place = Piece(event.at, event.at, event.start, event.start)
             self.emit(out, event.direction, FrameKind.CUT, place, "", NOTHING, note=note)
             self.close(event.at, how_cut(event))
+        elif event.direction == TO_CLIENT and exchange.how == "client gone" and not exchange.response_ended:
+            self.on_cut(event, out)  # what the agent was saying to a client that had closed its own side
         self.touch()
 
     def undecodable(self, event: Undecodable, out: Out) -> None:

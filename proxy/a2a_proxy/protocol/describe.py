@@ -58,6 +58,8 @@ def _request(frame: Frame, payload: bytes, operation: str) -> str:
         words = ["reconnect"] if again else ["message", said]
     elif isinstance(value.get("frame"), dict):
         return _media(value["frame"])
+    elif frame.event is EventKind.ARTIFACT:
+        words = [_artifact(frame, value)]
     elif frame.event is EventKind.PUSH_CONFIG:
         words = ["push config", _text(value.get("url"))]
     else:
@@ -119,7 +121,7 @@ def _artifact(frame: Frame, value: dict[str, Any]) -> str:
 
 
 def _said(_frame: Frame, value: dict[str, Any]) -> str:
-    return _joined(["message", _message(_member(value, "message"))])
+    return _joined(["message", _message(_member(_member(value, "messageUpdate") or value, "message"))])
 
 
 def _message(message: dict[str, Any]) -> str:

@@ -82,6 +82,7 @@ class _State(msgspec.Struct):
     pending: list[tuple[int, bytes]]
     next: int
     cut: int
+    left: int
     tunnel: bool
     lenient: list[str]
 
@@ -96,6 +97,8 @@ class Http1Decoder:
         self._next = 1
         self._cut = 0
         """Streams up to this one that were open at a break got their `Cut`."""
+        self._left = 0
+        """The same where only the client has closed its side: the agent's break is told too."""
         self._tunnel = False
         self._lenient = Leniencies()
 
@@ -165,6 +168,7 @@ class Http1Decoder:
             "pending": [list(item) for item in self._pending],
             "next": self._next,
             "cut": self._cut,
+            "left": self._left,
             "tunnel": self._tunnel,
             "lenient": self._lenient.save(),
         }
@@ -176,7 +180,7 @@ class Http1Decoder:
         decoder = cls()
         decoder._pending = deque(saved.pending)
         decoder._next = saved.next
-        decoder._cut = saved.cut
+        decoder._cut, decoder._left = saved.cut, saved.left
         decoder._tunnel = saved.tunnel
         decoder._lenient = Leniencies(saved.lenient)
         for side, values in zip(decoder._sides, saved.sides, strict=True):
@@ -308,11 +312,16 @@ class Http1Decoder:
     # Ends
 
     def _break_off(self, side: _Side, at: int, how: str, out: list[WireEvent]) -> None:
-        """One `Cut` for each stream that is open now and has none."""
+        """One `Cut` for each stream that is open now and has none; of the agent also where its client has left."""
+        leaves = how == "eof" and side.direction is _TO_AGENT
         for stream in sorted(self._open_streams(side, how)):
-            if stream > self._cut:
+            if stream <= self._cut or (stream <= self._left and side.direction is _TO_AGENT):
+                continue
+            if leaves:
+                self._left = stream
+            else:
                 self._cut = stream
-                out.append(Cut(stream, side.direction, at, side.offset, how))
+            out.append(Cut(stream, side.direction, at, side.offset, how))
 
     def _open_streams(self, side: _Side, how: str) -> set[int]:
         streams = {stream for stream, _ in self._pending}

@@ -187,9 +187,11 @@ class HttpCall(Call, RpcExchange):
         self._deliver(found, out)
 
     def on_cut(self, event: Cut, out: Out) -> None:
-        """Give what there is of both messages: the one side's end is the other's too."""
+        """Give what there is of both messages: the one side's end is the other's too. But a client that has closed its
+        own side only may still read: what the agent is about to say goes on."""
+        reads_on = event.direction == TO_AGENT and event.how == "eof"
         for direction in (TO_AGENT, TO_CLIENT):
-            if direction in self.over and direction != event.direction:
+            if (direction in self.over and direction != event.direction) or (direction == TO_CLIENT and reads_on):
                 continue
             if direction == TO_CLIENT and self._events is not None:
                 self._rest_of_stream(event.at, out)
