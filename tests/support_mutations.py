@@ -22,7 +22,7 @@ import msgspec
 import pytest
 
 from a2a_proto import from_dict, parse, to_dict
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
@@ -106,6 +106,8 @@ class Ex:
         self.answers: list[Msg] = []
         self.finish = "end"
         """`end`, `cut` (the agent resets), `leave` (the client does), `stall` (octets of the end are missing)."""
+        self.half_closed = 0
+        """When the client's side of a live stream ended; 0 where it did not. Other calls have it with their request."""
         self.coding = ""
         """A content coding to announce: then `wire` of the messages is octets of it."""
         self.tail = b""
@@ -120,6 +122,11 @@ class Ex:
     def grpc(self) -> bool:
         """It is HTTP/2."""
         return self.facts.binding is Binding.GRPC
+
+    @property
+    def live(self) -> bool:
+        """Both sides speak when they want to."""
+        return self.grpc and self.operation in ("SendLiveMessage", "ReconnectToTask")
 
     @property
     def streams(self) -> bool:
@@ -147,11 +154,23 @@ class Ex:
         self.ended += ns
 
 
+class Loose(msgspec.Struct):
+    """What stands beside the calls of a stdio agent: octets between messages, its log, its end."""
+
+    at: int
+    """ns after the session's beginning."""
+    direction: Direction
+    data: bytes
+    kind: ChunkKind = ChunkKind.DATA
+
+
 class Talk:
     """A recorded conversation."""
 
-    def __init__(self, exchanges: list[Ex], length: int, start: int) -> None:
+    def __init__(self, exchanges: list[Ex], length: int, start: int, loose: list[Loose]) -> None:
         self.exchanges = exchanges
+        self.loose = loose
+        """Of the one stdio agent, where there is one."""
         self.length = length
         self.start = start
         """When it was recorded, ns: its timestamps are of that time."""
@@ -177,6 +196,7 @@ class Talk:
             each.uid = next(_number)
             each.at += shift
         made.started, made.answered, made.ended = made.started + shift, made.answered + shift, made.ended + shift
+        made.half_closed += shift if made.half_closed else 0
         self.exchanges.append(made)
         self.length = max(self.length, made.ended)
         return made
@@ -190,13 +210,15 @@ class Want(msgspec.Struct, frozen=True):
     """One finding that a mutation must lead to."""
 
     rule: str
-    exchange: Ex
+    exchange: Ex | None = None
+    """None: it is about the connection."""
     message: Msg | None = None
     times: int = 1
 
     def places(self) -> list[Place]:
         """As compared."""
-        return [(self.rule, self.exchange.uid, self.message.uid if self.message else 0)] * self.times
+        exchange = self.exchange.uid if self.exchange else 0
+        return [(self.rule, exchange, self.message.uid if self.message else 0)] * self.times
 
 
 # --- recordings ---------------------------------------------------------------------------------------------------
@@ -214,7 +236,27 @@ def _loaded(name: str) -> Talk:
             for each in recording.frames(row.key):
                 _take(made, each.frame, zero)
             found.append(made)
-        return Talk(found, session.ended - zero, zero)
+        loose = [
+            beside
+            for row in recording.connections(session.id)
+            if row.connection.kind == "stdio"
+            for each in recording.connection_frames(row.key)
+            if (beside := _loose(each.frame, zero)) is not None
+        ]
+        return Talk(found, session.ended - zero, zero, loose)
+
+
+def _loose(frame: Frame, zero: int) -> Loose | None:
+    at, side = frame.at - zero, frame.direction
+    if frame.kind is FrameKind.LOG:
+        return Loose(at, side, frame.framing.encode().replace(b"\0", frame.payload), ChunkKind.LOG)
+    if frame.note == "eof":
+        return Loose(at, side, b"", ChunkKind.EOF)
+    if frame.note == "exit":
+        detail = json.loads(frame.payload)
+        facts = ExitFacts(detail.get("code"), detail.get("signal"))
+        return Loose(at, side, msgspec.json.encode(facts), ChunkKind.EXITED)
+    return None
 
 
 def _take(made: Ex, frame: Frame, zero: int) -> None:
@@ -223,6 +265,8 @@ def _take(made: Ex, frame: Frame, zero: int) -> None:
             return  # a head without a body
         message = Msg(frame.payload, frame.at - zero, frame.schema, frame.framing)
         (made.requests if frame.direction is UP else made.answers).append(message)
+    elif frame.kind is FrameKind.END and frame.direction is UP and made.live:
+        made.half_closed = frame.at - zero
     elif frame.kind is FrameKind.CUT:
         made.finish = "leave" if frame.direction is UP else "cut"
 
@@ -236,12 +280,16 @@ def loaded(name: str) -> Talk:
 
 
 def chunks(talk: Talk) -> list[Chunk]:
-    """The session: one connection an exchange, numbered in order of beginning."""
+    """The session: one connection an exchange, numbered in order of beginning; one for all of a stdio agent."""
     start = talk.start
     found: list[Chunk] = []
+    if any(_piped(each) for each in talk.exchanges):
+        return _pipe(talk)
     for number, exchange in enumerate(ordered(talk), 1):
         build = _grpc if exchange.grpc else _http
         pieces = build(exchange)
+        if exchange.live:
+            pieces.sort(key=lambda piece: piece[0])
         at = start + exchange.started
         facts = ConnectionFacts(f"127.0.0.1:{10000 + number}", "127.0.0.1:9000", exchange.upstream)
         found += [
@@ -256,6 +304,39 @@ def chunks(talk: Talk) -> list[Chunk]:
     found.sort(key=lambda chunk: chunk.at)
     end = max(found[-1].at, start + talk.length)
     return [*found, Chunk(0, ChunkKind.END, UP, end + 1)]
+
+
+def _piped(exchange: Ex) -> bool:
+    return exchange.facts.binding is Binding.STDIO
+
+
+def _pipe(talk: Talk) -> list[Chunk]:
+    """The session of a stdio agent, which has no other connections."""
+    start, command = talk.start, talk.exchanges[0].upstream
+    said = [
+        (each.at, direction, ChunkKind.DATA, piped(each))
+        for exchange in ordered(talk)
+        for direction, messages in ((UP, exchange.requests), (DOWN, exchange.answers))
+        for each in messages
+    ]
+    said += [(each.at, each.direction, each.kind, each.data) for each in talk.loose]
+    said.sort(key=lambda piece: piece[0])
+    facts = ConnectionFacts("pid 1", "stdio", command, "stdio")
+    found = [
+        Chunk(1, ChunkKind.OPEN, UP, start, msgspec.json.encode(facts)),
+        Chunk(1, ChunkKind.DIALED, UP, start, msgspec.json.encode(DialFacts(command, peer="pid 2"))),
+        *(Chunk(1, kind, direction, start + at, data) for at, direction, kind, data in said),
+    ]
+    end = max(found[-1].at, start + talk.length)
+    return [*found, Chunk(1, ChunkKind.CLOSED, UP, end), Chunk(0, ChunkKind.END, UP, end + 1)]
+
+
+def piped(message: Msg) -> bytes:
+    """The message as it was framed, with the payload as it is now."""
+    if message.wire is not None:
+        return message.wire
+    head = message.framing.encode("latin-1").replace(b"\1", str(len(message.data)).encode())
+    return head.replace(b"\0", message.data, 1)
 
 
 def ordered(talk: Talk) -> list[Ex]:
@@ -353,8 +434,10 @@ def _grpc(exchange: Ex) -> list[_Piece]:
     opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, b"", 0) + _frame(1, 4, encode.encode(fields))
     pieces: list[_Piece] = [(exchange.started, UP, ChunkKind.DATA, opening)]
     for number, each in enumerate(exchange.requests, 1):
-        flags = 1 if number == len(exchange.requests) else 0
+        flags = 1 if number == len(exchange.requests) and not exchange.live else 0
         pieces.append((max(each.at, exchange.started), UP, ChunkKind.DATA, _data(_prefixed(each), flags)))
+    if exchange.half_closed:
+        pieces.append((exchange.half_closed, UP, ChunkKind.DATA, _frame(0, 1, b"")))
     if not exchange.status:
         return [*pieces, *_broken(exchange)]
     settings = _frame(4, 0, b"", 0)
@@ -389,8 +472,7 @@ def places(talk: Talk) -> Counter[Place]:
     out: list[Observation] = []
     for chunk in chunks(talk):
         observer.feed(chunk, out)
-    exchanges = ordered(talk)
-    owner = {each.exchange: exchanges[each.connection - 1] for each in out if isinstance(each, Frame) and each.exchange}
+    owner = _owners(talk, out)
     uids = _uids(out, owner)
     found: Counter[Place] = Counter()
     for each in out:
@@ -398,6 +480,15 @@ def places(talk: Talk) -> Counter[Place]:
             exchange = owner.get(each.exchange)
             found[each.rule, exchange.uid if exchange else 0, uids.get((each.exchange, each.seq), 0)] += 1
     return found
+
+
+def _owners(talk: Talk, out: list[Observation]) -> dict[int, Ex]:
+    """Number of an exchange -> where it comes from: by its connection, on a pipe by its place among the calls."""
+    exchanges = ordered(talk)
+    numbers = dict.fromkeys(each.exchange for each in out if isinstance(each, Frame) and each.exchange)
+    if any(_piped(each) for each in exchanges):
+        return dict(zip(numbers, exchanges, strict=False))
+    return {each.exchange: exchanges[each.connection - 1] for each in out if isinstance(each, Frame) and each.exchange}
 
 
 def _uids(out: list[Observation], owner: dict[int, Ex]) -> dict[tuple[int, int], int]:

@@ -8,6 +8,7 @@ Needs the environments that `tests/peers/setup.py` makes. Ids, times and ports d
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,12 +17,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from a2a_proxy.recording.cassette import write_cassette
 from a2a_proxy.recording.reader import Recording
+from peers.stdio.story import tell
+from support_cli import until
 from support_peers import agent, run_client
 from support_proxy import environment, program, proxy
 
 SAMPLES = Path(__file__).resolve().parents[2] / "recordings"
 SUFFIX = ".a2a.jsonl"
-DEMO = "demo"
+DEMO, STDIO_STORY = "demo", "stdio"
+STDIO = Path(__file__).resolve().parents[1] / "peers" / "stdio" / "story.py"
 ALL = ("jsonrpc", "rest", "grpc")
 FULL = ["card", "unary", "streaming", "parts", "input", "subscribe", "cancel", "push", "failures", "errors"]
 SHORT = ["card", "unary", "streaming", "input", "cancel", "failures", "errors"]
@@ -38,6 +42,14 @@ STORIES: dict[str, tuple[str, str, tuple[str, ...], list[str]]] = {
 }
 """Name -> agent, client, bindings one after the other, scenarios (`tests/peers/clients`)."""
 
+LIVE = {
+    "live-bidi": {"approval", "approval-closed", "configured", "lost", "over", "refused", "shared", "watched"}
+    | {"answered", "unknown", "idle", "cancelled", "packed"},
+    "live-1975": {"talk"},
+    "live-2153": {"uplink"},
+}
+"""Name -> stories of `tests/peers/live`; their peers need no environment of their own."""
+
 
 async def play(name: str, folder: Path) -> Path:
     """Record a story; where."""
@@ -49,6 +61,28 @@ async def play(name: str, folder: Path) -> Path:
     return between.recording
 
 
+async def play_live(name: str, folder: Path) -> Path:
+    """Record live stories; where."""
+    from peers.live.agent import LiveAgent
+    from peers.live.client import LiveClient
+    from peers.live.payloads import card
+    from peers.live.proposals import PROPOSALS
+    from peers.live.stories import STORIES as BIDI
+    from peers.live.story import parts
+
+    told = [story for story in (*BIDI, *PROPOSALS) if story.name in LIVE[name]]
+    far = LiveAgent(parts(told), card(streaming=True, bidiStreaming=True))
+    with proxy(folder, await far.start()) as between:
+        client = LiveClient(between.address, far, told[0].version)
+        await client.card("card")
+        for story in told:
+            await story.client(client)
+        await client.close()
+        await asyncio.to_thread(between.stop)
+    await far.stop()
+    return between.recording
+
+
 def play_demo(folder: Path) -> Path:
     """Record the demo; where."""
     line = [program("a2a-proxy"), "demo", "--record", "demo.a2a"]
@@ -56,11 +90,29 @@ def play_demo(folder: Path) -> Path:
     return folder / "demo.a2a"
 
 
+def play_stdio(folder: Path) -> Path:
+    """Record the story of a stdio agent; where."""
+    line = [program("a2a-proxy"), "stdio", "--record", "stdio.a2a", "--", "python3", str(STDIO.name)]
+    shutil.copy(STDIO, folder)
+    tell(line, folder, environment(folder / "state"))
+    path = folder / "stdio.a2a"
+    until(lambda: _is_whole(path))  # the recorder goes on after the proxy has exited
+    return path
+
+
+def _is_whole(path: Path) -> bool:
+    if not path.exists():
+        return False
+    with Recording(path) as recording:
+        return [bool(session.how) for session in recording.sessions()] == [True]
+
+
 async def make(name: str) -> None:
     """Record a story and put its cassette into its place."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        path = play_demo(folder) if name == DEMO else await play(name, folder)
+        own = {DEMO: play_demo, STDIO_STORY: play_stdio}.get(name)
+        path = own(folder) if own is not None else await (play_live if name in LIVE else play)(name, folder)
         target = SAMPLES / (name + SUFFIX)
         with Recording(path) as recording:
             write_cassette(recording, target, overwrite=True)
@@ -70,7 +122,7 @@ async def make(name: str) -> None:
 
 async def main() -> None:
     """Make what the command line names, or everything."""
-    for name in sys.argv[1:] or [DEMO, *STORIES]:
+    for name in sys.argv[1:] or [DEMO, STDIO_STORY, *STORIES, *LIVE]:
         await make(name)
 
 

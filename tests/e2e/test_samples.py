@@ -34,7 +34,11 @@ DIALECTS = {
     "dialect-0.1": {"0.1"},
     "dialect-0.2": {"0.2"},
     "dialect-vendor": {"vendor"},
+    "live-bidi": {"1.0"},
+    "live-1975": {"1.0"},
+    "live-2153": {"1.1"},
     "generations": {"1.1"},
+    "stdio": {"1.0"},
 }
 MEANT = {"generations": {"A2A-GEN-001"}}
 """Rules that a sample breaks on purpose."""
@@ -115,7 +119,7 @@ def test_the_stories_are_all_there() -> None:
     """Every binding, and between them input-required, subscription, cancellation, push, errors and broken streams."""
     calls = [exchange for sample in SAMPLES for exchange in exchanges(sample)]
 
-    assert {exchange.binding.value for exchange in calls} >= {"grpc", "jsonrpc", "rest", "card"}
+    assert {exchange.binding.value for exchange in calls} >= {"grpc", "jsonrpc", "rest", "card", "stdio"}
     assert {exchange.operation for exchange in calls} >= {
         "SendMessage",
         "SendStreamingMessage",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.recording.database import private
+from a2a_proxy.recording.prune import remove_sessions
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionFacts, key
 from a2a_proxy.recording.writer import Writer
@@ -121,6 +123,25 @@ def test_the_views_say_it_in_plain_words() -> None:
     found = db.execute("SELECT kind, evidence, agent, to_agent, to_task, latency FROM handoffs")
     assert found.fetchall() == [("delegation", "context", "agent:1", "agent:2", "k", None)]
     db.close()
+
+
+def test_they_go_with_their_session_and_keep_the_names_of_others(tmp_path: Path) -> None:
+    handoff = Handoff(1, "transfer", "author", "a", "task-1", "context-1", 1, "b", "task-2", 1, 1, 0, STARTED)
+    broken = Interruption(1, "a", "task-3", "context-3", "message", 1, 5, 0, STARTED + 20)
+    for uuid in ("one", "two"):
+        writer = Writer(tmp_path / "r.db", SessionFacts(uuid=uuid, tool="test", started=STARTED))
+        segment = msgspec.structs.replace(_segment(1), task_id="task-4", context_id=f"context-{uuid}")
+        changes = Changes([], [], [], segments=[segment], interruptions=[broken], handoffs=[handoff])
+        writer.write([], [], changes)
+        writer.finish(STARTED + 100)
+    remove_sessions(tmp_path / "r.db", [1])
+    with Recording(tmp_path / "r.db") as recording:
+        assert [row.session for row in recording.segments()] == [2]
+        assert [row.segment.context_id for row in recording.segments()] == ["context-two"]
+        assert [row.interruption for row in recording.interruptions()] == [broken]
+        assert [row.handoff for row in recording.handoffs()] == [handoff]
+        values = {value for (value,) in recording.db.execute("SELECT value FROM ident_text")}
+        assert "context-one" not in values
 
 
 def test_a_recording_of_an_older_schema_has_none() -> None:

@@ -65,6 +65,8 @@ class Hooks:
 
     async def end(self, leave: asyncio.Event, patience: float = PATIENCE) -> None:
         """Let them catch up for `patience` seconds, or until `leave`; end them and say how they did."""
+        for keeper in self._keepers:
+            keeper.hurry()
         began, told = time.monotonic(), False
         while waiting := [keeper for keeper in self._keepers if not keeper.wait(0)]:
             passed = time.monotonic() - began

@@ -21,6 +21,7 @@ from a2a_proxy.capture import places
 from a2a_proxy.follower import log, status
 from a2a_proxy.follower.ledger import Ledger
 from a2a_proxy.follower.status import Behind, Done, Failed, Faulty
+from a2a_proxy.recorder.priority import let_hurry
 
 Tell = Callable[[str, str], None]
 """Takes a message and a hint."""
@@ -100,8 +101,14 @@ class HookKeeper:
         """Until it has ended; False where it has not after so many seconds."""
         return self._ended.wait(seconds)
 
+    def hurry(self) -> None:
+        """Somebody waits for it now."""
+        if self._process is not None and not self._ended.is_set():
+            let_hurry(self._process.pid)
+
     def stop(self) -> None:
         """Have it end after the call that is being made."""
+        self.hurry()
         self._signal(signal.SIGTERM)
 
     def finish(self) -> Report:

@@ -19,7 +19,7 @@ BEING_PRUNED = "being pruned"
 
 _AT_ONCE = 20_000
 """Rows deleted in one transaction."""
-_KEYED = ("exchange", "connection")
+_KEYED = ("exchange", "connection", "segment", "interruption", "handoff")
 """Tables whose key holds the session."""
 _OWNED = ("finding", "task", "frame", "block")
 """Tables with a column that names the session, in the order in which they go."""
@@ -28,7 +28,9 @@ _OF_ROWS = {"piece": ("frame", "frame"), "artifact": ("task", "task"), "block_ta
 _IDENTS = """SELECT task FROM frame UNION SELECT task + context FROM frame UNION SELECT artifact FROM frame
   UNION SELECT rpc FROM frame UNION SELECT task FROM exchange UNION SELECT context FROM exchange
   UNION SELECT rpc FROM exchange UNION SELECT ident FROM task UNION SELECT context FROM task
-  UNION SELECT ident FROM artifact"""
+  UNION SELECT ident FROM artifact UNION SELECT task FROM segment UNION SELECT context FROM segment
+  UNION SELECT task FROM interruption UNION SELECT context FROM interruption UNION SELECT task FROM handoff
+  UNION SELECT context FROM handoff UNION SELECT to_task FROM handoff"""
 """Every identifier that a row still names."""
 
 

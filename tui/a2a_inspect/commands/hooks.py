@@ -18,7 +18,7 @@ from a2a_proxy.hooks.find import installed
 from a2a_proxy.protocol.text import visible
 
 _PROGRAM = "a2a-inspect"
-_PATIENCE = 5.0
+_PATIENCE = 10.0
 """Seconds that a hook gets after Ctrl-C for the call that it is in."""
 _LOOK = 0.1
 

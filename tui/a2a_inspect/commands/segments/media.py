@@ -69,7 +69,6 @@ def write_media(folder: Path, objects: list[Object]) -> list[dict[str, object]]:
         raise UserError(f"cannot write to {folder}: {wrong.strerror}", "name another folder") from wrong
     return [
         {
-            "what": "media",
             "file": each.name,
             "task_id": each.task_id,
             "artifact_id": each.artifact_id or None,

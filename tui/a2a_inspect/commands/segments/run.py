@@ -59,7 +59,7 @@ def show_segments(recording: Recording, options: Options) -> None:
         elif wanted or not options.words:
             _print_lines(session, gathered, wanted)
         if options.media is not None:
-            _write(options.media, gathered, wanted, as_json=options.as_json)
+            _write(options.media, session.id, gathered, wanted, as_json=options.as_json)
     if options.words and not found:
         listing = shlex.join(("a2a-inspect", "ls", recording.path))
         raise UserError(
@@ -96,10 +96,10 @@ def _beneath(talk: Talk, chosen: set[int]) -> bool:
     return id(talk) in chosen or any(_beneath(child, chosen) for child in talk.children)
 
 
-def _write(folder: Path, gathered: Gathered, wanted: list[Talk], *, as_json: bool) -> None:
+def _write(folder: Path, session: int, gathered: Gathered, wanted: list[Talk], *, as_json: bool) -> None:
     objects = [each for talk in wanted for each in media_of(talk, gathered)]
     for told in write_media(folder, objects):
         if as_json:
-            print(json.dumps(told))
+            print(json.dumps({"what": "media", "session": session, **told}))
     if not as_json:
         print(f"  {text.plural(len(objects), 'media object')} written to {folder}")
