@@ -106,6 +106,8 @@ class Ex:
         self.answers: list[Msg] = []
         self.finish = "end"
         """`end`, `cut` (the agent resets), `leave` (the client does), `stall` (octets of the end are missing)."""
+        self.half_closed = 0
+        """When the client's side of a live stream ended; 0 where it did not. Other calls have it with their request."""
         self.coding = ""
         """A content coding to announce: then `wire` of the messages is octets of it."""
         self.tail = b""
@@ -120,6 +122,11 @@ class Ex:
     def grpc(self) -> bool:
         """It is HTTP/2."""
         return self.facts.binding is Binding.GRPC
+
+    @property
+    def live(self) -> bool:
+        """Both sides speak when they want to."""
+        return self.grpc and self.operation in ("SendLiveMessage", "ReconnectToTask")
 
     @property
     def streams(self) -> bool:
@@ -189,6 +196,7 @@ class Talk:
             each.uid = next(_number)
             each.at += shift
         made.started, made.answered, made.ended = made.started + shift, made.answered + shift, made.ended + shift
+        made.half_closed += shift if made.half_closed else 0
         self.exchanges.append(made)
         self.length = max(self.length, made.ended)
         return made
@@ -257,6 +265,8 @@ def _take(made: Ex, frame: Frame, zero: int) -> None:
             return  # a head without a body
         message = Msg(frame.payload, frame.at - zero, frame.schema, frame.framing)
         (made.requests if frame.direction is UP else made.answers).append(message)
+    elif frame.kind is FrameKind.END and frame.direction is UP and made.live:
+        made.half_closed = frame.at - zero
     elif frame.kind is FrameKind.CUT:
         made.finish = "leave" if frame.direction is UP else "cut"
 
@@ -278,6 +288,8 @@ def chunks(talk: Talk) -> list[Chunk]:
     for number, exchange in enumerate(ordered(talk), 1):
         build = _grpc if exchange.grpc else _http
         pieces = build(exchange)
+        if exchange.live:
+            pieces.sort(key=lambda piece: piece[0])
         at = start + exchange.started
         facts = ConnectionFacts(f"127.0.0.1:{10000 + number}", "127.0.0.1:9000", exchange.upstream)
         found += [
@@ -422,8 +434,10 @@ def _grpc(exchange: Ex) -> list[_Piece]:
     opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, b"", 0) + _frame(1, 4, encode.encode(fields))
     pieces: list[_Piece] = [(exchange.started, UP, ChunkKind.DATA, opening)]
     for number, each in enumerate(exchange.requests, 1):
-        flags = 1 if number == len(exchange.requests) else 0
+        flags = 1 if number == len(exchange.requests) and not exchange.live else 0
         pieces.append((max(each.at, exchange.started), UP, ChunkKind.DATA, _data(_prefixed(each), flags)))
+    if exchange.half_closed:
+        pieces.append((exchange.half_closed, UP, ChunkKind.DATA, _frame(0, 1, b"")))
     if not exchange.status:
         return [*pieces, *_broken(exchange)]
     settings = _frame(4, 0, b"", 0)

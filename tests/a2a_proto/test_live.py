@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proto import detect_live, message_class
+from a2a_proto import detect_live, message_class, proves_bidi
 
 UUID = "2f1c9a70-5b1d-4f0e-9d43-3a0c6de8b111"
 
@@ -92,6 +92,14 @@ def test_client(expected: str, data: bytes) -> None:
 def test_agent(expected: str, data: bytes) -> None:
     """Real messages of each family, as the agent's first."""
     assert detect_live(None, data) == expected
+
+
+def test_only_a_configuration_proves_bidi() -> None:
+    """What else is called bidi may be 2153 as well."""
+    proved = [proves_bidi(data) for expected, data in CLIENT if expected == "bidi"]
+    assert proved == [False, False, True, True, True, True, False, False, False]
+    assert not any(proves_bidi(data) for expected, data in CLIENT if expected != "bidi")
+    assert not any(map(proves_bidi, (b"", b"\xff", b"\x0a", b"\x12\x00")))
 
 
 def test_agent_settles_what_the_client_left_open() -> None:

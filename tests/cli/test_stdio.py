@@ -121,7 +121,7 @@ def test_without_a_name_the_recording_is_in_the_state_directory(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("manner", "severity", "code"),
-    [("plain", "info", 1), ("plain", "warning", 0), ("exit3", "info", 3)],
+    [("garbage", "warning", 1), ("garbage", "error", 0), ("plain", "warning", 0), ("exit3", "info", 3)],
 )
 def test_fail_on_is_asked_only_where_the_agent_exits_with_0(
     tmp_path: Path, manner: str, severity: str, code: int

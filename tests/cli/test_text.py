@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.cli import text
+from a2a_proxy.model.exchange import Binding, Exchange
 
 KIB = 1024
 
@@ -59,3 +60,14 @@ def test_one_and_many() -> None:
         "0 octets",
         "2 octets",
     )
+
+
+def test_a_live_stream_says_whose_messages_it_carries() -> None:
+    """And who half-closed first; its times count from its beginning, for its request goes on beside its answer."""
+    known = {"started": 1_000_000, "request_ended": 9_000_000, "first_event": 3_000_000, "closed": 11_000_000}
+    call = Exchange(1, 1, 1, Binding.GRPC, streaming=True, live_payload="1975", half_close="client", **known)
+    plain = Exchange(1, 1, 1, Binding.GRPC, streaming=True, **known)
+    assert text.live(call) == "live:1975  client half-closed first"
+    assert text.live(plain) == ""
+    assert text.latency(call) == "first 2.0 ms, 10 ms"
+    assert text.latency(plain) == "first 0 us, 2.0 ms"

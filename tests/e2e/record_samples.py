@@ -42,6 +42,14 @@ STORIES: dict[str, tuple[str, str, tuple[str, ...], list[str]]] = {
 }
 """Name -> agent, client, bindings one after the other, scenarios (`tests/peers/clients`)."""
 
+LIVE = {
+    "live-bidi": {"approval", "approval-closed", "configured", "lost", "over", "refused", "shared", "watched"}
+    | {"answered", "unknown", "idle", "cancelled", "packed"},
+    "live-1975": {"talk"},
+    "live-2153": {"uplink"},
+}
+"""Name -> stories of `tests/peers/live`; their peers need no environment of their own."""
+
 
 async def play(name: str, folder: Path) -> Path:
     """Record a story; where."""
@@ -50,6 +58,28 @@ async def play(name: str, folder: Path) -> Path:
         for binding in bindings:
             await run_client(client, binding, scenarios, between.base_url, between.address if far.grpc else "")
         await asyncio.to_thread(between.stop)
+    return between.recording
+
+
+async def play_live(name: str, folder: Path) -> Path:
+    """Record live stories; where."""
+    from peers.live.agent import LiveAgent
+    from peers.live.client import LiveClient
+    from peers.live.payloads import card
+    from peers.live.proposals import PROPOSALS
+    from peers.live.stories import STORIES as BIDI
+    from peers.live.story import parts
+
+    told = [story for story in (*BIDI, *PROPOSALS) if story.name in LIVE[name]]
+    far = LiveAgent(parts(told), card(streaming=True, bidiStreaming=True))
+    with proxy(folder, await far.start()) as between:
+        client = LiveClient(between.address, far, told[0].version)
+        await client.card("card")
+        for story in told:
+            await story.client(client)
+        await client.close()
+        await asyncio.to_thread(between.stop)
+    await far.stop()
     return between.recording
 
 
@@ -82,7 +112,7 @@ async def make(name: str) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         own = {DEMO: play_demo, STDIO_STORY: play_stdio}.get(name)
-        path = own(folder) if own is not None else await play(name, folder)
+        path = own(folder) if own is not None else await (play_live if name in LIVE else play)(name, folder)
         target = SAMPLES / (name + SUFFIX)
         with Recording(path) as recording:
             write_cassette(recording, target, overwrite=True)
@@ -92,7 +122,7 @@ async def make(name: str) -> None:
 
 async def main() -> None:
     """Make what the command line names, or everything."""
-    for name in sys.argv[1:] or [DEMO, STDIO_STORY, *STORIES]:
+    for name in sys.argv[1:] or [DEMO, STDIO_STORY, *STORIES, *LIVE]:
         await make(name)
 
 

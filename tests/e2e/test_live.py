@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,11 +25,12 @@ from peers.live.agent import STORY, LiveAgent
 from peers.live.client import LiveClient
 from peers.live.faults import FAULTS, NOTICED, UNDECLARED_FAULT
 from peers.live.payloads import card
+from peers.live.proposals import PROPOSALS
 from peers.live.stories import LONG, MANY, STORIES, UNDECLARED
 from peers.live.story import Story, parts
 from support_proxy import Proxy, inspect
 
-DECLARED = [*STORIES, *FAULTS]
+DECLARED = [*STORIES, *PROPOSALS, *FAULTS]
 BARE = [UNDECLARED, UNDECLARED_FAULT]
 EVERY = [*DECLARED, *BARE, LONG]
 NOTICE_SECONDS = 120
@@ -50,21 +52,24 @@ class Account:
     folder: Path
     path: Path
     stories: dict[str, Told]
-    console: list[dict[str, object]]
+    console: list[dict[str, Any]]
+    """What it said of exchanges."""
+    skipped: int
+    """Lines that it left out for want of time."""
 
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     """All stories, told once."""
     folder = tmp_path_factory.mktemp("live")
-    console = asyncio.run(tell(folder))
+    console, skipped = asyncio.run(tell(folder))
     path = folder / "recording.a2a"
     with Recording(path) as recording:
-        yield Account(folder, path, _by_story(recording), console)
+        yield Account(folder, path, _by_story(recording), console, skipped)
 
 
-async def tell(folder: Path) -> list[dict[str, object]]:
-    """Tell the stories, those of many octets by themselves; the console's exchanges."""
+async def tell(folder: Path) -> tuple[list[dict[str, Any]], int]:
+    """Tell the stories, the longest by itself; what the console said of exchanges, and how many lines it left out."""
     agent = LiveAgent(parts([*DECLARED, LONG]), card(streaming=True, bidiStreaming=True))
     bare = LiveAgent(parts(BARE), card(streaming=True))
     one, other = await agent.start(), await bare.start()
@@ -73,23 +78,24 @@ async def tell(folder: Path) -> list[dict[str, object]]:
     try:
         second = between.said("start")[0]["routes"][1]["listen"][0]
         client, plain = LiveClient(between.address, agent), LiveClient(second, bare)
+        newer = LiveClient(between.address, agent, "1.1")
         await client.card("card")
         await plain.card("card")
         async with asyncio.TaskGroup() as group:
             group.create_task(_notice(between, agent))
             for story in DECLARED:
-                group.create_task(_run(story, client))
+                group.create_task(_run(story, client if story.version == "1.0" else newer))
             for story in BARE:
                 group.create_task(_run(story, plain))
         await _run(LONG, client)
-        await client.close()
-        await plain.close()
+        for each in (client, newer, plain):
+            await each.close()
         await asyncio.to_thread(between.stop)
     finally:
         await asyncio.to_thread(between.kill)
-    await agent.stop()
-    await bare.stop()
-    return between.said("exchange")
+        await agent.stop()
+        await bare.stop()
+    return between.said("exchange"), sum(each["count"] for each in between.said("skipped"))
 
 
 async def _run(story: Story, client: LiveClient) -> None:
@@ -101,11 +107,16 @@ async def _run(story: Story, client: LiveClient) -> None:
 
 
 async def _notice(between: Proxy, agent: LiveAgent) -> None:
-    """Let an agent that keeps a stream open go on when the proxy has complained of it."""
+    """Let an agent that keeps a stream open go on when the recorder has complained of it."""
     async with asyncio.timeout(NOTICE_SECONDS):
-        while not any(said["rule"] == NOTICED for said in between.said("finding")):
-            await asyncio.sleep(0.05)
+        while not await asyncio.to_thread(_noticed, between.recording):
+            await asyncio.sleep(0.2)
     agent.signal("lingering: noticed").set()
+
+
+def _noticed(path: Path) -> bool:
+    with Recording(path) as recording:
+        return any(row.finding.rule == NOTICED for row in recording.findings())
 
 
 def _by_story(recording: Recording) -> dict[str, Told]:
@@ -217,10 +228,30 @@ def test_every_frame_is_decoded_in_order(account: Account) -> None:
             assert [frame.at for frame in frames] == sorted(frame.at for frame in frames), name
             assert [frame.seq for frame in frames] == list(range(len(frames)))
             assert not [frame for frame in frames if frame.kind is FrameKind.UNDECODABLE]
-            if exchange.operation == "SendLiveMessage":
+            schemas = {frame.schema for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)}
+            if exchange.operation == "SendLiveMessage" and name not in ("talk", "gap", "mixed", "uplink"):
                 assert exchange.live_payload == "bidi"
-                schemas = {frame.schema for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)}
                 assert schemas <= {"lf.a2a.v1.SendMessageRequest", "lf.a2a.v1.StreamResponse"}
+
+
+def test_the_other_proposals_are_told_apart(account: Account) -> None:
+    """By their octets: from the first message on, or when the agent first shows what only one of them has."""
+    schemas = {
+        name: [
+            [frame.schema.rpartition(".")[2] for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)]
+            for frames in account.stories[name].frames
+        ]
+        for name in ("talk", "uplink")
+    }
+    payloads = {name: [each.live_payload for each in account.stories[name].exchanges] for name in schemas}
+    assert payloads == {"talk": ["1975"], "uplink": ["2153", "2153"]}
+    assert set(schemas["talk"][0]) == {"LiveRequest@live-1975", "LiveResponse@live-1975"}
+    stream, short = schemas["uplink"]
+    assert stream == ["SendMessageRequest", *["StreamResponse"] * 2, *["StreamResponse@live-2153"] * 3]
+    assert short == ["StreamRequest@live-2153", "StreamResponse@live-2153"]
+    talked = account.stories["talk"].frames[0]
+    assert [TaskState(frame.state).name for frame in talked if frame.state] == ["SUBMITTED", "WORKING", "COMPLETED"]
+    assert account.stories["uplink"].exchanges[1].task_id == account.stories["uplink"].exchanges[0].task_id
 
 
 ENDS = {
@@ -314,9 +345,46 @@ def test_show(account: Account) -> None:
 
 
 def test_the_console(account: Account) -> None:
-    """The same facts for programs."""
-    said = {int(str(each["id"])): each for each in account.console if not each["live"]}
-    for told in account.stories.values():
-        for exchange in told.exchanges:
-            assert said[exchange.id]["live_payload"] == (exchange.live_payload or None)
-            assert said[exchange.id]["half_close"] == (exchange.half_close or None)
+    """The same facts for programs, where the recorder had the time to tell them; of the rest it tells the number."""
+    recorded = {exchange.id: exchange for told in account.stories.values() for exchange in told.exchanges}
+    said = {each["id"]: each for each in account.console if not each["live"]}
+    assert len(said) >= len(recorded) - account.skipped
+    for number, each in said.items():
+        assert each["live_payload"] == (recorded[number].live_payload or None)
+        assert each["half_close"] == (recorded[number].half_close or None)
+
+
+# --- as the user says ---------------------------------------------------------------------------------------------
+
+
+def test_a_payload_that_the_user_names(tmp_path: Path) -> None:
+    """`--live 1975` for a stream that is none: it is relayed all the same, and recorded as what it was read as."""
+    asyncio.run(_forced(tmp_path))
+    with Recording(tmp_path / "recording.a2a") as recording:
+        (session,) = recording.sessions()
+        (row,) = recording.exchanges()
+        frames = [each.frame for each in recording.frames(row.key)]
+        found = [each.finding for each in recording.findings()]
+        assert list(map(repr, recheck(recording, session))) == list(map(repr, found))
+    assert session.facts.command[-2:] == ("--live", "1975")
+    assert row.exchange.live_payload == "1975"
+    assert frames[0].kind is FrameKind.UNDECODABLE
+    words = "looks like `bidi`, read as `--live 1975`"
+    assert [words in finding.summary for finding in found if finding.rule == "UNDECODABLE"] == [True, True]
+    shown = inspect(tmp_path, "show", tmp_path / "recording.a2a")
+    assert "live:1975" in shown
+    assert words in shown
+
+
+async def _forced(folder: Path) -> None:
+    agent = LiveAgent(parts(STORIES), card())
+    between = Proxy(folder, await agent.start(), "", "--live", "1975")
+    await asyncio.to_thread(between.start)
+    try:
+        client = LiveClient(between.address, agent)
+        await STORIES[0].client(client)
+        await client.close()
+        await asyncio.to_thread(between.stop)
+    finally:
+        await asyncio.to_thread(between.kill)
+        await agent.stop()

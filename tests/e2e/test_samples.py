@@ -34,6 +34,9 @@ DIALECTS = {
     "dialect-0.1": {"0.1"},
     "dialect-0.2": {"0.2"},
     "dialect-vendor": {"vendor"},
+    "live-bidi": {"1.0"},
+    "live-1975": {"1.0"},
+    "live-2153": {"1.1"},
     "generations": {"1.1"},
     "stdio": {"1.0"},
 }

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow
-from support_cli import until
+from support_cli import run, until
 from support_kills import kill
 from support_stdio import CARD, Client, Outcome, Story, agent, outcome, request, wrapped
 
@@ -107,6 +108,14 @@ def _both(folder: Path, story: Story, manner: str, *options: object) -> tuple[Ou
     )
 
 
+FAULTS = {
+    "graceful": {"A2A-STDIO-005"},
+    "closes-stdout": {"A2A-STDIO-012"},
+    "dies": {"A2A-STDIO-012"},
+    "garbage": {"A2A-STDIO-005"},
+}
+"""Rules by which these manners are at fault; no other one is."""
+
 _CASES = pytest.mark.parametrize(
     ("story", "manner", "code", "ends"), [each[1:] for each in STORIES], ids=[each[0] for each in STORIES]
 )
@@ -115,7 +124,7 @@ _CASES = pytest.mark.parametrize(
 @_CASES
 def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int, ends: list[str]) -> None:
     """Output, errors, exit status and what the agent received are the same octets, and the end comes as fast; the
-    recording has every octet, every line of the log, every call with its end, and the exit."""
+    recording has every octet, every line of the log, every call with its end, and the faults that there are."""
     recording = tmp_path / "recording.a2a.db"
     bare, proxied = _both(tmp_path, story, manner, "--record", recording)
     assert proxied.seen == bare.seen
@@ -125,6 +134,8 @@ def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int, e
     assert (row.how, row.complete) == ("clean", "complete")
     with Recording(recording) as stored:
         assert [each.exchange.how for each in stored.exchanges()] == ends
+        found = {each.finding.rule for each in stored.findings() if each.finding.severity >= Severity.WARNING}
+        assert found == FAULTS.get(manner, set())
         (connection,) = [each.connection for each in stored.connections()]
         assert connection.bytes_to_agent == len(proxied.received)
         assert connection.bytes_to_client == len(proxied.out)
@@ -236,3 +247,23 @@ def test_the_proxy_killed_is_recorded_until_then(tmp_path: Path) -> None:
     (row,) = _ended(recording)
     assert row.how == "unclean"
     assert "the proxy was killed" in row.complete
+
+
+def test_what_nobody_could_finish_is_recovered(tmp_path: Path) -> None:
+    """Proxy and recorder killed at one moment; the next proxy says nothing of it on its client's pipes."""
+    recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
+    client = Client(wrapped(agent(), "--record", recording), state)
+    client.read()
+    client.write(CARD)
+    client.expect(b'"id": 1')
+    kill(client.process.pid, until(lambda: _recorder(client.process.pid)))
+    assert client.end()[0] == -signal.SIGKILL
+    after = Client(wrapped(["true"]), state)
+    after.read()
+    assert after.end()[0] == 0
+    assert not after.out + after.err
+    assert f"recovered {recording}: 1 exchange, " in run(state, "a2a-inspect", "recover").out
+    (row,) = _ended(recording)
+    assert row.how == "unclean"
+    with Recording(recording) as stored:
+        assert [each.exchange.operation for each in stored.exchanges()] == ["GetExtendedAgentCard"]

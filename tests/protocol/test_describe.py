@@ -9,7 +9,7 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.describe import describe, visible
 from support_conversation import TO_CLIENT, Grpc, Http, Script, play
-from support_messages import artifact, ask, status, task, v1
+from support_messages import artifact, ask, message, status, task, v1
 
 
 def lines(script: Script) -> list[str]:
@@ -215,3 +215,52 @@ def test_never_raises(kind: FrameKind, payload: bytes, schema: str) -> None:
         )
 
         assert describe(frame).endswith("(made by the proxy)")
+
+
+LIVE = "/lf.a2a.v1.A2AService/SendLiveMessage"
+
+
+def live_lines(script: Script) -> list[str]:
+    """The frames of a live stream in words."""
+    return [describe(frame, operation="SendLiveMessage") for frame in play(script).frames]
+
+
+def test_a_live_stream_reads_as_a_conversation() -> None:
+    """Both sides half-close, the agent by its trailers; a message without parts takes a task up again."""
+    back = {"message": {"messageId": "m9", "taskId": "t1", "role": "ROLE_USER"}}
+    script = Grpc().open(LIVE).send(v1("SendMessageRequest", back), end=False).respond()
+    script.give(v1("StreamResponse", {"task": task()})).send(v1("SendMessageRequest", ask("more")), end=False)
+    script.half_close().give(v1("StreamResponse", status("COMPLETED"))).trailers()
+    assert live_lines(script) == [
+        "reconnect for task t1",
+        "task t1 submitted",
+        'message user "more"',
+        "client half-closed",
+        "status completed",
+        "agent half-closed (OK)",
+    ]
+
+
+def test_media_and_uplinks() -> None:
+    """What the two other live proposals have beside messages."""
+    sound = {"part": {"raw": "AAAA", "mediaType": "audio/pcm"}, "seqNum": "7", "event": "EVENT_MEDIA_DELTA"}
+    script = Grpc().open(LIVE).send(message("live-1975", "LiveRequest", {"message": {"message": SAID}}), end=False)
+    script.respond().give(message("live-1975", "LiveResponse", {"event": status("WORKING", "on it")}))
+    script.send(message("live-1975", "LiveRequest", {"frame": {"event": "EVENT_INTERRUPT"}}), end=False)
+    script.give(message("live-1975", "LiveResponse", {"frame": sound}))
+    assert live_lines(script) == [
+        'message user "hello"',
+        'status working "on it"',
+        "media interrupt",
+        "media delta #7 audio/pcm 3 octets",
+    ]
+    update = {"messageUpdate": {"taskId": "t1", "contextId": "c1", "message": SAID, "generation": "2"}}
+    chunk = artifact("page", lastChunk=True)
+    script = Grpc().open(LIVE).send(message("live-2153", "StreamRequest", chunk), end=False).respond()
+    assert live_lines(script.give(message("live-2153", "StreamResponse", update))) == [
+        'artifact report (last) "page" for task t1',
+        'message user "hello" [generation 2]',
+    ]
+
+
+SAID = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}

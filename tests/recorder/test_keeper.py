@@ -40,6 +40,20 @@ def test_no_program_at_all(tmp_path: Path) -> None:
     assert keeper.drain(120)
 
 
+def test_a_launch_waits_for_the_process_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for its answer, which this one never gives; and not where there can be no process."""
+    monkeypatch.setattr(module, "_command", lambda *_: ["sleep", "1000"])
+    keeper = Keeper(tmp_path, print)
+    keeper.launch(120)
+    assert keeper.pid
+    assert not keeper.drain(0)
+    keeper.kill()
+    assert keeper.drain(120)
+    gone = Keeper(tmp_path / "gone", print, pauses=(0.001,))
+    gone.launch(120)
+    assert not gone.pid
+
+
 def test_the_same_failure_is_told_once(tmp_path: Path) -> None:
     """Until a recorder was ready in between."""
     heard: list[Status] = []

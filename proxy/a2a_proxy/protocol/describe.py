@@ -58,6 +58,8 @@ def _request(frame: Frame, payload: bytes, operation: str) -> str:
         words = ["reconnect"] if again else ["message", said]
     elif isinstance(value.get("frame"), dict):
         return _media(value["frame"])
+    elif frame.event is EventKind.ARTIFACT:
+        words = [_artifact(frame, value)]
     elif frame.event is EventKind.PUSH_CONFIG:
         words = ["push config", _text(value.get("url"))]
     else:
@@ -119,7 +121,7 @@ def _artifact(frame: Frame, value: dict[str, Any]) -> str:
 
 
 def _said(_frame: Frame, value: dict[str, Any]) -> str:
-    return _joined(["message", _message(_member(value, "message"))])
+    return _joined(["message", _message(_member(_member(value, "messageUpdate") or value, "message"))])
 
 
 def _message(message: dict[str, Any]) -> str:
@@ -209,6 +211,8 @@ _NO_PEER = {
 def _cut(frame: Frame, _payload: bytes) -> str:
     if frame.note in _NO_PEER:
         return _NO_PEER[frame.note]
+    if frame.note.startswith(("exited with", "killed by")):
+        return f"agent {frame.note}"
     return f"{'agent' if frame.direction else 'client'} broke off: {frame.note}"
 
 

@@ -22,7 +22,8 @@ _OURS = {"SIGKILL", "SIGSTOP", "SIGTTIN", "SIGTTOU", "SIGPIPE", "SIGXFSZ", "SIGX
 """Cannot be passed on, or are about what this process itself does."""
 _FAULTS = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS"}
 _OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH}
-"""What a terminal sends to its whole foreground group, and so to the agent as well."""
+"""What a terminal sends to its whole foreground group, and so to the agent as well. When it hangs up, the leader of the
+session gets SIGHUP alone, and the group when that leader ends."""
 
 SIGNALS = frozenset(number for number in signal.valid_signals() if getattr(number, "name", "") not in _OURS | _FAULTS)
 """What is waited for: the end of the agent (SIGCHLD) and all that is passed on."""
@@ -105,8 +106,9 @@ def next_signal() -> tuple[int, bool]:
     if sys.platform == "darwin":
         return signal.sigwait(SIGNALS), True
     found = signal.sigwaitinfo(SIGNALS)
-    by_kernel = found.si_code > 0
-    return found.si_signo, not (by_kernel and found.si_signo in _OF_TERMINAL)
+    number, by_kernel = found.si_signo, found.si_code > 0
+    to_group = number in _OF_TERMINAL or (number == signal.SIGHUP and os.getsid(0) != os.getpid())
+    return number, not (by_kernel and to_group)
 
 
 def take_signals() -> None:

@@ -100,6 +100,8 @@ class LiveAgent:
         """Listen on a free port of loopback; the address."""
         port = self._server.add_insecure_port("127.0.0.1:0")
         await self._server.start()
+        for interface in self._card["supportedInterfaces"]:
+            interface["url"] = f"127.0.0.1:{port}"
         return f"127.0.0.1:{port}"
 
     async def stop(self) -> None:

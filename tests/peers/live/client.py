@@ -23,7 +23,8 @@ aio: Any = _aio
 class LiveClient:
     """One channel to an agent."""
 
-    def __init__(self, address: str, agent: LiveAgent) -> None:
+    def __init__(self, address: str, agent: LiveAgent, version: str = "1.0") -> None:
+        self._version = version
         self._channel = aio.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
         self.agent = agent
 
@@ -37,13 +38,13 @@ class LiveClient:
         """Open a live stream."""
         call = self._channel.stream_stream(f"/{SERVICE}/{method}")
         packed = grpc.Compression.Gzip if gzip else None
-        return LiveStream(call(metadata=_metadata(story), compression=packed), family, self.agent)
+        return LiveStream(call(metadata=self._metadata(story), compression=packed), family, self.agent)
 
     def subscribe(self, story: str, task_id: str) -> LiveStream:
         """Open a subscription."""
         call = self._channel.unary_stream(f"/{SERVICE}/SubscribeToTask")
         octets = from_dict("1.0", "SubscribeToTaskRequest", {"id": task_id}).SerializeToString()
-        return LiveStream(call(octets, metadata=_metadata(story)), BIDI, self.agent)
+        return LiveStream(call(octets, metadata=self._metadata(story)), BIDI, self.agent)
 
     async def get(self, story: str, task_id: str) -> Json:
         """GetTask."""
@@ -54,13 +55,12 @@ class LiveClient:
         """GetExtendedAgentCard."""
         return _read("AgentCard", await self._unary("GetExtendedAgentCard", story, b""))
 
+    def _metadata(self, story: str) -> tuple[tuple[str, str], ...]:
+        return (("a2a-version", self._version), ("authorization", "Bearer live-client-token"), (STORY, story))
+
     async def _unary(self, method: str, story: str, octets: bytes) -> bytes:
         call = self._channel.unary_unary(f"/{SERVICE}/{method}")
-        return bytes(await call(octets, metadata=_metadata(story), timeout=ANSWER_SECONDS))
-
-
-def _metadata(story: str) -> tuple[tuple[str, str], ...]:
-    return (("a2a-version", "1.0"), ("authorization", "Bearer live-client-token"), (STORY, story))
+        return bytes(await call(octets, metadata=self._metadata(story), timeout=ANSWER_SECONDS))
 
 
 def _read(name: str, octets: bytes) -> Json:

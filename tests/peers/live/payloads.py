@@ -120,12 +120,12 @@ class Work:
 
 
 def card(**capabilities: bool) -> Json:
-    """What an agent says of itself."""
+    """What an agent says of itself; where it is, it knows when it listens."""
     return {
         "name": "Live",
         "description": "Talks while it works",
         "version": "1.0.0",
-        "supportedInterfaces": [{"url": "127.0.0.1:1", "protocolBinding": "GRPC", "protocolVersion": "1.0"}],
+        "supportedInterfaces": [{"url": "", "protocolBinding": "GRPC", "protocolVersion": "1.0"}],
         "capabilities": {"extendedAgentCard": True, **capabilities},
         "securitySchemes": {"token": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
         "securityRequirements": [{"schemes": {"token": {}}}],

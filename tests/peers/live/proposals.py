@@ -142,7 +142,7 @@ async def uplink(client: LiveClient) -> None:
 
 PROPOSALS = [
     Story("talk", talk, talk_agent, MEDIA),
-    Story("uplink", uplink, uplink_agent, UPLINKS),
-    Story("gap", gap, gap_agent, MEDIA, finds=[Found("A2A-LIVE-023", 0, "<3")]),
+    Story("uplink", uplink, uplink_agent, UPLINKS, version="1.1"),
+    Story("gap", gap, gap_agent, MEDIA, finds=[Found("A2A-LIVE-023", 0, "<4")]),
     Story("mixed", mixed, mixed_agent, finds=[Found("A2A-LIVE-022", 0, "<0")]),
 ]

@@ -37,6 +37,8 @@ class Story:
     """Parts on other methods (`+subscribe`)."""
     finds: list[Found] = field(default_factory=list)
     """All that the rules say of it."""
+    version: str = "1.0"
+    """`A2A-Version` of the client."""
     undeclared: bool = False
     """It is told with the agent that declares no live streams."""
 

@@ -123,9 +123,9 @@ class GrpcCall(Call):
         if message.truncated:
             self.emit(out, direction, kind, message, how.schema, NOTHING, note="too large to read")
             return
-        name = how.schema.rpartition(".")[2]
-        self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NOTHING, note=f"not a {name}")
+        name = how.schema.partition("@")[0].rpartition(".")[2]
         other = self._other_payload(direction, message.data)
+        self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NOTHING, note=other or f"not a {name}")
         got = f"{message.size} octets that are none" + (f": {other}" if other else "")
         self.find_unread(Undecodable(direction, message.at, message.start, f"a {name}", got), out)
 

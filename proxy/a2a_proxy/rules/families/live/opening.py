@@ -225,7 +225,8 @@ def wrong_refusal(see: See) -> Iterator[Hit]:
 )
 def two_proposals(see: See) -> Iterator[Hit]:
     """One side of SendLiveMessage writes the messages of the proposal with media (`LiveRequest`, `LiveResponse`), the
-    other side those of another one, by the first message of each.
+    other side those of another one, by the first message of each. Or a message is none of the proposal as which the
+    stream is read, because the user has said so (`--live`).
 
     Several proposals use this method name with messages that do not fit: each side reads nonsense.
     """
@@ -234,5 +235,18 @@ def two_proposals(see: See) -> Iterator[Hit]:
         return
     one, two = detect_live(first.payload, None), detect_live(None, frame.payload)
     if one and two and one != two and "1975" in (one, two):
-        names = {"1975": "the proposal with media", "2153": "the proposal of uplinks", "bidi": "the draft"}
-        yield Hit(summary=f"the client speaks the messages of {names[one]}, the agent those of {names[two]}")
+        yield Hit(summary=f"the client speaks the messages of {_NAMES[one]}, the agent those of {_NAMES[two]}")
+        return
+    for who, told, here in (("client", one, first), ("agent", two, frame)):
+        read = _read_as(here)
+        if told and told != read and not (told == "bidi" and read == "2153"):
+            told_of = f"the stream is read as that of {_NAMES[read]}, the {who} speaks the messages of {_NAMES[told]}"
+            yield Hit(summary=told_of, seq=here.seq)
+
+
+_NAMES = {"1975": "the proposal with media", "2153": "the proposal of uplinks", "bidi": "the draft"}
+
+
+def _read_as(frame: Frame) -> str:
+    line = frame.schema.partition("@live-")[2]
+    return line or "bidi"
