@@ -176,7 +176,10 @@ class SegmentTracker:
         return not self._whole and exchange.operation == "SendMessage" and talk.tellers == (frame.exchange,)
 
     def _barge_in(self, talk: Talk, frame: Frame, mark: int) -> None:
-        """Does this message of the client come into the agent's output?"""
+        """Does this message of the client come into the agent's output? Not where the client is in the middle of it."""
+        said = talk.said
+        if said is not None and not said.ended and said.speaker == CLIENT and mark != MEDIA_INTERRUPT:
+            return
         if talk.last and output_open(talk, frame.at):
             self._interrupt(talk, frame, "event" if mark == MEDIA_INTERRUPT else "message")
             return
