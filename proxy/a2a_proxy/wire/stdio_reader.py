@@ -7,6 +7,7 @@ within it ends it too, since no JSON has one. So the messages that follow are re
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -28,6 +29,9 @@ _BEYOND = 64 << 10
 _REACH = 512
 """Octets: longer than anything that `NEXT` matches."""
 _MARKS = 1024
+_TAIL = 64
+"""Blanks after a message on a line of its own that are kept with it."""
+_BLANKS, _LINE_END = re.compile(rb"[ \t]*"), re.compile(rb"[ \t\r\n]*")
 
 _is_json = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -47,6 +51,10 @@ class PipeReader:
         """The message before had a header block."""
         self._stray_block = 0
         """Offset up to which lines are stray, whatever they look like."""
+        self._lf, self._searched = -1, 0
+        """Offset of the next LF, -1 where it is not known; up to which one was looked for."""
+        self._several = 0
+        """Offset up to which a line is no single JSON value."""
         self._head: Head | None = None
         """Of the message that is being read; its block begins the buffer."""
         self._scanned = 0
@@ -99,8 +107,7 @@ class PipeReader:
 
     def _begin(self, at: int, last: bool, out: list[WireEvent]) -> bool:
         """Between messages: what comes?"""
-        buf = self._buf
-        lf = buf.find(b"\n")
+        buf, lf = self._buf, self._line_end()
         stop = lf + 1 or len(buf)
         first = bytes(buf[: min(stop, LINE_LIMIT)]).lstrip(b" \t")[:1]
         json = first in (b"{", b"[") and first != b""
@@ -216,20 +223,31 @@ class PipeReader:
 
     def _json_line(self, stop: int, at: int, out: list[WireEvent]) -> None:
         """A line that begins as JSON does: one message, or several, or none."""
-        line = bytes(self._buf[:stop])
-        text = line.strip(b" \t\r\n")
-        start = line.index(text[:1])
+        buf = self._buf
+        start = _place(_BLANKS, buf, 0, stop)
+        text = b"" if self._base < self._several else bytes(buf[start:stop]).rstrip(b" \t\r\n")
         if not _valid(text):
-            extent, size = extent_of(line[start:])
-            text = line[start : start + size]
+            self._several = self._base + stop
+            extent = JsonExtent()
+            text = bytes(buf[start : extent.feed(buf, start, stop)])
             if not extent.done or not _valid(text):
                 self._stray(stop, at, out)
                 return
-            stop = start + size
+        end = start + len(text)
+        if _place(_LINE_END, buf, end, stop) < stop or stop - end > _TAIL:
+            stop = end
         self._framed = False
-        framing = f"{line[:start].decode()}\0{line[start + len(text) : stop].decode()}"
+        framing = f"{buf[:start].decode()}\0{buf[end:stop].decode()}"
         self._message(text, (), framing, "", stop, at, out)
         self._drop(stop)
+
+    def _line_end(self) -> int:
+        """Where the first LF is, -1 where there is none; no octet is looked at twice."""
+        if self._lf < self._base:
+            found = self._buf.find(b"\n", max(0, self._searched - self._base))
+            self._lf = self._base + found if found >= 0 else -1
+            self._searched = self._lf + 1 if found >= 0 else self.offset
+        return self._lf - self._base if self._lf >= 0 else -1
 
     def _stray(self, stop: int, at: int, out: list[WireEvent]) -> None:
         """A line outside every message; a header field may stand at its end, where its writer forgot the line's."""
@@ -329,6 +347,7 @@ class PipeReader:
             "framed": self._framed,
             "stray_block": self._stray_block,
             "block": self._block if self._head is not None else b"",
+            "line_end": [self._lf, self._searched, self._several],
             "scanned": self._scanned,
             "extent": self._extent and self._extent.save(),
             "read": self._read,
@@ -346,6 +365,7 @@ class PipeReader:
         reader._base = state["base"]
         reader._marks = [(offset, at) for offset, at in state["marks"]]
         reader._framed, reader._stray_block = state["framed"], state["stray_block"]
+        reader._lf, reader._searched, reader._several = state["line_end"]
         reader._block = state["block"]
         reader._head = stdio_head.read(state["block"]) if state["block"] else None
         reader._scanned, reader._read = state["scanned"], state["read"]
@@ -355,6 +375,12 @@ class PipeReader:
         reader._line = state["line"] and LineCollector.restore(state["line"])
         reader._line_is_json = state["line_is_json"]
         return reader
+
+
+def _place(pattern: re.Pattern[bytes], data: bytearray, start: int, end: int) -> int:
+    """Where what matches from `start` on ends."""
+    found = pattern.match(data, start, end)
+    return found.end() if found is not None else start
 
 
 def _valid(content: bytes) -> bool:
