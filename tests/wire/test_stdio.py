@@ -269,6 +269,6 @@ def test_what_is_held_is_bounded(octets: bytes) -> None:
     for octet in (b"Content-Length: 15000\r\n\r\n", b"{", b"[", b"", b"Content-Type: x/y\r\n\r\n{"):
         for _ in range(40):
             reader.feed(octet + octets, 1, [])
-            held = reader.save()["buf"]
-            assert isinstance(held, bytes)
-            assert len(held) <= 2 * 20_000 + BLOCK_LIMIT
+            held = reader.save()["octets"]
+            assert isinstance(held, dict)
+            assert len(held["data"]) <= 2 * 20_000 + BLOCK_LIMIT
