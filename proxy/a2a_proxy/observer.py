@@ -398,6 +398,10 @@ class Observer:
             self._changed.add(known.id)
         self._cut = [msgspec.structs.replace(each, closed=at, how="connection lost") for each in exchanges]
 
+    def adopt_segments(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
+        """The same for segments, interruptions and hand-offs: those in `cut` are over, new ones go on from `last`."""
+        self._segments.adopt(cut, last, at)
+
     def touch(self) -> None:
         """Tell of everything that is open in the next `changes`: it goes into a recording that does not know it."""
         self._changed |= set(self._lines)

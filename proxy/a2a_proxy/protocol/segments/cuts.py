@@ -72,6 +72,13 @@ class Cuts:
         self._whose.pop(said.id, None)
         self.tell(said)
 
+    def adopt(self, known: list[Segment], last: int, at: int) -> None:
+        """Segments that nobody follows any more, open until now, are over at `at`; new ones go on from `last`."""
+        self._last = last
+        for each in known:
+            said = SegmentState(*msgspec.structs.astuple(each))
+            self.end(said, max(at, said.end), "broken")
+
     def tell(self, said: SegmentState) -> None:
         """It has changed."""
         if not said.plain:

@@ -141,6 +141,14 @@ class Handoffs:
             waiting.to_task = waiting.to_task or talk.task_id
             self._changed[waiting.id] = waiting
 
+    def adopt(self, known: list[Handoff], last: int, at: int) -> None:
+        """As `Cuts.adopt`."""
+        self._last = last
+        for each in known:
+            state = HandoffState(*msgspec.structs.astuple(each))
+            state.ended = max(at, state.at)
+            self._changed[state.id] = state
+
     def changed(self) -> list[Handoff]:
         """Snapshots of those that changed since the last call, in order."""
         changed, self._changed = self._changed, {}

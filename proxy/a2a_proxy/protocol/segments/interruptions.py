@@ -74,6 +74,15 @@ class Interruptions:
             broken.ended = at
             self._changed[broken.id] = broken
 
+    def adopt(self, known: list[Interruption], last: int, at: int) -> None:
+        """As `Cuts.adopt`."""
+        self._last = last
+        for each in known:
+            state = InterruptionState(*msgspec.structs.astuple(each))
+            late = state.last_residual - state.at > YIELD_WITHIN
+            state.ended, state.outcome = max(at, state.at), "overlapped" if late else "yielded"
+            self._changed[state.id] = state
+
     def changed(self) -> list[Interruption]:
         """Snapshots of those that changed since the last call, in order."""
         changed, self._changed = self._changed, {}

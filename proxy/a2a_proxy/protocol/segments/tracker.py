@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import CLIENT, Handoff, Interruption, Segment
 from a2a_proxy.protocol.segments.answers import Answers
 from a2a_proxy.protocol.segments.book import Book
@@ -123,6 +124,13 @@ class SegmentTracker:
                 talk.said = None
         self._quiet.clear()
         return found
+
+    def adopt(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
+        """Begin where another one was lost: what a recording has open of it in `cut` is over at `at` (ns), and new
+        segments, interruptions and hand-offs are numbered from `last` on."""
+        self._cuts.adopt(cut.segments, last[0], at)
+        self._interruptions.adopt(cut.interruptions, last[1], at)
+        self._handoffs.adopt(cut.handoffs, last[2], at)
 
     def touch(self) -> None:
         """All that is open counts as changed."""
