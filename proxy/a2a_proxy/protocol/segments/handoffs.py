@@ -130,7 +130,7 @@ class Handoffs:
     def _await(self, talk: Talk, made: HandoffState) -> None:
         if talk.awaited is not None:
             self.end(talk, made.at, 0)
-        talk.awaited = made
+        talk.awaited, talk.busy = made, True
         self._changed[made.id] = made
 
     def end(self, talk: Talk, at: int, output: int) -> None:

@@ -36,6 +36,7 @@ class Interruptions:
         """`frame` of the client came while the output of `talk` was open."""
         self.end(talk, frame.at)
         self._last += 1
+        talk.busy = True
         open_now = talk.interruption = InterruptionState(
             self._last,
             talk.agent,

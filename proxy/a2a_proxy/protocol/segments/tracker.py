@@ -176,7 +176,10 @@ class SegmentTracker:
         return not self._whole and exchange.operation == "SendMessage" and talk.tellers == (frame.exchange,)
 
     def _barge_in(self, talk: Talk, frame: Frame, mark: int) -> None:
-        """Does this message of the client come into the agent's output?"""
+        """Does this message of the client come into the agent's output? Not where the client is in the middle of it."""
+        said = talk.said
+        if said is not None and not said.ended and said.speaker == CLIENT and mark != MEDIA_INTERRUPT:
+            return
         if talk.last and output_open(talk, frame.at):
             self._interrupt(talk, frame, "event" if mark == MEDIA_INTERRUPT else "message")
             return
@@ -284,7 +287,7 @@ class SegmentTracker:
             known.said, known.last, talk.said = said, said.id, None
             self._cuts.move(said, known)
         if talk.awaited is not None:
-            known.awaited, talk.awaited = talk.awaited, None
+            known.awaited, known.busy, talk.awaited = talk.awaited, True, None
 
     # --- ends ---------------------------------------------------------------------------------------------------
 
@@ -337,7 +340,7 @@ class SegmentTracker:
 
     def _join(self, talk: Talk, number: int) -> None:
         if talk.tellers and number not in talk.tellers:
-            talk.shown = {} if talk.shown is None else talk.shown
+            talk.shown, talk.busy = {} if talk.shown is None else talk.shown, True
             if talk.said is not None and talk.said.plain:  # its turn is more than one call now
                 talk.said.plain = False
                 self._cuts.tell(talk.said)
