@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from a2a_proxy.capture import places
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
@@ -267,3 +268,19 @@ def test_what_nobody_could_finish_is_recovered(tmp_path: Path) -> None:
     assert row.how == "unclean"
     with Recording(recording) as stored:
         assert [each.exchange.operation for each in stored.exchanges()] == ["GetExtendedAgentCard"]
+
+
+def test_a_session_that_is_being_finished_is_no_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent ends long before its recorder has started."""
+    state = tmp_path / "state"
+    monkeypatch.setenv("A2A_PROXY_STATE", str(state))
+    client = Client(wrapped(["true"]), state)
+    client.read()
+    assert client.end()[0] == 0
+
+    def finished() -> bool:
+        left, journals = places.leftovers(), list((state / "journals").iterdir())
+        assert not left
+        return not journals
+
+    until(finished)
