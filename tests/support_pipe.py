@@ -86,6 +86,11 @@ class Stdio:
         self._pause = int(seconds * 1e9)
         return self
 
+    def at(self, moment: int) -> Stdio:
+        """The next step is at this time (ns), or as soon as may be."""
+        self._pause = max(moment - self.chunks[-1].at - STEP, self._pause) if self.chunks[0].at <= moment else 0
+        return self
+
     def closed(self) -> Stdio:
         """The last record of the connection."""
         return self._add(ChunkKind.CLOSED, UP)

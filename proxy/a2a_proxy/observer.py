@@ -158,6 +158,8 @@ class Observer:
         self.tasks = TaskTracker()
         self._segments = SegmentTracker(redactor.text)
         self._rules = Engine()
+        self._held: list[tuple[Frame, _Source] | Exchange] | None = None
+        """What the rules have still to see, in order; None where they see each frame at once."""
         self.ended = False
         """The session's END record has been read."""
         self.edits = 0
@@ -202,6 +204,7 @@ class Observer:
         if chunk.kind is ChunkKind.END:
             self.ended = True
             self._segments.end(chunk.at)
+            self.judge(out)
             self._rules.end(chunk.at, out)
             return
         lost = msgspec.json.decode(chunk.data)
@@ -294,11 +297,16 @@ class Observer:
         if frames:
             self._finish(line, frames, out)
         for exchange in line.talk.closed():
-            self._rules.closed(self._redactor.exchange(exchange.snapshot()), out)
+            over = self._redactor.exchange(exchange.snapshot())
+            if self._held is None:
+                self._rules.closed(over, out)
+            else:
+                self._held.append(over)
 
     def _finish(self, line: _Line, frames: list[Frame | Finding], out: list[Observation]) -> None:
         """Redact, then let tasks and rules see it, and hand it out: nothing above this line sees a secret."""
         redact, tasks, rules, segments = self._redactor, self.tasks, self._rules, self._segments
+        held = self._held
         source, sieved = _Source(line, redact), redact.sieve(frames)
         for frame in frames:
             if type(frame) is not Frame:
@@ -313,7 +321,26 @@ class Observer:
                     tasks.apply(frame, exchange)
                 segments.apply(frame, exchange, line.facts.client)
             out.append(frame)
-            rules.frame(frame, source, out)
+            if held is None:
+                rules.frame(frame, source, out)
+            else:
+                held.append((frame, source))
+
+    def hold(self) -> None:
+        """From now on the rules see nothing until `judge`: of many frames, read one after the other and then judged one
+        after the other, each takes less time, for what is done again and again stays in the processor's caches."""
+        if self._held is None:
+            self._held = []
+
+    def judge(self, out: list[Observation]) -> None:
+        """The rules see what was held, and from now on each frame at once."""
+        held, self._held = self._held, None
+        rules = self._rules
+        for each in held or ():
+            if isinstance(each, tuple):
+                rules.frame(each[0], each[1], out)
+            else:
+                rules.closed(each, out)
 
     def changes(self) -> Changes:
         """One snapshot of everything that changed since the last call."""
@@ -370,6 +397,10 @@ class Observer:
             self._lines[known.id] = _Line.adopt(known, self._shared)
             self._changed.add(known.id)
         self._cut = [msgspec.structs.replace(each, closed=at, how="connection lost") for each in exchanges]
+
+    def adopt_segments(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
+        """The same for segments, interruptions and hand-offs: those in `cut` are over, new ones go on from `last`."""
+        self._segments.adopt(cut, last, at)
 
     def touch(self) -> None:
         """Tell of everything that is open in the next `changes`: it goes into a recording that does not know it."""

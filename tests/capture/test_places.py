@@ -107,3 +107,25 @@ def test_a_journal_whose_recorder_still_works_is_no_leftover(tmp_path: Path, mon
     assert places.lock_recorder(folder.path) is None
     os.close(lock)
     assert [left.path for left in places.leftovers()] == [folder.path]
+
+
+def test_a_journal_that_is_being_deleted_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
+    folder = places.new_journal(places.SessionFile("r.db", 1, 1))
+    folder.release()
+    (found,) = places.leftovers()
+    meanwhile: list[list[places.Leftover]] = []
+    monkeypatch.setattr(places.shutil, "rmtree", lambda *_, **__: meanwhile.append(places.leftovers()))
+    places.delete_journal(found.path)
+    assert meanwhile == [[]]
+
+
+def test_a_copy_of_the_lock_holds_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recorder that inherited it: the relay may go."""
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
+    folder = places.new_journal(places.SessionFile("r.db", 1, 1))
+    copy = os.dup(folder.lock)
+    folder.release()
+    assert places.leftovers() == []
+    os.close(copy)
+    assert len(places.leftovers()) == 1

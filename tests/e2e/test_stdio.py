@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from a2a_proxy.capture import places
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow
-from support_cli import until
+from support_cli import run, until
 from support_kills import kill
 from support_stdio import CARD, Client, Outcome, Story, agent, outcome, request, wrapped
 
@@ -247,3 +248,39 @@ def test_the_proxy_killed_is_recorded_until_then(tmp_path: Path) -> None:
     (row,) = _ended(recording)
     assert row.how == "unclean"
     assert "the proxy was killed" in row.complete
+
+
+def test_what_nobody_could_finish_is_recovered(tmp_path: Path) -> None:
+    """Proxy and recorder killed at one moment; the next proxy says nothing of it on its client's pipes."""
+    recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
+    client = Client(wrapped(agent(), "--record", recording), state)
+    client.read()
+    client.write(CARD)
+    client.expect(b'"id": 1')
+    kill(client.process.pid, until(lambda: _recorder(client.process.pid)))
+    assert client.end()[0] == -signal.SIGKILL
+    after = Client(wrapped(["true"]), state)
+    after.read()
+    assert after.end()[0] == 0
+    assert not after.out + after.err
+    assert f"recovered {recording}: 1 exchange, " in run(state, "a2a-inspect", "recover").out
+    (row,) = _ended(recording)
+    assert row.how == "unclean"
+    with Recording(recording) as stored:
+        assert [each.exchange.operation for each in stored.exchanges()] == ["GetExtendedAgentCard"]
+
+
+def test_a_session_that_is_being_finished_is_no_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent ends long before its recorder has started."""
+    state = tmp_path / "state"
+    monkeypatch.setenv("A2A_PROXY_STATE", str(state))
+    client = Client(wrapped(["true"]), state)
+    client.read()
+    assert client.end()[0] == 0
+
+    def finished() -> bool:
+        left, journals = places.leftovers(), list((state / "journals").iterdir())
+        assert not left
+        return not journals
+
+    until(finished)

@@ -42,3 +42,9 @@ def test_who_has_no_hooks_does_not_load_them() -> None:
     loaded = _loaded("a2a_proxy.cli.run")
     assert not [name for name in loaded if name.startswith(("a2a_proxy.follower", "a2a_proxy.hooks"))]
     assert loaded & {"sqlite3", "importlib.metadata"} == set()
+
+
+def test_a_stdio_relay_starts_lighter_still() -> None:
+    """A client waits for it before each conversation."""
+    heavy = {"asyncio", "uvloop", "sqlite3", "ssl", "socket", "hpack", "httptools", "a2a_proto", *_HEAVY}
+    assert _loaded("a2a_proxy.cli.main, a2a_proxy.cli.stdio") & heavy == set()

@@ -121,6 +121,15 @@ def test_facts_tell_both_zeros_of_time() -> None:
     assert not [each for each in fact_lines(Stream(ExchangeRow(1, 1, call), 2), request(1)) if "after the" in each]
 
 
+def test_facts_of_a_live_stream() -> None:
+    """Which payload it carries and who ended first; its answer has no request's end to count from."""
+    call = exchange(1, request_ended=STARTED + 1030 * MS, live_payload="bidi", half_close="client")
+    lines = fact_lines(Stream(ExchangeRow(1, 1, call), 2), frame(1, 1, b"{}"))
+    assert "live payload      bidi" in lines
+    assert "half-closed first client" in lines
+    assert not [each for each in lines if each.startswith("after the request")]
+
+
 def test_facts_explain_a_rule_once() -> None:
     """Every finding has its own evidence."""
     places = ({"path": "id"}, {"path": "id", "value": "null"})

@@ -293,6 +293,7 @@ def a_message_after_the_end(talk: Talk) -> Iterator[Want]:
     call = alone(talk, "approval")
     more = insert(call, len(call.answers), message_of(call.answers[-1]))
     yield Want("A2A-LIVE-006", call, more)
+    yield Want("A2A-STREAM-003", call, more)
 
 
 @mutation(BIDI)
@@ -348,6 +349,23 @@ def the_end_comes_late(talk: Talk) -> Iterator[Want]:
     call.ended += 5 * SECOND
     wait(talk, 1)
     yield Want("A2A-LIVE-005", call)
+
+
+@mutation(BIDI)
+def it_breaks_down_in_the_midst_of_work(talk: Talk) -> Iterator[Want]:
+    """Nobody learns what becomes of the task."""
+    call = alone(talk, "approval")
+    end_after(call, WORKING + 1)
+    call.set("grpc-status", str(INTERNAL), trailer=True)
+    yield Want("A2A-STREAM-022", call)
+
+
+@mutation(BIDI)
+def a_message_among_updates(talk: Talk) -> Iterator[Want]:
+    """The agent says something without an update around it."""
+    call = alone(talk, "approval")
+    said = insert(call, ASKED, message_of(call.answers[WORKING]))
+    yield Want("A2A-STREAM-003", call, said)
 
 
 # --- the other proposals ------------------------------------------------------------------------------------------

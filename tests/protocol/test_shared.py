@@ -8,7 +8,7 @@ from a2a_proxy.protocol.shared import Shared, address_of, card_facts
 
 def test_survives_a_restart() -> None:
     """Everything known comes back, through msgpack."""
-    shared = Shared()
+    shared = Shared("1975")
     assert [shared.next_exchange(), shared.next_exchange()] == [1, 2]
     shared.learn_card("agent:8000", {"name": "a", "supportedInterfaces": [{"url": "http://other:1/x", "tenant": "t"}]})
     shared.learn_dialect("agent:8000", Dialect.V0_1)
@@ -16,6 +16,7 @@ def test_survives_a_restart() -> None:
     again = Shared.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(shared.save())))
 
     assert again.save() == shared.save()
+    assert again.live == "1975"
     assert again.next_exchange() == 3
     assert again.dialect("agent:8000") is Dialect.V0_1
     assert again.card("agent:8000") == shared.card("agent:8000")

@@ -154,9 +154,13 @@ def test_a_client_that_reads_nothing_stops_the_agent(tmp_path: Path) -> None:
 
 
 def test_what_an_agent_left_is_delivered_to_a_slow_client(tmp_path: Path) -> None:
-    """It has ended long before its client begins to read."""
-    code = "import os; os.write(1, b'x' * 150_000); os.write(2, b'y' * 60_000); os._exit(6)"
+    """It has ended long before its client begins to read; a signal that did not tell it to end changes nothing."""
+    code = "import os; os.read(0, 1); os.write(1, b'x' * 150_000); os.write(2, b'y' * 60_000); os._exit(6)"
     process = spawn(relayed(tmp_path, [*PYTHON, code]))
+    child_of(process.pid)
+    process.send_signal(signal.SIGWINCH)
+    assert process.stdin is not None
+    process.stdin.write(b"x")
     until(
         lambda: (tmp_path / "journal").is_dir() and b"y" in data(journal(tmp_path), ChunkKind.LOG, Direction.TO_CLIENT)
     )
@@ -164,6 +168,18 @@ def test_what_an_agent_left_is_delivered_to_a_slow_client(tmp_path: Path) -> Non
     assert process.poll() is None
     out, err = process.communicate(timeout=SECONDS)
     assert (len(out), len(err), process.returncode) == (150_000, 60_000, 6)
+
+
+def test_a_client_that_ends_its_agent_and_reads_nothing_is_not_waited_for(tmp_path: Path) -> None:
+    """What lies in its own pipe is still there for it: as much as the agent alone could have written."""
+    code = "import os, time; os.write(1, b'x' * 150_000); os.write(2, b'y'); time.sleep(1000)"
+    process = spawn(relayed(tmp_path, [*PYTHON, code]))
+    assert process.stderr is not None
+    assert process.stderr.read(1) == b"y"
+    process.terminate()
+    assert process.wait(SECONDS) == -signal.SIGTERM
+    out, _ = process.communicate(timeout=SECONDS)
+    assert 65_536 <= len(out) < 150_000
 
 
 def test_a_grandchild_that_keeps_stdout_does_not_keep_the_proxy(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -255,6 +256,21 @@ def test_hostile_octets_are_read_alike_in_any_split(pieces: list[bytes], data: s
     assert place <= len(octets)
 
 
+@pytest.mark.parametrize(
+    "octets",
+    [b"{}" * 400_000, b"{}" * 400_000 + b"\n", b"{" * 800_000 + b"\n", b'{"' + b"x" * 800_000, b"[INFO] x\n" * 80_000],
+    ids=["values", "a line of values", "brackets", "a string", "log"],
+)
+def test_hostile_lines_cost_no_square(octets: bytes) -> None:
+    """In whatever pieces they come: a CPU second is far more than they take."""
+    began = time.process_time()
+    decoder, out = StdioDecoder(), list[WireEvent]()
+    for start in range(0, len(octets), 1000):
+        decoder.feed(Direction.TO_CLIENT, octets[start : start + 1000], 1, out)
+    decoder.eof(Direction.TO_CLIENT, 2, out)
+    assert time.process_time() - began < 20
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=3000))
 def test_what_is_held_is_bounded(octets: bytes) -> None:
@@ -263,6 +279,6 @@ def test_what_is_held_is_bounded(octets: bytes) -> None:
     for octet in (b"Content-Length: 15000\r\n\r\n", b"{", b"[", b"", b"Content-Type: x/y\r\n\r\n{"):
         for _ in range(40):
             reader.feed(octet + octets, 1, [])
-            held = reader.save()["buf"]
-            assert isinstance(held, bytes)
-            assert len(held) <= 2 * 20_000 + BLOCK_LIMIT
+            held = reader.save()["octets"]
+            assert isinstance(held, dict)
+            assert len(held["data"]) <= 2 * 20_000 + BLOCK_LIMIT

@@ -5,8 +5,10 @@ Makes folders and small files, reads no traffic.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -102,6 +104,11 @@ class JournalFolder:
         self.path = path
         self._lock = lock
 
+    @property
+    def lock(self) -> int:
+        """The descriptor that holds it. Whoever has it open too, or a copy of it, holds it as well."""
+        return self._lock
+
     def mend(self, session: SessionFile) -> bool:
         """Make again what somebody deleted; False where nothing was. Raises OSError."""
         if (self.path / "lock").exists() and (self.path / "session.json").exists():
@@ -148,13 +155,22 @@ def _hold(path: Path) -> int:
     return lock
 
 
+def delete_journal(path: Path) -> None:
+    """Delete a journal's folder so that it is nobody's left-over meanwhile. What cannot be deleted stays."""
+    with contextlib.suppress(OSError):
+        (path / "session.json").unlink()
+    shutil.rmtree(path, ignore_errors=True)
+
+
 def leftovers() -> list[Leftover]:
     """Journals that neither a relay nor a recorder holds, oldest first. A folder without a readable `session.json` is
     none."""
     found = []
     for path in journals_dir().iterdir():
-        session = read_session(path)
-        if session is not None and not is_held(path) and not _is_locked(path / RECORDER_LOCK):
+        if is_held(path) or _is_locked(path / RECORDER_LOCK):
+            continue
+        session = read_session(path)  # after the locks: one that is being deleted loses it before them
+        if session is not None:
             found.append(Leftover(path, session))
     return sorted(found, key=lambda leftover: leftover.session.started)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -103,7 +102,7 @@ class ProxyRun:
             await relay.stop(0)
             journal.close(clock(), _GRACE)
             folder.release()
-            shutil.rmtree(folder.path, ignore_errors=True)
+            places.delete_journal(folder.path)
             raise
         watched = Watched(journal.stats, lambda: _behind(keeper), lambda: folder.mend(session))
         watch = asyncio.ensure_future(Watch(watched, self._console).run())

@@ -18,7 +18,7 @@ import msgspec
 
 from a2a_proxy.capture import places
 from a2a_proxy.capture.append import Journal
-from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.capture.places import JournalFolder, SessionFile
 from a2a_proxy.capture.segments import Limits
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.sizes import octets
@@ -84,11 +84,11 @@ def run_stdio(config: StdioConfig) -> NoReturn:
             relay.kill()
             raise
     except BaseException:
+        places.delete_journal(folder.path)
         folder.release()
-        shutil.rmtree(folder.path, ignore_errors=True)
         raise
     relay.start(Tape(journal, clock))
-    recorder = _Recorder(folder.path, journal)
+    recorder = _Recorder(folder, journal)
     recorder.start()
     code = relay.wait()
     recorder.join(_LAUNCH_SECONDS)
@@ -101,7 +101,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
 class _Recorder(threading.Thread):
     """Starts the recorder process without anybody waiting for it. It outlives this one, and finishes alone."""
 
-    def __init__(self, folder: Path, journal: Journal) -> None:
+    def __init__(self, folder: JournalFolder, journal: Journal) -> None:
         super().__init__(name="recorder-start", daemon=True)
         self._folder = folder
         self._journal = journal
@@ -112,7 +112,8 @@ class _Recorder(threading.Thread):
         from a2a_proxy.recorder.keeper import Keeper  # while the agent starts
 
         try:
-            keeper = Keeper(self._folder, lambda _: None)
+            # It holds the folder too: between the end of this process and its first look it is nobody's left-over.
+            keeper = Keeper(self._folder.path, lambda _: None, held=(self._folder.lock,))
         except OSError:  # too many open files: the journal is left to `a2a-inspect recover`
             return
         self._journal.wake_by(keeper.wake_write)

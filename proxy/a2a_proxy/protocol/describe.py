@@ -211,6 +211,8 @@ _NO_PEER = {
 def _cut(frame: Frame, _payload: bytes) -> str:
     if frame.note in _NO_PEER:
         return _NO_PEER[frame.note]
+    if frame.note.startswith(("exited with", "killed by")):
+        return f"agent {frame.note}"
     return f"{'agent' if frame.direction else 'client'} broke off: {frame.note}"
 
 

@@ -64,8 +64,10 @@ class Feed:
         else:
             stop = min((at for at in (bad, until) if at is not None), default=None)
             chunks = reader.read(octets, stop)
+            observer.hold()
             for chunk in chunks:
                 observer.feed(chunk, out)
+            observer.judge(out)
         if chunks:
             self.last_at, self._read_at = chunks[-1].at, time.monotonic_ns()
         return bool(chunks)

@@ -41,9 +41,11 @@ class Keeper:
         on_status: Callable[[Status], None],
         pauses: Sequence[float] = RESTART_PAUSES,
         patience: float = PATIENCE,
+        held: Sequence[int] = (),
     ) -> None:
         """`on_status` is called on the keeper's thread. After `let_go`, a recording that cannot be written is
-        tried again for `patience` seconds."""
+        tried again for `patience` seconds. Recorders keep the descriptors `held` open as long as they live."""
+        self._held = held
         self._patience = patience
         self._let_go_at = 0.0
         self._pauses = pauses
@@ -185,7 +187,7 @@ class Keeper:
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 env={**os.environ, "PYTHONHASHSEED": _hash_seed(self._folder)},
-                pass_fds=(self._wake_read, say),
+                pass_fds=(self._wake_read, say, *self._held),
                 start_new_session=True,
             )
 

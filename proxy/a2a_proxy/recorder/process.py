@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -299,7 +298,7 @@ class _Recorder:
         )
         self.place.check()
         done = sum_up(self._path, session, lost=lost, clean=clean)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        places.delete_journal(self._folder)
         self._tell(done)
 
 

@@ -15,7 +15,7 @@ from a2a_proxy.capture.journal import START, Position
 from a2a_proxy.model.exchange import Connection, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.observation import Changes, Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.event import plain
 from a2a_proxy.recorder.crashes import Crashes
@@ -102,6 +102,7 @@ def _without_decoders(path: str, writer: Writer, feed: Feed, wrong: Exception, a
         known = _read(stored, writer.session, feed.observer)
     at = max([at, *(each.opened for each in known.connections), *(each.started for each in known.exchanges)])
     feed.observer.adopt(known.connections, known.exchanges, known.last, at)
+    feed.observer.adopt_segments(known.cut, known.cuts, at)
     _reload_tasks(path, writer.session, feed)
     found = Finding("RECORDER", Severity.WARNING, at, summary[:300])
     return Beginning(feed, [found], unsaved=True, late=at if writer.position is None else 0)
@@ -116,6 +117,10 @@ class _Known(msgspec.Struct):
     """Those that are open."""
     last: int = 0
     """Highest number of an exchange."""
+    cut: Changes = msgspec.field(default_factory=lambda: Changes([], [], []))
+    """Segments, interruptions and hand-offs that are open."""
+    cuts: tuple[int, int, int] = (0, 0, 0)
+    """Highest number of each of them."""
 
 
 def _read(stored: Recording, session: int, observer: Observer) -> _Known:
@@ -135,7 +140,25 @@ def _read(stored: Recording, session: int, observer: Observer) -> _Known:
             for frame in (found.frame for found in stored.frames(each.key)):
                 if frame.event is EventKind.CARD:
                     observer.learn_card(upstreams.get(exchange.connection, ""), plain(frame.payload, frame.schema))
+    _read_cuts(stored, session, known)
     return known
+
+
+def _read_cuts(stored: Recording, session: int, known: _Known) -> None:
+    open_now, segments, interruptions, handoffs = Changes([], [], []), 0, 0, 0
+    for segment in (row.segment for row in stored.segments(session)):
+        segments = segment.id
+        if not segment.ended:
+            open_now.segments.append(segment)
+    for broken in (row.interruption for row in stored.interruptions(session)):
+        interruptions = broken.id
+        if not broken.ended:
+            open_now.interruptions.append(broken)
+    for handoff in (row.handoff for row in stored.handoffs(session)):
+        handoffs = handoff.id
+        if not handoff.ended:
+            open_now.handoffs.append(handoff)
+    known.cut, known.cuts = open_now, (segments, interruptions, handoffs)
 
 
 def _position_of(name: str) -> Position:

@@ -22,6 +22,10 @@ from a2a_proxy.relay.tape import Tape
 
 DELIVERY_SECONDS = 0.5
 """How long a client that told the agent to end may read nothing before what the agent left is dropped."""
+_ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
+"""Signals by which a client tells its agent to end."""
+_MEANT_SECONDS = 10.0
+"""An agent that goes on for longer after such a signal has not ended because of it."""
 _AT_ONCE = 0.1
 """Seconds in which a client that reads gets what the agent left."""
 _POLL_SECONDS = 0.05
@@ -36,8 +40,8 @@ class StdioRelay:
         """Start the agent; the first thread is still the only one. Raises OSError where it cannot be started."""
         self._command = shlex.join(command)
         self._agent = StdioAgent(command)
-        self._told = False
-        """Somebody sent a signal."""
+        self._told = -_MEANT_SECONDS
+        """When somebody told the agent to end, as `time.monotonic` has it."""
 
     def kill(self) -> None:
         """End the agent, before anything was passed on."""
@@ -78,7 +82,8 @@ class StdioRelay:
         return code
 
     def _pass_on(self, number: int, *, to_send: bool) -> None:
-        self._told = True
+        if number in _ENDING:
+            self._told = time.monotonic()
         if to_send:
             self._agent.send(number)
         self._tape.note(ChunkKind.SIGNAL, Direction.TO_AGENT, signal_name(number).encode())
@@ -90,14 +95,16 @@ class StdioRelay:
         """Wait until the client has got what the agent left.
 
         Without a relay an agent waits in `write` for a client that does not read, or is killed there; so the wait has
-        no end where nobody sent a signal, and a short one where somebody did.
+        no end where nobody told it to end, and a short one where somebody did.
         """
-        until = time.monotonic() + _AT_ONCE
+        ended = time.monotonic()
+        until = ended + _AT_ONCE
         for pump in self._outputs:
             pump.join(max(0.0, until - time.monotonic()))
         while late := [pump for pump in self._outputs if pump.is_alive()]:
             take_signals()  # not before: one that came too late for the agent must not change how it ended
-            if self._told and time.monotonic() - max(pump.moved for pump in late) > DELIVERY_SECONDS:
+            still = time.monotonic() - max(pump.moved for pump in late)
+            if ended - self._told < _MEANT_SECONDS and still > DELIVERY_SECONDS:
                 break
             late[0].join(_POLL_SECONDS)
 

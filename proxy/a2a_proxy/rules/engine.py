@@ -346,7 +346,7 @@ class Engine:
 
     def _connection_frame(self, frame: Frame, source: Source, out: list[Observation]) -> None:
         table = self._table(Moment.CONNECTION, None)
-        if not table.all:
+        if not table.all or frame.kind is FrameKind.LOG:
             return
         facts = source.facts(frame.connection)
         track = Track(0, frame.connection, facts.upstream, Binding.OTHER, "", frame.at, upstream=facts.upstream)

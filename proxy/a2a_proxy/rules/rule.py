@@ -36,7 +36,7 @@ class Moment(StrEnum):
     CLOSED = "closed"
     """Once an exchange, when it is over and a peer ended it."""
     CONNECTION = "connection"
-    """For each frame of the connection itself (exchange 0)."""
+    """For each frame of the connection itself (exchange 0), the lines of a log apart."""
 
 
 class Scope(StrEnum):

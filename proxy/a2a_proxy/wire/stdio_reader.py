@@ -7,6 +7,7 @@ within it ends it too, since no JSON has one. So the messages that follow are re
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from a2a_proxy.wire import stdio_head
 from a2a_proxy.wire.body import KEEP, LIMIT, BodyCollector
 from a2a_proxy.wire.json_extent import JsonExtent, extent_of
 from a2a_proxy.wire.lines import LineCollector
+from a2a_proxy.wire.pipe_buffer import PipeBuffer
 from a2a_proxy.wire.stdio_head import NEXT, Head
 
 LINE_LIMIT = 8 << 10
@@ -27,7 +29,9 @@ _BEYOND = 64 << 10
 """How far past its length a message is looked for its end, beside three times its length (4 octets a character)."""
 _REACH = 512
 """Octets: longer than anything that `NEXT` matches."""
-_MARKS = 1024
+_TAIL = 64
+"""Blanks after a message on a line of its own that are kept with it."""
+_BLANKS, _LINE_END = re.compile(rb"[ \t]*"), re.compile(rb"[ \t\r\n]*")
 
 _is_json = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -38,15 +42,13 @@ class PipeReader:
     def __init__(self, direction: Direction, limit: int = LIMIT, keep: int = KEEP) -> None:
         self._direction = direction
         self._limit, self._keep = limit, keep
-        self._buf = bytearray()
-        self._base = 0
-        """Offset in its direction of the buffer's first octet."""
-        self._marks: list[tuple[int, int]] = []
-        """(offset, ns): from there on octets came then."""
+        self._octets = PipeBuffer()
         self._framed = False
         """The message before had a header block."""
         self._stray_block = 0
         """Offset up to which lines are stray, whatever they look like."""
+        self._several = 0
+        """Offset up to which a line is no single JSON value."""
         self._head: Head | None = None
         """Of the message that is being read; its block begins the buffer."""
         self._scanned = 0
@@ -67,21 +69,17 @@ class PipeReader:
     @property
     def offset(self) -> int:
         """Octets so far."""
-        return self._base + len(self._buf)
+        return self._octets.offset
 
     def feed(self, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Octets that came at `at` (ns); what is complete is appended to `out`."""
-        if not self._marks or self._marks[-1][1] != at:
-            self._marks.append((self.offset, at))
-            if len(self._marks) > _MARKS:  # of a message in so many pieces some times are told a little early
-                del self._marks[1::2]
-        self._buf += data
-        while self._buf and self._step(at, False, out):
+        self._octets.add(data, at)
+        while self._octets.data and self._step(at, False, out):
             pass
 
     def finish(self, at: int, out: list[WireEvent]) -> None:
         """Nothing more comes."""
-        while (self._buf or self._bulk or self._line) and self._step(at, True, out):
+        while (self._octets.data or self._bulk or self._line) and self._step(at, True, out):
             pass
 
     # --- steps: each gives True where it took something away ------------------------------------------------------
@@ -99,14 +97,13 @@ class PipeReader:
 
     def _begin(self, at: int, last: bool, out: list[WireEvent]) -> bool:
         """Between messages: what comes?"""
-        buf = self._buf
-        lf = buf.find(b"\n")
+        buf, lf = self._octets.data, self._octets.line_end()
         stop = lf + 1 or len(buf)
         first = bytes(buf[: min(stop, LINE_LIMIT)]).lstrip(b" \t")[:1]
         json = first in (b"{", b"[") and first != b""
         if lf < 0 and not last and stop <= (self._limit if json else LINE_LIMIT):
             return False
-        if self._base < self._stray_block:
+        if self._octets.base < self._stray_block:
             self._stray(stop, at, out)
         elif stop > (self._limit if json else LINE_LIMIT):
             self._line = LineCollector(self._limit if json else self._keep)
@@ -121,7 +118,7 @@ class PipeReader:
 
     def _header(self, first: int, at: int, last: bool, out: list[WireEvent]) -> bool:
         """A header block, its first line ends at `first`. Where it is none, that line is stray."""
-        buf, pos = self._buf, first
+        buf, pos = self._octets.data, first
         while True:
             lf = buf.find(b"\n", pos, pos + LINE_LIMIT)
             if lf < 0 and len(buf) - pos < LINE_LIMIT and len(buf) < BLOCK_LIMIT and not last:
@@ -135,20 +132,20 @@ class PipeReader:
             pos = lf + 1
         self._block = bytes(buf[: lf + 1])
         head = self._head = stdio_head.read(self._block)
-        self._scanned = self._base + head.size
+        self._scanned = self._octets.base + head.size
         if head.length < 0:
             self._read_on(head.size)
         return True
 
     def _content(self, head: Head, at: int, last: bool, out: list[WireEvent]) -> bool:
         """The content, up to its length."""
-        buf, start = self._buf, head.size
+        buf, start = self._octets.data, head.size
         stop = start + head.length
         cut = self._next(start, min(stop, start + self._limit, len(buf)))
         if cut < 0 and head.length > self._limit and len(buf) - start > self._limit:
             self._bulk, self._left = BodyCollector(self._limit, self._keep), head.length
-            self._bulk.add(b"", self._began(0), self._base, self._base)
-            self._drop(start)
+            self._bulk.add(b"", self._octets.began(), self._octets.base, self._octets.base)
+            self._octets.drop(start)
             return True
         if cut < 0 and len(buf) < stop and not last:
             return False
@@ -165,7 +162,7 @@ class PipeReader:
             broken = "" if whole else CUT_SHORT if cut >= 0 else BROKE_OFF
             self._give(content, end, at, out, broken)
         elif whole and not last:
-            self._extent, self._read = extent, self._base + end
+            self._extent, self._read = extent, self._octets.base + end
             return len(buf) > end
         elif whole:
             self._read_on(end, extent)
@@ -176,14 +173,14 @@ class PipeReader:
     def _beyond(self, extent: JsonExtent, at: int, last: bool, out: list[WireEvent]) -> bool:
         """Past the length, or without one: where does the value end?"""
         assert self._head is not None
-        buf, head = self._buf, self._head
+        buf, head = self._octets.data, self._head
         start = head.size
         stop = start + max(head.length, 0)
         most = stop + min(3 * head.length + _BEYOND if head.length >= 0 else self._limit, self._limit)
-        before = self._read - self._base
+        before = self._read - self._octets.base
         end = min(len(buf), most)
         pos = extent.feed(buf, before, end)
-        self._read = self._base + pos
+        self._read = self._octets.base + pos
         if extent.done:
             self._give(bytes(buf[start:pos]), pos, at, out)
         elif extent.broken or end == most or last:
@@ -192,60 +189,63 @@ class PipeReader:
                     bytes(buf[start:stop]), stop, at, out, BROKE_OFF if last and not extent.broken else CUT_SHORT
                 )
             else:  # no message at all: its block is stray too
-                self._stray_block = self._base + head.size
+                self._stray_block = self._octets.base + head.size
                 self._reset()
         else:
             return False
         return True
 
     def _read_on(self, pos: int, extent: JsonExtent | None = None) -> None:
-        self._extent, self._read = extent or JsonExtent(), self._base + pos
+        self._extent, self._read = extent or JsonExtent(), self._octets.base + pos
 
     def _next(self, start: int, end: int) -> int:
         """Where the next message begins within the content, -1 where it does not."""
-        seen = self._scanned - self._base
-        if self._buf.find(b"\n", seen, end) < 0:
-            self._scanned = max(self._scanned, self._base + end)
+        seen = self._scanned - self._octets.base
+        if self._octets.data.find(b"\n", seen, end) < 0:
+            self._scanned = max(self._scanned, self._octets.base + end)
             return -1
-        line = self._buf.rfind(b"\n", start, seen) + 1 or start
-        found = NEXT.search(self._buf, max(line, seen - _REACH), end)
-        self._scanned = self._base + end
+        line = self._octets.data.rfind(b"\n", start, seen) + 1 or start
+        found = NEXT.search(self._octets.data, max(line, seen - _REACH), end)
+        self._scanned = self._octets.base + end
         return found.start() if found is not None else -1
 
     # --- lines --------------------------------------------------------------------------------------------------
 
     def _json_line(self, stop: int, at: int, out: list[WireEvent]) -> None:
         """A line that begins as JSON does: one message, or several, or none."""
-        line = bytes(self._buf[:stop])
-        text = line.strip(b" \t\r\n")
-        start = line.index(text[:1])
+        buf = self._octets.data
+        start = _place(_BLANKS, buf, 0, stop)
+        text = b"" if self._octets.base < self._several else bytes(buf[start:stop]).rstrip(b" \t\r\n")
         if not _valid(text):
-            extent, size = extent_of(line[start:])
-            text = line[start : start + size]
+            self._several = self._octets.base + stop
+            extent = JsonExtent()
+            text = bytes(buf[start : extent.feed(buf, start, stop)])
             if not extent.done or not _valid(text):
                 self._stray(stop, at, out)
                 return
-            stop = start + size
+        end = start + len(text)
+        if _place(_LINE_END, buf, end, stop) < stop or stop - end > _TAIL:
+            stop = end
         self._framed = False
-        framing = f"{line[:start].decode()}\0{line[start + len(text) : stop].decode()}"
+        framing = f"{buf[:start].decode()}\0{buf[end:stop].decode()}"
         self._message(text, (), framing, "", stop, at, out)
-        self._drop(stop)
+        self._octets.drop(stop)
 
     def _stray(self, stop: int, at: int, out: list[WireEvent]) -> None:
         """A line outside every message; a header field may stand at its end, where its writer forgot the line's."""
-        found = NEXT.search(self._buf, 1, stop) if self._base >= self._stray_block else None
+        found = NEXT.search(self._octets.data, 1, stop) if self._octets.base >= self._stray_block else None
         if found is not None:
             stop = found.start()
         line = LineCollector(self._keep)
-        line.take(self._buf[:stop], 0, self._began(0), self._base)
+        line.take(self._octets.data[:stop], 0, self._octets.began(), self._octets.base)
         self._emit_line(line, at, out)
-        self._drop(stop)
+        self._octets.drop(stop)
 
     def _take_line(self, line: LineCollector, at: int, last: bool, out: list[WireEvent]) -> bool:
         """A line too long to be looked at."""
         if not line.end:
-            line.body.add(b"", self._began(0), self._base, self._base)
-        self._drop(line.take(self._buf, 0, at, self._base))
+            line.body.add(b"", self._octets.began(), self._octets.base, self._octets.base)
+        self._octets.drop(line.take(self._octets.data, 0, at, self._octets.base))
         if not (line.done or last):
             return False
         self._line = None
@@ -269,10 +269,10 @@ class PipeReader:
 
     def _take_bulk(self, body: BodyCollector, at: int, last: bool, out: list[WireEvent]) -> bool:
         """A message too large to be kept: its length is believed."""
-        size = min(self._left, len(self._buf))
-        body.add(bytes(self._buf[:size]), at, self._base, self._base + size)
+        size = min(self._left, len(self._octets.data))
+        body.add(bytes(self._octets.data[:size]), at, self._octets.base, self._octets.base + size)
         self._left -= size
-        self._drop(size)
+        self._octets.drop(size)
         if self._left and not last:
             return False
         assert self._head is not None
@@ -292,30 +292,17 @@ class PipeReader:
         # A length of which nobody knows whether it is right stays as it is.
         framing = stdio_head.framing(self._block, -1 if broken else len(content))
         self._message(content, self._head.headers, framing, broken, end, at, out)
-        self._drop(end)
+        self._octets.drop(end)
         self._reset()
 
     def _message(
         self, data: bytes, headers: Headers, framing: str, broken: str, end: int, at: int, out: list[WireEvent]
     ) -> None:
-        place = (self._direction, self._began(0), at, self._base, self._base + end)
+        place = (self._direction, self._octets.began(), at, self._octets.base, self._octets.base + end)
         out.append(Framed(*place, data, headers, framing, broken, len(data)))
 
     def _reset(self) -> None:
         self._head = self._extent = self._bulk = None
-
-    def _began(self, pos: int) -> int:
-        """When the octet at `pos` of the buffer came."""
-        place = self._base + pos
-        return next((at for offset, at in reversed(self._marks) if offset <= place), self._marks[0][1])
-
-    def _drop(self, size: int) -> None:
-        """The first octets of the buffer are dealt with."""
-        del self._buf[:size]
-        self._base += size
-        marks = self._marks
-        while len(marks) > 1 and marks[1][0] <= self._base:
-            del marks[0]
 
     # --- across a restart -----------------------------------------------------------------------------------------
 
@@ -323,12 +310,11 @@ class PipeReader:
         """Plain values for `restore`."""
         return {
             "limits": [self._limit, self._keep],
-            "buf": bytes(self._buf),
-            "base": self._base,
-            "marks": [list(mark) for mark in self._marks],
+            "octets": self._octets.save(),
             "framed": self._framed,
             "stray_block": self._stray_block,
             "block": self._block if self._head is not None else b"",
+            "several": self._several,
             "scanned": self._scanned,
             "extent": self._extent and self._extent.save(),
             "read": self._read,
@@ -342,10 +328,9 @@ class PipeReader:
     def restore(cls, direction: Direction, state: dict[str, Any]) -> PipeReader:
         """The reader that gave `state`."""
         reader = cls(direction, *state["limits"])
-        reader._buf += state["buf"]
-        reader._base = state["base"]
-        reader._marks = [(offset, at) for offset, at in state["marks"]]
+        reader._octets = PipeBuffer.restore(state["octets"])
         reader._framed, reader._stray_block = state["framed"], state["stray_block"]
+        reader._several = state["several"]
         reader._block = state["block"]
         reader._head = stdio_head.read(state["block"]) if state["block"] else None
         reader._scanned, reader._read = state["scanned"], state["read"]
@@ -355,6 +340,12 @@ class PipeReader:
         reader._line = state["line"] and LineCollector.restore(state["line"])
         reader._line_is_json = state["line_is_json"]
         return reader
+
+
+def _place(pattern: re.Pattern[bytes], data: bytearray, start: int, end: int) -> int:
+    """Where what matches from `start` on ends."""
+    found = pattern.match(data, start, end)
+    return found.end() if found is not None else start
 
 
 def _valid(content: bytes) -> bool:

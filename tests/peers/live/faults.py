@@ -69,6 +69,19 @@ async def early_agent(call: Call) -> None:
     await begin(call)
 
 
+async def breaking_agent(call: Call) -> None:
+    """Breaks down in the midst of its work."""
+    await begin(call)
+    await call.refuse(StatusCode.INTERNAL, "out of memory")
+
+
+async def mixing_agent(call: Call) -> None:
+    """Says something beside the updates of its task."""
+    work = await begin(call)
+    await call.tell({"message": work.reply("by the way")})
+    await done(call, work)
+
+
 async def late_agent(call: Call) -> None:
     """Says something more after the end."""
     work = await begin(call)
@@ -304,6 +317,8 @@ FAULTS = [
     Story("closing", _with("closing"), closing_agent, finds=[Found("A2A-LIVE-004", 0, "-")]),
     Story("two-tasks", two_tasks, two_tasks_agent, finds=[Found("A2A-LIVE-007", 0, "<3")]),
     Story("early", _with("early"), early_agent, finds=[Found("A2A-LIVE-020", 0, "-")]),
+    Story("breaking", _with("breaking"), breaking_agent, finds=[Found("A2A-STREAM-022", 0, "<2")]),
+    Story("mixing", _with("mixing"), mixing_agent, finds=[Found("A2A-STREAM-003", 0, "<2")]),
     Story("late", _with("late"), late_agent, finds=[Found("A2A-LIVE-006", 0, "<3"), Found("A2A-STATE-013", 0, "<3")]),
     Story("updates", _with("updates"), updates_agent, finds=[Found("A2A-LIVE-010", 0, "<0")]),
     Story("talkative", _with("talkative"), talkative_agent, finds=[Found("A2A-LIVE-011", 0, "<1")]),

@@ -293,6 +293,27 @@ def test_an_error_without_an_id_answers_the_only_call() -> None:
     assert seen.exchanges[1].error_code == -32700
 
 
+def test_generations() -> None:
+    """As strings and as numbers, a gap and what heals it, a long poll, a precondition that no longer holds."""
+
+    def at(number: int | str) -> dict[str, Any]:
+        return {**task("WORKING"), "generation": number}
+
+    def update(number: int | str) -> dict[str, Any]:
+        return {"statusUpdate": {**state("WORKING")["statusUpdate"], "generation": number}}
+
+    session = Stdio().call("SendStreamingMessage", SEND).result({"task": at("1")}).result(update(2))
+    session.result(update("4")).call("GetTask", {"id": "t-1", "currentGeneration": "4"}, 2)
+    session.wait(3).result(at(5), 2)
+    session.call("SendMessage", {**SEND, "configuration": {"ifGenerationMatch": "4"}}, 3)
+    seen = look(session.error(-32010, "it is 5", 3).closed())
+    known = seen.tasks[COMMAND, "t-1"]
+    assert (known.generation, [(each.first, each.last, each.by) for each in known.missed]) == (5, [(3, 3, 2)])
+    assert {exchange.dialect for exchange in seen.exchanges.values()} == {Dialect.V1_1}
+    assert seen.exchanges[3].error == "TASK_GENERATION_MISMATCH -32010: it is 5"
+    assert describe(frames(seen, 2)[0]) == "GetTask for task t-1 waits for a generation above 4"
+
+
 def test_newline_delimited() -> None:
     """The same conversation."""
     session = Stdio(lines=True).call("message/send", {"message": {"kind": "message", "parts": []}})

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.observation import Changes
 from a2a_proxy.protocol.segments import book
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
-from support_segments import Timeline, run
+from support_segments import MS, ZERO, Timeline, run
 
 _STATES = ("SUBMITTED", "WORKING", "WORKING", "INPUT_REQUIRED", "COMPLETED", "CANCELED")
 
@@ -97,6 +98,25 @@ def test_segments_are_in_order_and_whole(seed: int) -> None:
     for handoff in cut.handoffs:
         assert handoff.at <= handoff.ended
         assert handoff.segment in ids
+
+
+def test_where_another_tracker_was_lost_its_open_segments_are_over_and_numbers_go_on() -> None:
+    line = Timeline().ask(0).state(10, "WORKING").chunk(20, append=True).ask(30, exchange=2, task_id="t")
+    lost = run(line.ask(40, exchange=3, agent="agent:2", context_id="c"))
+    changes = Changes([], [], [])
+    changes.segments = [each for each in lost.segments if not each.ended]
+    changes.interruptions, changes.handoffs = lost.interruptions, lost.handoffs
+    assert (len(changes.segments), len(changes.interruptions), len(changes.handoffs)) == (2, 1, 1)
+    tracker = SegmentTracker()
+    tracker.adopt(changes, (4, 1, 1), ZERO + 50 * MS)
+    for step in Timeline().ask(60, exchange=9).steps:
+        step(tracker)
+    segments, interruptions, handoffs = tracker.changed()
+    assert [(each.id, each.reason) for each in segments] == [
+        *((each.id, "broken") for each in changes.segments),
+        (5, ""),
+    ]
+    assert [each.ended for each in (*interruptions, *handoffs)] == [ZERO + 50 * MS] * 2
 
 
 def test_the_tasks_that_are_followed_are_so_many_and_small() -> None:

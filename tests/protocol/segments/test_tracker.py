@@ -255,6 +255,15 @@ def test_a_message_of_a_live_stream_interrupts_too() -> None:
     assert [each.turn for each in cut.segments] == [1, 1, 2, 2, 2]
 
 
+def test_one_who_goes_on_speaking_interrupts_once() -> None:
+    line = Timeline().ask(0, "SendLiveMessage").state(20, "WORKING").chunk(40).chunk(60, append=True)
+    for at in (80, 90, 100):
+        line.ask(at, "SendLiveMessage")
+    cut, broken = interrupted(line.chunk(110, append=True, last_chunk=True).state(140, "COMPLETED").end(150))
+    assert (ms(broken.at), broken.latency) == (80, 30 * MS)
+    assert cut.line()[2] == "client 2 80-100 speaker"
+
+
 def test_a_new_task_in_the_context_of_open_output_is_a_weak_interruption() -> None:
     line = talking().ask(150, exchange=2, context_id="c").state(170, "SUBMITTED", exchange=2, task="other")
     _, broken = interrupted(line.chunk(180, append=True).state(190, "COMPLETED"))
@@ -415,6 +424,7 @@ def test_media_frames_are_output_and_their_marks_count() -> None:
     line.message(300, kind=FrameKind.EVENT, **media("LiveResponse", "EVENT_MEDIA_START"))
     line.message(350, kind=FrameKind.EVENT, **media("LiveResponse", "EVENT_MEDIA_DELTA"))
     line.ask(400, "SendLiveMessage", **media("LiveRequest", "EVENT_INTERRUPT"))
+    line.ask(420, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_DELTA"))
     cut = run(line.message(500, kind=FrameKind.EVENT, **media("LiveResponse", "EVENT_MEDIA_STOP")).end(600))
     assert ms(cut.segments[0].activity_end) == 100
     assert [(each.kind, ms(each.at)) for each in cut.interruptions] == [("event", 400)]

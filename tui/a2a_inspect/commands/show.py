@@ -252,7 +252,7 @@ def _moment(exchange: Exchange, frame: Frame) -> str:
 
 
 def _head_lines(exchange: Exchange) -> Iterator[str]:
-    yield visible(f"{exchange.method} {exchange.target}")
+    yield visible(f"{exchange.method} {exchange.target}".rstrip())
     for side, headers in (
         ("-->", exchange.request_headers),
         ("<--", exchange.response_headers),

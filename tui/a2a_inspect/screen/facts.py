@@ -87,7 +87,8 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     yield "payload", text.plural(frame.size, "octet") + kept
     yield "sha-256", frame.sha256.hex()
     yield "read as", frame.schema
-    yield "framing", frame.framing.replace("\0", "…").replace("\r\n", "␍␊").replace("\n", "␊")
+    sized = frame.framing.replace("\1", str(frame.size))
+    yield "framing", sized.replace("\0", "…").replace("\r\n", "␍␊").replace("\n", "␊")
     yield "task", frame.task_id
     yield "context", frame.context_id
     yield "message", frame.message_id

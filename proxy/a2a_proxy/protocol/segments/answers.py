@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.segment import AGENT
+from a2a_proxy.model.segment import AGENT, IDLE
 from a2a_proxy.protocol.chunks import chunks
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.segments.cuts import Cuts, is_agents
@@ -81,32 +81,45 @@ class Answers:
         self._ends(talk, said, frame, told)
         steady = event is _STATUS and call.answered > LOOKS and not call.tells and not said.ended
         call.steady = said if steady else None
+        talk.busy = talk.shown is not None or talk.interruption is not None or talk.awaited is not None
         return True
 
     def goes_on(self, talk: Talk, said: SegmentState, frame: Frame) -> bool:
-        """What `heard` does, for a status update on one stream that changes no state; False where it is none."""
+        """What `heard` does, for a status update on one stream that changes no state; False where it is none.
+
+        Most frames are such, so this does in one go what is split up elsewhere.
+        """
         if (
-            talk.said is not said
-            or said.ended
+            said.ended
+            or talk.busy
             or frame.event is not _STATUS
             or frame.state != talk.state
             or frame.task_id != talk.task_id
-            or talk.shown is not None
-            or talk.interruption is not None
-            or talk.awaited is not None
         ):
             return False
-        self._cuts.grow(said, frame)
+        message = frame.message_id
+        if not message and self._is_output(talk, frame):
+            return False
+        at = frame.at
+        gap = at - said.end
+        if gap > said.gap:
+            said.gap = gap
+        if gap > IDLE:
+            said.idle += gap
+        said.end = at
+        said.last_exchange, said.last_seq = frame.exchange, frame.seq
+        said.frames += 1
+        said.bytes += frame.size
+        self._cuts.grown[said.id] = said
+        if message:
+            talk.message_id = message
+            talk.last_output = said.last_output = at
+            said.outputs += 1
+            if not said.first_output:
+                said.first_output = at
         if frame.generation:
             talk.generation = said.generation_last = frame.generation
             said.generation_first = said.generation_first or frame.generation
-        if frame.message_id:
-            talk.message_id = frame.message_id
-            talk.last_output = said.last_output = frame.at
-            said.outputs += 1
-            said.first_output = said.first_output or frame.at
-        elif self._is_output(talk, frame):
-            self._puts_out(talk, said, frame, NOTHING)
         return True
 
     def _part_of(self, talk: Talk, frame: Frame) -> SegmentState:

@@ -17,7 +17,8 @@ class Cuts:
 
     def __init__(self) -> None:
         self._last = 0
-        self._changed: dict[int, SegmentState] = {}
+        self.grown: dict[int, SegmentState] = {}
+        """Those to be told of, by their ids."""
         self.due: list[tuple[int, int]] = []
         """A heap: when a segment may be over by silence (or later, where it went on), and its id."""
         self._whose: dict[int, Talk] = {}
@@ -48,7 +49,7 @@ class Cuts:
         heapq.heappush(self.due, (at + (GAP_CLIENT if speaker == CLIENT else GAP_AGENT), number))
         self._whose[number] = talk
         if not plain:
-            self._changed[number] = said
+            self.grown[number] = said
         return said
 
     def grow(self, said: SegmentState, frame: Frame) -> None:
@@ -56,16 +57,14 @@ class Cuts:
         gap = frame.at - said.end
         if gap > said.gap:
             said.gap = gap
-            if gap > IDLE:
-                said.idle += gap
-        elif gap > IDLE:
+        if gap > IDLE:
             said.idle += gap
         said.last_exchange, said.last_seq = frame.exchange, frame.seq
         said.end = frame.at
         said.frames += 1
         said.bytes += frame.size
         said.plain = False
-        self._changed[said.id] = said
+        self.grown[said.id] = said
 
     def end(self, said: SegmentState, at: int, reason: str) -> None:
         """It is over."""
@@ -73,10 +72,17 @@ class Cuts:
         self._whose.pop(said.id, None)
         self.tell(said)
 
+    def adopt(self, known: list[Segment], last: int, at: int) -> None:
+        """Segments that nobody follows any more, open until now, are over at `at`; new ones go on from `last`."""
+        self._last = last
+        for each in known:
+            said = SegmentState(*msgspec.structs.astuple(each))
+            self.end(said, max(at, said.end), "broken")
+
     def tell(self, said: SegmentState) -> None:
         """It has changed."""
         if not said.plain:
-            self._changed[said.id] = said
+            self.grown[said.id] = said
 
     def move(self, said: SegmentState, talk: Talk) -> None:
         """It turns out to be part of another conversation."""
@@ -103,7 +109,7 @@ class Cuts:
 
     def changed(self) -> list[Segment]:
         """Snapshots of those that changed since the last call, in order."""
-        changed, self._changed = self._changed, {}
+        changed, self.grown = self.grown, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
     def touch(self, talks: list[Talk]) -> None:
@@ -116,7 +122,7 @@ class Cuts:
         """Plain values."""
         return {
             "last": self._last,
-            "changed": [msgspec.to_builtins(said) for said in self._changed.values()],
+            "changed": [msgspec.to_builtins(said) for said in self.grown.values()],
             "due": [[at, number, self._whose[number].number] for at, number in self.due if number in self._whose],
         }
 
@@ -126,7 +132,7 @@ class Cuts:
         open_now = {talk.said.id: talk.said for talk in talks.values() if talk.said is not None}
         for saved in state["changed"]:
             said = msgspec.convert(saved, SegmentState)
-            self._changed[said.id] = open_now.get(said.id, said)
+            self.grown[said.id] = open_now.get(said.id, said)
         for at, number, talk in state["due"]:  # in the order of the heap; those whose talk is gone are over
             if talk in talks:
                 heapq.heappush(self.due, (at, number))

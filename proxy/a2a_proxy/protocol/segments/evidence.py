@@ -17,7 +17,7 @@ from a2a_proxy.protocol.event import plain
 from a2a_proxy.protocol.schema import decoder
 
 TRANSFER_TOOL = "transfer_to_agent"
-LOOKS = 8
+LOOKS = 4
 """Frames of an agent in each call whose octets are searched; the rest only where one of them told something. To search
 all of them would cost as much as all that is done here besides."""
 _DEPTH = 24

@@ -130,7 +130,7 @@ class Handoffs:
     def _await(self, talk: Talk, made: HandoffState) -> None:
         if talk.awaited is not None:
             self.end(talk, made.at, 0)
-        talk.awaited = made
+        talk.awaited, talk.busy = made, True
         self._changed[made.id] = made
 
     def end(self, talk: Talk, at: int, output: int) -> None:
@@ -140,6 +140,14 @@ class Handoffs:
             waiting.first_output, waiting.ended = output, at
             waiting.to_task = waiting.to_task or talk.task_id
             self._changed[waiting.id] = waiting
+
+    def adopt(self, known: list[Handoff], last: int, at: int) -> None:
+        """As `Cuts.adopt`."""
+        self._last = last
+        for each in known:
+            state = HandoffState(*msgspec.structs.astuple(each))
+            state.ended = max(at, state.at)
+            self._changed[state.id] = state
 
     def changed(self) -> list[Handoff]:
         """Snapshots of those that changed since the last call, in order."""

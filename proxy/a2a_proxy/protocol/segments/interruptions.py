@@ -36,6 +36,7 @@ class Interruptions:
         """`frame` of the client came while the output of `talk` was open."""
         self.end(talk, frame.at)
         self._last += 1
+        talk.busy = True
         open_now = talk.interruption = InterruptionState(
             self._last,
             talk.agent,
@@ -72,6 +73,15 @@ class Interruptions:
             broken.outcome = outcome or ("overlapped" if late else "yielded")
             broken.ended = at
             self._changed[broken.id] = broken
+
+    def adopt(self, known: list[Interruption], last: int, at: int) -> None:
+        """As `Cuts.adopt`."""
+        self._last = last
+        for each in known:
+            state = InterruptionState(*msgspec.structs.astuple(each))
+            late = state.last_residual - state.at > YIELD_WITHIN
+            state.ended, state.outcome = max(at, state.at), "overlapped" if late else "yielded"
+            self._changed[state.id] = state
 
     def changed(self) -> list[Interruption]:
         """Snapshots of those that changed since the last call, in order."""

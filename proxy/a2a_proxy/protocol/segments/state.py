@@ -146,6 +146,8 @@ class Talk(msgspec.Struct, gc=False, omit_defaults=True):
     interruption: InterruptionState | None = None
     awaited: HandoffState | None = None
     """A hand-off whose new agent has not said anything yet."""
+    busy: bool = False
+    """The next frame needs a closer look: an interruption, a hand-off or another stream is open, or has just been."""
     twin: Talk | None = None
     """The task of this id of another agent."""
 

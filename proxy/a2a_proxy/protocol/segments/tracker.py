@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import CLIENT, Handoff, Interruption, Segment
 from a2a_proxy.protocol.segments.answers import Answers
 from a2a_proxy.protocol.segments.book import Book
@@ -124,6 +125,13 @@ class SegmentTracker:
         self._quiet.clear()
         return found
 
+    def adopt(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
+        """Begin where another one was lost: what a recording has open of it in `cut` is over at `at` (ns), and new
+        segments, interruptions and hand-offs are numbered from `last` on."""
+        self._cuts.adopt(cut.segments, last[0], at)
+        self._interruptions.adopt(cut.interruptions, last[1], at)
+        self._handoffs.adopt(cut.handoffs, last[2], at)
+
     def touch(self) -> None:
         """All that is open counts as changed."""
         talks = list(self._book.all().values())
@@ -176,7 +184,10 @@ class SegmentTracker:
         return not self._whole and exchange.operation == "SendMessage" and talk.tellers == (frame.exchange,)
 
     def _barge_in(self, talk: Talk, frame: Frame, mark: int) -> None:
-        """Does this message of the client come into the agent's output?"""
+        """Does this message of the client come into the agent's output? Not where the client is in the middle of it."""
+        said = talk.said
+        if said is not None and not said.ended and said.speaker == CLIENT and mark != MEDIA_INTERRUPT:
+            return
         if talk.last and output_open(talk, frame.at):
             self._interrupt(talk, frame, "event" if mark == MEDIA_INTERRUPT else "message")
             return
@@ -284,7 +295,7 @@ class SegmentTracker:
             known.said, known.last, talk.said = said, said.id, None
             self._cuts.move(said, known)
         if talk.awaited is not None:
-            known.awaited, talk.awaited = talk.awaited, None
+            known.awaited, known.busy, talk.awaited = talk.awaited, True, None
 
     # --- ends ---------------------------------------------------------------------------------------------------
 
@@ -337,7 +348,7 @@ class SegmentTracker:
 
     def _join(self, talk: Talk, number: int) -> None:
         if talk.tellers and number not in talk.tellers:
-            talk.shown = {} if talk.shown is None else talk.shown
+            talk.shown, talk.busy = {} if talk.shown is None else talk.shown, True
             if talk.said is not None and talk.said.plain:  # its turn is more than one call now
                 talk.said.plain = False
                 self._cuts.tell(talk.said)

@@ -106,6 +106,6 @@ def by_lines(see: See) -> Iterator[Hit]:
     extensions, no trace context.
     """
     frame = see.frame
-    message = "\0" in frame.framing and frame.kind is not FrameKind.LOG and frame.note != STRAY
+    message = "\0" in frame.framing and frame.note != STRAY
     if message and not framed(frame) and once(see, f"{side(frame)} by lines"):
         yield Hit(summary=f"the {side(frame)} writes newline-delimited JSON, each message needs a header block")

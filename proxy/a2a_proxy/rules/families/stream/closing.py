@@ -11,7 +11,7 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.course import INTERRUPTED, TERMINAL
 from a2a_proxy.rules.examples.objects import chunk, reply, send, snapshot, status
 from a2a_proxy.rules.examples.talk import Wait, fetch_card, rpc_error, rpc_stream
-from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
+from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, WITH_LIVE, label
 from a2a_proxy.rules.registry import ACTIVE, Track
 from a2a_proxy.rules.rule import NETWORK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
@@ -202,7 +202,7 @@ def final_wrong(see: See) -> Iterator[Hit]:
     section="1.0 3.1.2",
     scope=Scope.EXCHANGE,
     when=When.ERROR,
-    operations=STREAMS,
+    operations=WITH_LIVE,
     flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING, {"error": rpc_error(-32603, "INTERNAL_ERROR")}),
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING, status("FAILED", second=1)),
 )

@@ -10,7 +10,7 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.course import TERMINAL
 from a2a_proxy.rules.examples.objects import chunk, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import rpc_stream
-from a2a_proxy.rules.families.stream.words import STREAMS, label, name_of
+from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE, label, name_of
 from a2a_proxy.rules.rule import EVENTS, NETWORK, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
@@ -45,7 +45,7 @@ _CHUNK = {"kind": "artifact-update", **_OF_T1, "artifact": {"artifactId": "a1", 
     scope=Scope.EXCHANGE,
     lines=Line.SINCE_0_2,
     when=When.MESSAGE,
-    operations=STREAMS,
+    operations=WITH_LIVE,
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), said("half way"), status("COMPLETED", second=1)),
     clean=_WHOLE,
 )
@@ -141,7 +141,7 @@ def after_terminal(see: See) -> Iterator[Hit]:
     section="1.0 3.5.2",
     scope=Scope.EXCHANGE,
     when=When.BACKWARDS,
-    operations=STREAMS,
+    operations=WITH_LIVE,
     also=("A2A-STREAM-005", "A2A-STATE-001", "A2A-STATE-008"),
     flagged=rpc_stream(
         "SendStreamingMessage",

@@ -12,6 +12,8 @@ SEND = ("SendStreamingMessage",)
 SUBSCRIBE = ("SubscribeToTask",)
 STREAMS = SEND + SUBSCRIBE
 """Live streams have rules of their own (A2A-LIVE)."""
+WITH_LIVE = (*STREAMS, "SendLiveMessage", "ReconnectToTask")
+"""For what is the same on live streams."""
 LEFT = frozenset({"client cancel", "client gone"})
 """How an exchange ends when the client has gone."""
 

@@ -1,0 +1,72 @@
+"""Octets of one direction of a pipe that are not dealt with yet: where they stand, when they came, where lines end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MARKS = 1024
+
+
+class PipeBuffer:
+    """The octets are in `data`; positions count from its beginning, offsets from that of the direction."""
+
+    __slots__ = ("_lf", "_marks", "_searched", "base", "data")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.base = 0
+        """Offset of the first octet in it."""
+        self._marks: list[tuple[int, int]] = []
+        """(offset, ns): from there on octets came then."""
+        self._lf, self._searched = -1, 0
+        """Offset of the next LF, -1 where it is not known; up to which one was looked for."""
+
+    @property
+    def offset(self) -> int:
+        """Octets so far."""
+        return self.base + len(self.data)
+
+    def add(self, data: bytes, at: int) -> None:
+        """Octets that came at `at` (ns)."""
+        marks = self._marks
+        if not marks or marks[-1][1] != at:
+            marks.append((self.offset, at))
+            if len(marks) > _MARKS:  # of a message in so many pieces some times are told a little early
+                del marks[1::2]
+        self.data += data
+
+    def began(self) -> int:
+        """When the first octet came, ns."""
+        marks = self._marks
+        return next((at for offset, at in reversed(marks) if offset <= self.base), marks[0][1])
+
+    def drop(self, size: int) -> None:
+        """The first octets are dealt with."""
+        del self.data[:size]
+        self.base += size
+        marks = self._marks
+        while len(marks) > 1 and marks[1][0] <= self.base:
+            del marks[0]
+
+    def line_end(self) -> int:
+        """Where the first LF is, -1 where there is none; no octet is looked at twice."""
+        if self._lf < self.base:
+            found = self.data.find(b"\n", max(0, self._searched - self.base))
+            self._lf = self.base + found if found >= 0 else -1
+            self._searched = self._lf + 1 if found >= 0 else self.offset
+        return self._lf - self.base if self._lf >= 0 else -1
+
+    def save(self) -> dict[str, object]:
+        """Plain values for `restore`."""
+        marks = [list(mark) for mark in self._marks]
+        return {"data": bytes(self.data), "base": self.base, "marks": marks, "lines": [self._lf, self._searched]}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> PipeBuffer:
+        """The buffer that gave `state`."""
+        buffer = cls()
+        buffer.data += state["data"]
+        buffer.base = state["base"]
+        buffer._marks = [(offset, at) for offset, at in state["marks"]]
+        buffer._lf, buffer._searched = state["lines"]
+        return buffer

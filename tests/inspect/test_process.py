@@ -1,0 +1,52 @@
+"""`show` tells of a stdio agent's process beside its calls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands.show import Wanted, show_conversation
+from a2a_proxy.recording.reader import Recording
+from support_pipe import Stdio
+from support_rules import record
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """An agent that logs, writes a banner, and dies."""
+    session = Stdio().log(b"ready\n").read(b"Welcome!\n").call("GetTask", {"id": "t-1"}).exit(3).closed()
+    record(tmp_path / "r.db", session.session())
+    return tmp_path / "r.db"
+
+
+def test_lines(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Log, stray output and exit with their times; only where everything is shown."""
+    with Recording(recording) as opened:
+        show_conversation(opened, Wanted(), as_json=False)
+        lines = capsys.readouterr().out.splitlines()
+        show_conversation(opened, Wanted(words=("1",)), as_json=False)
+    at = lines.index("  process 456  python agent.py --stdio  agent exited with code 3")
+    assert [line.partition(" <-- ")[2] for line in lines[at + 1 :]] == [
+        "log ready",
+        'outside any message: "Welcome!"',
+        "agent closes its side",
+        "agent exited with code 3",
+    ]
+    assert "process 456" not in capsys.readouterr().out
+
+
+def test_json(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One object a process, after the calls."""
+    with Recording(recording) as opened:
+        show_conversation(opened, Wanted(), as_json=True)
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])["agent_process"]
+    assert (told["command"], told["how"]) == ("python agent.py --stdio", "agent exited with code 3")
+    assert [(each["kind"], each["note"]) for each in told["frames"]] == [
+        ("log", ""),
+        ("other", "outside any message"),
+        ("control", "eof"),
+        ("control", "exit"),
+    ]
+    assert told["frames"][0]["text"] == "ready"

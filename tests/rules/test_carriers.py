@@ -1,0 +1,85 @@
+"""The conversations of examples over JSON-RPC, carried over a pipe: the same is found, whatever carries them."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.model.chunk import Chunk, Direction
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.rule import Rule
+from support_observer import Seen, observe
+from support_pipe import Stdio, framed
+
+_SAID = frozenset({FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
+_FIELDS = (b"a2a-", b"x-a2a-", b"traceparent")
+_BY_CARRIER = frozenset({"A2A-STDIO-016", "A2A-STDIO-019", "A2A-STDIO-007"})
+"""The examples fetch no card; what the other two say, a rule about JSON-RPC or versions says too."""
+_OTHERWISE = {
+    "A2A-GEN-007": "the snapshot in which it stands comes after the end",
+    "A2A-LAT-010": "a client that closes the pipe has no stream that broke off",
+    "A2A-RPC-001": "text that is no JSON belongs to no call: A2A-STDIO-007",
+    "A2A-RPC-003": "an array is no message: A2A-STDIO-007",
+    "A2A-RPC-004": "without a method it is no call: A2A-STDIO-007",
+    "A2A-RPC-007": "a response is known by its id only: A2A-STDIO-008",
+    "A2A-RPC-008": "without a result or an error it is no response: A2A-STDIO-007",
+    "A2A-RPC-013": "its request is no JSON",
+    "A2A-RPC-017": "a notification has no id by which to know the response: A2A-STDIO-008",
+    "A2A-STATE-001": "after the end: A2A-STDIO-010",
+    "A2A-STATE-013": "after the end: A2A-STDIO-010",
+    "A2A-STREAM-002": "after the end: A2A-STDIO-010",
+    "A2A-STREAM-005": "after the end: A2A-STDIO-010",
+    "A2A-STREAM-006": "nothing but the terminal state ends a stream",
+    "A2A-STREAM-007": "a stream that ends early cannot be told from one that goes on",
+    "A2A-STREAM-009": "a stream that ends early cannot be told from one that goes on",
+    "A2A-STREAM-016": "after the end: A2A-STDIO-010",
+}
+"""Rules that a pipe leaves nothing to judge for, in their example."""
+_TWICE = frozenset({"A2A-GEN-021", "A2A-STATE-018"})
+"""Their examples have two calls with one id open at once, which a pipe cannot carry."""
+
+
+def _carried(chunks: list[Chunk], seen: Seen) -> list[Chunk] | None:
+    """The same messages on a pipe, at the same times; None where it is not all JSON-RPC."""
+    if any(each.binding is not Binding.JSONRPC for each in seen.exchanges.values()):
+        return None
+    session = Stdio()
+    for frame in (each for each in seen.out if isinstance(each, Frame)):
+        if not frame.exchange or not frame.payload or frame.kind not in _SAID or frame.note == "batch":
+            continue
+        exchange, up = seen.exchanges[frame.exchange], frame.direction is Direction.TO_AGENT
+        fields = exchange.request_headers if up else exchange.response_headers
+        named = {name.decode(): value.decode("latin-1") for name, value in fields if name.lower().startswith(_FIELDS)}
+        octets = framed(frame.payload, **named)
+        session.at(frame.at)
+        (session.write if up else session.read)(octets)
+    session.at(max(each.at for each in chunks))
+    return session.eof(Direction.TO_AGENT).exit().closed().session()
+
+
+def _found(seen: Seen) -> set[str]:
+    """Rules that are about stdio too."""
+    said = {each.rule for each in seen.out if isinstance(each, Finding)}
+    return {each for each in said if each in rules() and Binding.STDIO in rules()[each].bindings} - _BY_CARRIER
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [each for each in rules().values() if Binding.STDIO in each.bindings and each.family != "STDIO"],
+    ids=lambda rule: rule.id,
+)
+def test_what_is_found_over_http_is_found_on_a_pipe(rule: Rule) -> None:
+    """Nothing less, but for what a pipe cannot show; and nothing more."""
+    for script, flagged in ((rule.flagged, True), (rule.clean, False)):
+        chunks = script.chunks()
+        there = observe(chunks)
+        carried = _carried(chunks, there)
+        if carried is None or rule.id in _TWICE:
+            continue
+        here = _found(observe(carried))
+        if flagged and rule.id in _OTHERWISE:
+            assert rule.id not in here
+        else:
+            assert here == _found(there)
