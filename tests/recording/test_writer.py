@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -26,6 +27,7 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.schema import SCHEMA_VERSION
 from a2a_proxy.recording.task_join import joined
 from a2a_proxy.recording.writer import Writer, resume
+from support_inspect import frame
 from support_recording import STARTED, changes, event_frames, facts, findings, frames
 
 _slow = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -313,3 +315,26 @@ def test_the_views_name_what_the_tables_number(tmp_path: Path):
         assert found == [None, *(state.label for state in TaskState if state), 99]
         assert [row[0] for row in db.execute("SELECT state FROM tasks ORDER BY id")] == [None, "input-required"]
         assert "message_id" not in [row[1] for row in db.execute("PRAGMA table_info(frames)")]
+
+
+def test_the_index_of_a_finished_session_is_compact(tmp_path: Path) -> None:
+    """Frames of many exchanges at once fill its pages badly; nothing is left to be gained at the end."""
+    path = tmp_path / "a.db"
+    made = Writer(path, facts(1))
+    chance, passed = random.Random(1), [0] * 300
+    for _ in range(100):
+        turn = [chance.randrange(300) for _ in range(100)]
+        written = []
+        for number in turn:
+            written.append(frame(number + 1, passed[number], b"{}"))
+            passed[number] += 1
+        made.write(written)
+    made.finish(STARTED + 1)
+    size = path.stat().st_size
+
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("REINDEX frame_exchange")
+    db.executescript("PRAGMA incremental_vacuum;")
+    db.close()
+
+    assert path.stat().st_size >= size - 4096
