@@ -95,6 +95,11 @@ class Nothing:
     pass
 
 
+class Awaited:
+    async def on_frame(self, frame):
+        raise AssertionError
+
+
 class Lingers:
     """Leaves a thread behind that does not end."""
 

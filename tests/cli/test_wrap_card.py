@@ -100,6 +100,7 @@ def test_a_signed_card_is_left_alone_and_it_says_so(tmp_path: Path) -> None:
         ({"name": "x"}, "no stdio interface with a command"),
         ({"url": "https://x", "transport": "stdio"}, "'https://x', which is no command"),
         ({"url": "", "preferredTransport": "stdio"}, "'', which is no command"),
+        ({"url": "KEY=x", "preferredTransport": "stdio"}, "'KEY=x', which is no command"),
     ],
 )
 def test_nothing_to_wrap_is_said(tmp_path: Path, card: dict[str, Any], message: str) -> None:

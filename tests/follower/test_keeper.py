@@ -171,6 +171,7 @@ def test_a_hook_that_always_dies_is_given_up(keep: Callable[..., Kept], tmp_path
         ),
         ("noting:Unmade", "hook noting:Unmade cannot be made: RuntimeError: not today"),
         ("noting:Nothing", "hook noting:Nothing has no method to call"),
+        ("noting:Awaited", "hook noting:Awaited: on_frame is `async`, and nothing awaits it"),
         ("noting:Nowhere", "hook noting:Nowhere: noting has no Nowhere"),
     ],
 )

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands import show
+from a2a_inspect.commands.recover import recover_all
 from a2a_inspect.commands.session import session_line
 from a2a_proxy.capture import places
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Observation
+from a2a_proxy.recorder.keeper import Keeper
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow
 from a2a_proxy.rules.catalogue import rules
 from support_cli import run
@@ -123,6 +125,17 @@ def test_a_session_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     os.close(recorder)
     assert session_line(session_of("u")).endswith("not recorded to the end; finish with: a2a-inspect recover")
     assert session_line(session_of("other")).endswith("  ended without a word")
+
+
+def test_recover_waits_for_a_recorder_that_has_much_to_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is recorded of a journal is read once more before it goes on, and that may take longer than any start."""
+    monkeypatch.setenv(places.STATE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(Keeper.start, "__defaults__", (0.001,))
+    places.new_journal(places.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")).release()
+    assert recover_all() == 0
+    assert capsys.readouterr().out == f"recovered {tmp_path / 'r.db'}: 0 exchanges, 0 frames from the journal\n"
 
 
 def row(number: int, **more: str) -> ExchangeRow:

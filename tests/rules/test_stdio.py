@@ -103,6 +103,8 @@ def test_a_type_is_optional_after_a_handshake() -> None:
         "007 INFO the agent begins with a handshake: a variant",
         "002 WARNING the agent's message has no Content-Type",
     ]
+    first = said(DOWN, {"type": "handshake", "sessionId": "s1"}, "Content-Length: {size}\r\n\r\n")
+    assert told(pipe(first, _GET, tell(task())))[0] == "002 WARNING the agent's message has no Content-Type"
 
 
 def test_how_a_length_is_wrong() -> None:
@@ -120,6 +122,17 @@ def test_how_a_length_is_wrong() -> None:
     assert told(pipe(_GET, tell(task()), broken, close_output(), ends())) == [
         "012 ERROR the agent's output ends after 6 octets of a message"
     ]
+
+
+@pytest.mark.parametrize("content", ['{"jsonrpc":"2.0","id":1,"result":', ""])
+def test_a_length_that_is_right_of_what_is_no_value(content: str) -> None:
+    """All the octets came, and are no JSON: before another message, and at the end."""
+    size = len(content)
+    half = octets(DOWN, PLAIN.format(size=size) + content)
+    found = [f"004 ERROR Content-Length is {size}, and after {size} octets the content is no JSON value"]
+    assert told(pipe(_GET, half, tell(task()))) == found
+    asked_half = octets(UP, PLAIN.format(size=size) + content)
+    assert told(pipe(_GET, tell(task()), asked_half)) == found
 
 
 def test_a_length_with_the_line_end_of_print_is_right() -> None:

@@ -212,6 +212,16 @@ def test_nothing_is_read_after_a_loss() -> None:
     assert [type(each) for each in events] == [Line, Line, Cut]
 
 
+def test_what_the_client_had_begun_is_told_when_the_agent_is_gone() -> None:
+    """Half a message, half a line: the connection ends without an end of the client's side."""
+    for octets in (framed(TEXT)[:-3], b"half a line"):
+        events = in_every_split(StdioDecoder, [("C", octets), ("s-lost", b"")])
+        assert [(each.direction, type(each)) for each in events] == [
+            (Direction.TO_AGENT, Framed if octets != b"half a line" else Line),
+            (Direction.TO_CLIENT, Cut),
+        ]
+
+
 def test_a_connection_is_told_that_it_is_a_pipe() -> None:
     """Its octets are not asked."""
     decoder = ConnectionDecoder("stdio")

@@ -13,7 +13,7 @@ from a2a_proxy.cli.errors import UserError, tell
 from a2a_proxy.cli.sizes import octets
 from a2a_proxy.protocol.command import is_command, is_stdio
 from a2a_proxy.relay.edits.card import read_card, write_card
-from a2a_proxy.relay.edits.stdio_command import is_wrapped, wrap
+from a2a_proxy.relay.edits.stdio_command import has_program, is_wrapped, wrap
 
 EXIT_UNCHANGED = 1
 """The card was printed as it was, for a reason that stands on stderr."""
@@ -58,7 +58,7 @@ def wrap_card(given: bytes, options: list[str]) -> tuple[bytes, UserError | None
     _check(text)
     card = read_card(text, "json")
     urls = [each.text for each in card.urls if is_stdio(each.transport)] if card is not None else []
-    commands = [each for each in urls if is_command(each)]
+    commands = [each for each in urls if is_command(each) and has_program(each)]
     if not commands:
         return given, _nothing(urls)
     words, program = _words(options)

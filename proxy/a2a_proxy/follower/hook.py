@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Callable
 from io import TextIOBase
@@ -73,7 +74,7 @@ class HookConsumer:
     """One instance of a hook, for one session."""
 
     def __init__(self, name: str, make: Callable[[], Any], tally: Tally, faults: Faults) -> None:
-        """Raises HookError where `make` fails, or makes no hook."""
+        """Raises HookError where `make` fails, or makes no hook, or one with methods that cannot be called."""
         try:
             self._hook = make()
         except BaseException as wrong:
@@ -82,6 +83,9 @@ class HookConsumer:
         self._own = overridden(self._hook)
         if not self._own:
             raise HookError(f"hook {name} has no method to call", f"give it one of {', '.join(METHODS)}")
+        for method in sorted(self._own):
+            if inspect.iscoroutinefunction(getattr(self._hook, method)):
+                raise HookError(f"hook {name}: {method} is `async`, and nothing awaits it", "write it without `async`")
         self._tally = tally
         self._faults = faults
 

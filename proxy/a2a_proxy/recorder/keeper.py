@@ -71,8 +71,12 @@ class Keeper:
         """How it ended; None while it runs."""
         self._thread = threading.Thread(target=self._keep, name="recorder-keeper", daemon=True)
 
-    def start(self, timeout: float = 30.0) -> Ready | Failed:
-        """Start the recorder and wait until the recording is open, or it says why it cannot be."""
+    def start(self, timeout: float | None = 30.0) -> Ready | Failed:
+        """Start the recorder and wait until the recording is open, or it says why it cannot be.
+
+        A recorder that goes on with a journal first reads again what is recorded of its last segment; whoever wants to
+        wait for that gives no `timeout`.
+        """
         self._thread.start()
         if not self._first.wait(timeout) or self._answer is None:
             self.kill()

@@ -59,8 +59,10 @@ class StdioDecoder:
         self._break(direction, at, "reset", out)
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Octets of this direction are missing here: nothing is read from here on."""
+        """Octets of this direction are missing here: nothing is read from here on, of either."""
         self._log.finish(at, out)
+        if not self._lost:
+            self._sides[1 - direction].finish(at, out)
         self._break(direction, at, LOST, out)
         self._lost = True
 

@@ -200,6 +200,33 @@ def test_the_proxy_dies() -> None:
     assert exchange.how == "proxy killed"
 
 
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [(r'"\u00e9/1"', r'"é\/1"'), ("1.0", "1"), ("7", "7.0"), (r'"a"', r'"\u0061"'), ("-3e0", "-3")],
+)
+def test_ids_are_compared_by_value(asked: str, answered: str) -> None:
+    """JSON writers differ in what they escape, and in how they write whole numbers."""
+    session = Stdio().write(
+        framed(f'{{"jsonrpc":"2.0","id":{asked},"method":"GetTask","params":{{"id":"t"}}}}'.encode())
+    )
+    for _ in range(2):
+        session.read(framed(f'{{"jsonrpc":"2.0","id":{answered},"result":{{"id":"t"}}}}'.encode()))
+    seen = look(session.closed())
+    assert (hows(seen), kinds(seen, 1)) == (["complete"], [FrameKind.REQUEST, FrameKind.RESPONSE])
+    assert loose(seen)[0] == (FrameKind.OTHER, stdio.SECOND)
+    assert [each.rpc_id for each in frames(seen, 1)] == [asked, answered]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"), [("1", '"1"'), ("1.5", "1"), ("1e400", "1"), ("1e300", "1"), ("{}", "[]")]
+)
+def test_other_ids_are_others(asked: str, answered: str) -> None:
+    """Also ids that JSON-RPC does not allow, and numbers that nobody can hold."""
+    session = Stdio().write(framed(f'{{"jsonrpc":"2.0","id":{asked},"method":"GetTask"}}'.encode()))
+    session.read(framed(f'{{"jsonrpc":"2.0","id":{answered},"result":{{"id":"t"}}}}'.encode()))
+    assert loose(look(session.closed()))[0] == (FrameKind.OTHER, stdio.UNKNOWN_ID)
+
+
 def test_what_belongs_to_no_call() -> None:
     """Unknown ids, the agent's own requests, handshakes, other JSON, stray output, logs, signals."""
     session = Stdio().result({}, 9).answer({"jsonrpc": "2.0", "id": 3, "method": "ping"})

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from a2a_proxy.relay.edits.stdio_command import is_wrapped, wrap
+from a2a_proxy.relay.edits.stdio_command import has_program, is_wrapped, wrap
 
 _WORDS = ["a2a-proxy", "stdio", "--"]
 _PROGRAM = "/opt/a b/a2a-proxy"
@@ -33,6 +33,9 @@ _MARK = "a2a-proxy stdio --"
         ("agent 'a;b' \"c|d\" e\\&f", f"{_MARK} agent 'a;b' \"c|d\" e\\&f"),
         ("cd /srv && A=1 ./agent", f"{_MARK} sh -c 'cd /srv && A=1 ./agent'"),
         ("a | b", f"{_MARK} sh -c 'a | b'"),
+        ("A=1 exec agent --flag", f"{_MARK} sh -c 'A=1 exec agent --flag'"),
+        ("executor -x", f"{_MARK} executor -x"),
+        ("npx 'my agent", f"{_MARK} npx 'my agent"),
         ("stdio:///usr/bin/agent", "stdio:///opt/a%20b/a2a-proxy?stdio&--&/usr/bin/agent"),
         ("stdio:///agent?x%20y&z", "stdio:///opt/a%20b/a2a-proxy?stdio&--&/agent&x%20y&z"),
         ("stdio:///agent?", "stdio:///opt/a%20b/a2a-proxy?stdio&--&/agent&"),
@@ -43,6 +46,13 @@ def test_the_proxy_goes_before_the_command(text: str, wanted: str | None) -> Non
     assert wrapped == (wanted or f"{text.removesuffix('cmd')}{_MARK} cmd")
     assert is_wrapped(wrapped, _WORDS[:2])
     assert not is_wrapped(text, _WORDS[:2])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("A=1 b", True), ("b", True), ("stdio:///b", True), ("A=1", False), (" A='b c' ", False)]
+)
+def test_assignments_alone_run_nothing(text: str, found: bool) -> None:
+    assert has_program(text) is found
 
 
 @given(
@@ -63,7 +73,9 @@ def test_no_text_is_too_odd(text: str) -> None:
     is_wrapped(text, _WORDS[:2])
 
 
-@pytest.mark.parametrize("text", ["A='x y' printenv A", "A=1 B=$(echo two words) sh -c 'echo $A $B'", "cd /; pwd"])
+@pytest.mark.parametrize(
+    "text", ["A='x y' printenv A", "A=1 B=$(echo two words) sh -c 'echo $A $B'", "cd /; pwd", "A=1 exec printenv A"]
+)
 def test_a_shell_runs_the_same(tmp_path: Path, text: str) -> None:
     """`env` stands for the proxy: it runs the words behind it."""
 

@@ -28,7 +28,7 @@ def _recover(journal: Leftover) -> int:
         """Only the outcome is printed."""
 
     keeper = Keeper(journal.path, ignore)
-    answer = keeper.start()
+    answer = keeper.start(timeout=None)
     keeper.let_go()
     if isinstance(answer, Failed):
         keeper.kill()

@@ -34,6 +34,9 @@ STREAM_EVENT, STREAM_ERROR = "event/streamResponse", "event/streamError"
 NOTIFICATIONS = frozenset({STREAM_EVENT, STREAM_ERROR})
 """Of the handshake variant (5.2): an event of a stream, and its error."""
 
+_EXACT = 2**53
+"""Below it a number with a point is the same in every JSON reader."""
+
 UNKNOWN_ID = "unknown id"
 AFTER_END = "after the end of the stream"
 ECHO = "the task once more, after the end of the stream"
@@ -157,9 +160,9 @@ class Pipe:
         self._link = link
         self._loose = loose
         self.calls: dict[str, StdioCall] = {}
-        """Those that are open, by their ids as JSON text; a notification of the client is over at once."""
+        """Those that are open, by the keys of their ids; a notification of the client is over at once."""
         self._done: dict[str, tuple[str, int]] = {}
-        """Ids of those that are over -> the note of what comes for them, and the state that was shown last; the one
+        """Keys of ids that are over -> the note of what comes for them, and the state that was shown last; the one
         over first is the first."""
         self._count = 0
         self._left = False
@@ -196,10 +199,11 @@ class Pipe:
             answer = "answer to the agent" if shape.result or shape.error else _odd(shape)
             self._loose(message, FrameKind.OTHER, JSON, rpc_id, answer, out)
             return
-        before = self.calls.get(rpc_id)
+        key = _key(rpc_id)
+        before = self.calls.get(key)
         note = IN_FLIGHT if before is not None and not before.rests else ""
         if before is not None:
-            self._over(rpc_id, before, message.at, "complete" if before.rests else REUSED)
+            self._over(key, before, message.at, "complete" if before.rests else REUSED)
         call = StdioCall(self._link, self._opened(message))
         call.exchange.rpc_id = rpc_id
         call.unclear = bool(note)
@@ -207,8 +211,8 @@ class Pipe:
         if not rpc_id:  # a notification: nobody answers it
             call.close(message.at, "complete")
             return
-        self._done.pop(rpc_id, None)
-        self.calls[rpc_id] = call
+        self._done.pop(key, None)
+        self.calls[key] = call
         if len(self.calls) > MAX_OPEN:
             oldest = next(iter(self.calls))
             self._over(oldest, self.calls[oldest], message.at, FORGOTTEN)
@@ -220,16 +224,17 @@ class Pipe:
         if not (shape.result or shape.error):
             self._loose(message, FrameKind.OTHER, JSON, rpc_id, _odd(shape), out)
             return
-        call = self.calls.get(rpc_id)
+        key = _key(rpc_id)
+        call = self.calls.get(key)
         if call is None and rpc_id in ("null", "") and len(self.calls) == 1:  # it could not read the id
-            rpc_id, call = next(iter(self.calls.items()))
+            key, call = next(iter(self.calls.items()))
         if call is None:
-            note, state = self._done.get(rpc_id, (UNKNOWN_ID, 0))
+            note, state = self._done.get(key, (UNKNOWN_ID, 0))
             if note == AFTER_END and state and _repeats(shape.result, state):
                 note = ECHO
             self._loose(message, FrameKind.OTHER, JSON, rpc_id, note, out)
         elif call.answer(message, out):
-            self._over(rpc_id, call, message.at, "complete")
+            self._over(key, call, message.at, "complete")
 
     def _noticed(self, message: Framed, rpc_id: str, out: Out) -> None:
         """A message of the agent with a method: of a stream, where it tells so, or its own request."""
@@ -249,7 +254,7 @@ class Pipe:
             return None
         streams = {rpc_id: call for rpc_id, call in self.calls.items() if call.exchange.streaming}
         for name in ("requestId", "id"):
-            named = msgspec.json.encode(notice.params.get(name)).decode()
+            named = _key(msgspec.json.encode(notice.params.get(name)).decode())
             if named in streams:
                 return named
         task_id = lenient_result(notice.params, True)[1]
@@ -355,6 +360,18 @@ class Pipe:
         self._count = state["count"]
         self._left, self._signalled, self._shut = state["ends"]
         self._exit = state["exit"] and msgspec.convert(state["exit"], ExitFacts)
+
+
+def _key(rpc_id: str) -> str:
+    """The same text for ids of the same value, as JSON writers may spell them: `"a/b"` and `"a\\/b"`, 1 and 1.0."""
+    if rpc_id.removeprefix("-").isdigit() or (rpc_id[:1] == '"' and "\\" not in rpc_id):
+        return rpc_id
+    try:
+        value = msgspec.json.decode(rpc_id)
+        whole = type(value) is float and abs(value) < _EXACT and value.is_integer()
+        return msgspec.json.encode(int(value) if whole else value).decode()
+    except UNREADABLE:
+        return rpc_id
 
 
 def _odd(shape: _Shape) -> str:

@@ -14,6 +14,13 @@ from a2a_proxy.protocol.command import URI
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SPACE = " \t\n"
+_OF_SHELL = re.compile(r"(?:exec|eval|source|\.)(?=\s)")
+"""Begins a command that only a shell has."""
+
+
+def has_program(text: str) -> bool:
+    """There is more in the command than environment assignments."""
+    return URI.match(text) is not None or _command_at(text) < len(text)
 
 
 def is_wrapped(text: str, words: Sequence[str]) -> bool:
@@ -22,10 +29,11 @@ def is_wrapped(text: str, words: Sequence[str]) -> bool:
         program, _, query = text[found.end() :].partition("?")
         first = [program, *query.split("&")]
     else:
+        command = text[_command_at(text) :]
         try:
-            first = shlex.split(text[_command_at(text) :])
-        except ValueError:
-            return False
+            first = shlex.split(command)
+        except ValueError:  # a quote that nobody closed
+            first = command.split()
     return len(first) > 1 and [first[0].rpartition("/")[2], first[1]] == list(words)
 
 
@@ -63,8 +71,8 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _needs_shell(text: str) -> bool:
-    """It holds several commands, which only a shell can run one after another."""
-    at, several = 0, False
+    """It holds several commands, which only a shell can run one after another, or one of its own."""
+    at, several = 0, _OF_SHELL.match(text, _command_at(text)) is not None
     while at < len(text):
         at, found = _word_end(text, _skip_space(text, at))
         several = several or found

@@ -13,14 +13,13 @@ from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.pipe import DOWN, ask, octets, pipe, said, tell
 from a2a_proxy.rules.examples.talk import json_text
 from a2a_proxy.rules.families.rpc.reading import kind_of
-from a2a_proxy.rules.families.stdio.reading import EVERYWHERE, framed, once, session, side
+from a2a_proxy.rules.families.stdio.reading import EVERYWHERE, HANDSHAKES, framed, once, session, side
 from a2a_proxy.rules.rule import STDIO, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
 _CLEAN = pipe(ask("GetTask", _GET), tell(task()))
 _SHOWN = 60
-_HANDSHAKES = frozenset({"handshake", "handshakeAck"})
 
 
 @rule(
@@ -73,7 +72,7 @@ def no_message(see: See) -> Iterator[Hit]:
     connection.
     """
     frame = see.frame
-    if frame.note in _HANDSHAKES and not frame.exchange:
+    if frame.note in HANDSHAKES and not frame.exchange:
         if once(see, "handshake"):
             yield Hit(summary=f"the {side(frame)} begins with a {frame.note}: a variant", severity=Severity.INFO)
     elif frame.note == NO_JSON and not frame.exchange:

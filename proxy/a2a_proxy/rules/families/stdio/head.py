@@ -10,7 +10,17 @@ from a2a_proxy.model.wire import BROKE_OFF, CUT_SHORT
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.pipe import HEAD, PLAIN, UP, VERSIONED, ask, octets, pipe, tell
 from a2a_proxy.rules.examples.talk import json_text
-from a2a_proxy.rules.families.stdio.reading import EVERYWHERE, RIGHT, fields, framed, once, session, side, values
+from a2a_proxy.rules.families.stdio.reading import (
+    EVERYWHERE,
+    HANDSHAKES,
+    RIGHT,
+    fields,
+    framed,
+    once,
+    session,
+    side,
+    values,
+)
 from a2a_proxy.rules.rule import STDIO, Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See, media_type
 
@@ -64,7 +74,8 @@ def no_type(see: See) -> Iterator[Hit]:
     framing comes, lets it be left out.
     """
     if framed(see.frame) and not values(see.frame, "content-type"):
-        severity = Severity.WARNING if "handshake" in session(see) else None
+        variant = see.frame.note in HANDSHAKES or "handshake" in session(see)
+        severity = Severity.WARNING if variant else None
         yield Hit(summary=f"the {side(see.frame)}'s message has no Content-Type", severity=severity)
 
 
@@ -112,11 +123,13 @@ def wrong_length(see: See) -> Iterator[Hit]:
     there it can read nothing. The recording goes on at the next header block.
     """
     frame = see.frame
-    wrong = [value for value in values(frame, "content-length") if value != RIGHT and not _same(value, frame.size)]
-    if not wrong or frame.note == BROKE_OFF or frame.truncated:
+    said = [value for value in values(frame, "content-length") if value != RIGHT]
+    wrong = [value for value in said if not _same(value, frame.size)]
+    no_value = frame.note in (CUT_SHORT, BROKE_OFF)
+    if not (said if no_value else wrong) or (wrong and frame.note == BROKE_OFF) or frame.truncated:
         return
-    value = wrong[0][:40]
-    if frame.note == CUT_SHORT:
+    value = (wrong or said)[0][:40]
+    if no_value:
         told = f"Content-Length is {value}, and after {frame.size} octets the content is no JSON value"
     else:
         told = f"Content-Length is {value}, the content has {frame.size} octets"

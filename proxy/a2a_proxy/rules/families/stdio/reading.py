@@ -14,6 +14,8 @@ EVERYWHERE = (Moment.REQUEST, Moment.ANSWER, Moment.CONNECTION)
 """A message of a pipe belongs to a call, or to the connection itself."""
 RIGHT = "\1"
 """What stands for a Content-Length that is right."""
+HANDSHAKES = frozenset({"handshake", "handshakeAck"})
+"""Notes of the messages with which the peers of a variant begin (protocol sheet 5.2)."""
 _BLOCK = "\n\0"
 
 
