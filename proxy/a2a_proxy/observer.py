@@ -22,7 +22,7 @@ from a2a_proxy.protocol.event import plain
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.task import TaskTracker
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.engine import Engine
+from a2a_proxy.rules.engine import Engine, Held
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
@@ -158,7 +158,7 @@ class Observer:
         self.tasks = TaskTracker()
         self._segments = SegmentTracker(redactor.text)
         self._rules = Engine()
-        self._held: list[tuple[Frame, _Source] | Exchange] | None = None
+        self._held: list[Held] | None = None
         """What the rules have still to see, in order; None where they see each frame at once."""
         self.ended = False
         """The session's END record has been read."""
@@ -335,12 +335,8 @@ class Observer:
     def judge(self, out: list[Observation]) -> None:
         """The rules see what was held, and from now on each frame at once."""
         held, self._held = self._held, None
-        rules = self._rules
-        for each in held or ():
-            if isinstance(each, tuple):
-                rules.frame(each[0], each[1], out)
-            else:
-                rules.closed(each, out)
+        if held:
+            self._rules.judge(held, out)
 
     def changes(self) -> Changes:
         """One snapshot of everything that changed since the last call."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from a2a_inspect.commands.segments.media import Object
 from a2a_proto import from_dict
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
@@ -267,3 +268,19 @@ def test_bad_input_is_told_with_a_way_out(tmp_path: Path, words: list[object], s
     assert said in done.err
     assert "a2a-inspect: hint:" in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("media_type", "extension"),
+    [
+        ("audio/wav", ".wav"),
+        ("Audio/PCM; rate=16000", ".pcm"),
+        ("image/png", ".png"),
+        ("../../x", ".bin"),
+        ("", ".bin"),
+    ],
+)
+def test_a_media_file_is_called_by_its_content_and_its_type(media_type: str, extension: str) -> None:
+    """Not as its agent called it."""
+    name = Object("t", "a", media_type, "../../evil.sh", bytearray(b"x"), []).name
+    assert name == hashlib.sha256(b"x").hexdigest() + extension

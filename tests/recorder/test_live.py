@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.recorder.live import LIVE_AFTER, Live
+from a2a_proxy.recorder.live import LIVE_AFTER, MAX_TOLD, Live
 
 SECOND = LIVE_AFTER
 
@@ -52,3 +52,13 @@ def test_it_remembers_only_what_is_open() -> None:
         live.update(exchange(number=number), "agent")
         live.update(exchange(number=number, closed=1), "agent")
     assert not live._open
+
+
+def test_an_end_is_told_once() -> None:
+    """Of an exchange that changes after its end; of very many, the oldest are forgotten."""
+    live = Live()
+    assert [live.ends(exchange(closed=closed)) for closed in (0, 5, 5)] == [False, True, False]
+    for number in range(2, 2000):
+        assert live.ends(exchange(number=number, closed=9))
+    assert not live.ends(exchange(number=1999, closed=9))
+    assert len(live._over) == MAX_TOLD

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.capture.segments import Limits
-from a2a_proxy.model.chunk import Chunk, ChunkKind
+from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recorder.process import record_session
 from a2a_proxy.recorder.status import Failed, Found, Mended, Ready, Seen, Status, Troubled
 from a2a_proxy.recording.reader import Recording
@@ -314,6 +315,31 @@ def test_a_silent_stream_gets_one_live_line_and_then_one_when_something_came(ben
     wait_until(lambda: len(lines(one)) > before)
     one.end()
     one.finish()
+
+
+def test_a_client_that_is_gone_gets_one_line_though_its_answer_comes_late(bench: Make) -> None:
+    """The agent answers a call that is over: the recording has that, the line is not told again."""
+    one = bench()
+    one.start()
+    request, *answer = unary().steps
+    script = Http()
+    script.steps = [request, ("eof", Direction.TO_AGENT, b""), *answer]
+    chunks = scripted(script)
+    gone = next(index for index, chunk in enumerate(chunks) if chunk.kind is ChunkKind.EOF) + 1
+    one.write(chunks[:gone])
+    wait_until(lambda: ended(one))
+    assert ended(one) == [(1, "client gone")]
+    one.write(chunks[gone:])
+    one.end()
+    one.finish()
+    assert ended(one) == [(1, "client gone")]
+    with Recording(one.recording) as recording:
+        kinds = [each.frame.kind for each in recording.frames_after(0)]
+    assert kinds == [FrameKind.REQUEST, FrameKind.CUT, FrameKind.RESPONSE]
+
+
+def ended(one: Bench) -> list[tuple[int, str]]:
+    return [(said.exchange.id, said.exchange.how) for said in one.heard if isinstance(said, Seen) and not said.live]
 
 
 def lines(one: Bench) -> list[tuple[str, int]]:

@@ -9,6 +9,7 @@ import pytest
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
+from a2a_proxy.rules import engine
 from a2a_proxy.rules.catalogue import rules
 from support_mutations import SAMPLES, chunks, loaded
 from support_observer import fresh
@@ -39,6 +40,17 @@ def test_samples(sample: str) -> None:
     expected = judged(said(session, 0))
 
     assert [judged(said(session, batch)) for batch in (1, 7, len(session))] == [expected] * 3
+
+
+@pytest.mark.parametrize("block", [1, 5])
+def test_blocks_of_a_batch(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a block ends, in which payloads are looked at before anything of it is judged."""
+    for sample in sorted(SAMPLES.glob("*.jsonl")):
+        session = chunks(loaded(sample.name.removesuffix(".a2a.jsonl")))
+        expected = judged(said(session, len(session)))
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "BLOCK", block)
+            assert judged(said(session, len(session))) == expected
 
 
 def test_examples_one_after_the_other() -> None:

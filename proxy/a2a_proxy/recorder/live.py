@@ -1,4 +1,7 @@
-"""Which open exchanges get a line of their own: after a second, then at growing pauses if something new came."""
+"""Which open exchanges get a line of their own: after a second, then at growing pauses if something new came.
+
+And which ones that are over: each once, though its answer may come when its client has gone.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ LIVE_AFTER = 1_000_000_000
 """ns."""
 PAUSES = tuple(seconds * LIVE_AFTER for seconds in (1, 2, 5, 10, 30, 60))
 """ns before the n-th line of an exchange; the last one repeats."""
+MAX_TOLD = 1000
+"""Exchanges that are over and known to have been told of."""
 
 
 class _Watched(msgspec.Struct):
@@ -34,6 +39,7 @@ class Live:
 
     def __init__(self) -> None:
         self._open: dict[int, _Watched] = {}
+        self._over: dict[int, None] = {}
 
     def update(self, exchange: Exchange, upstream: str) -> None:
         """An exchange changed; one that is closed is forgotten."""
@@ -45,6 +51,15 @@ class Live:
             self._open[exchange.id] = _Watched(exchange, upstream, exchange.started)
         else:
             watched.exchange, watched.news = exchange, True
+
+    def ends(self, exchange: Exchange) -> bool:
+        """It is over, and that was not told before."""
+        if not exchange.closed or exchange.id in self._over:
+            return False
+        self._over[exchange.id] = None
+        if len(self._over) > MAX_TOLD:
+            del self._over[next(iter(self._over))]
+        return True
 
     def operation(self, number: int) -> str:
         """Of an open exchange; empty where there is none, or it has none."""

@@ -274,7 +274,7 @@ class _Recorder:
         for exchange in changes.exchanges:
             upstream = upstreams.get(exchange.connection, "")
             self._live.update(exchange, upstream)
-            if exchange.closed:
+            if self._live.ends(exchange):
                 self._seen(exchange, upstream, live=False, now=now)
 
     def _seen(self, exchange: Exchange, upstream: str, *, live: bool, now: int) -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import Any
 
 import pytest
 
+from a2a_proto import from_dict
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.segment import GAP_AGENT, GAP_CLIENT, Handoff, Interruption, Segment
 from a2a_proxy.protocol.segments.state import HandoffState, InterruptionState, SegmentState
@@ -408,16 +410,16 @@ def test_evidence_late_in_a_long_stream_is_seen_where_the_agent_names_itself_ear
     assert handoff.to_agent == "writer"
 
 
+def media(name: str, event: str, sound: bytes = b"sound") -> dict[str, Any]:
+    """A media frame of payload 1975 (protocol sheet 2.4) in a LiveRequest or LiveResponse."""
+    part = {"raw": base64.b64encode(sound).decode(), "mediaType": "audio/pcm"}
+    frame = from_dict("live-1975", name, {"frame": {"part": part, "event": event}})
+    schema = f"lf.a2a.v1.{name}@live-1975"
+    return {"payload": frame.SerializeToString(), "schema": schema, "event": EventKind.NONE, "size": 50}
+
+
 def test_media_frames_are_output_and_their_marks_count() -> None:
     """Protocol sheet 2.6, payload 1975: the client's STOP ends its activity, EVENT_INTERRUPT interrupts."""
-    from a2a_proto import from_dict
-
-    def media(name: str, event: str) -> dict[str, object]:
-        part = {"raw": base64.b64encode(b"sound").decode(), "mediaType": "audio/pcm"}
-        frame = from_dict("live-1975", name, {"frame": {"part": part, "event": event}})
-        schema = f"lf.a2a.v1.{name}@live-1975"
-        return {"payload": frame.SerializeToString(), "schema": schema, "event": EventKind.NONE, "size": 50}
-
     line = Timeline().ask(0, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_START"))
     line.ask(100, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_STOP"))
     line.ask(150, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_DELTA"))
@@ -429,3 +431,50 @@ def test_media_frames_are_output_and_their_marks_count() -> None:
     assert ms(cut.segments[0].activity_end) == 100
     assert [(each.kind, ms(each.at)) for each in cut.interruptions] == [("event", 400)]
     assert cut.segments[1].outputs == 2
+
+
+def heard_sound(line: Timeline, at: float, event: str) -> Timeline:
+    return line.message(at, kind=FrameKind.EVENT, **media("LiveResponse", event))
+
+
+def test_sound_that_goes_on_after_an_interruption_is_residual() -> None:
+    """Protocol sheet 8.4: the output is open from START to STOP, so what comes until STOP is residual.
+
+    Interrupted at 100, deltas at 120 and 180, STOP at 200: latency = 180 - 100, reaction = 200 - 100.
+    """
+    line = Timeline().ask(0, "SendLiveMessage").state(10, "WORKING")
+    heard_sound(heard_sound(line, 40, "EVENT_MEDIA_START"), 80, "EVENT_MEDIA_DELTA")
+    line.ask(100, "SendLiveMessage", **media("LiveRequest", "EVENT_INTERRUPT"))
+    heard_sound(heard_sound(line, 120, "EVENT_MEDIA_DELTA"), 180, "EVENT_MEDIA_DELTA")
+    heard_sound(heard_sound(line, 200, "EVENT_MEDIA_STOP"), 220, "EVENT_MEDIA_START")
+    _, broken = interrupted(heard_sound(line, 230, "EVENT_MEDIA_DELTA").state(240, "COMPLETED").end(250))
+    assert (broken.latency, broken.reaction_time, broken.outcome) == (80 * MS, 100 * MS, "yielded")
+    assert (broken.residual_frames, broken.residual_bytes, broken.wasted) == (2, 100, 10)
+
+
+def test_a_client_whose_sound_goes_on_interrupts_nobody() -> None:
+    """An open microphone: the client's flow began before the agent's. A new flow, or one after a pause, interrupts."""
+    line = Timeline().ask(0, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_START"))
+    heard_sound(line, 10, "EVENT_MEDIA_START")
+    for at in range(20, 400, 20):
+        line.ask(at, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_DELTA"))
+        heard_sound(line, at + 10, "EVENT_MEDIA_DELTA")
+    assert run(line).interruptions == []
+    line.ask(400, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_STOP"))
+    heard_sound(line, 410, "EVENT_MEDIA_DELTA")
+    line.ask(420, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_START"))
+    heard_sound(line, 430, "EVENT_MEDIA_DELTA")
+    line.ask(440, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_DELTA"))
+    for at in range(500, 1400, 100):
+        heard_sound(line, at, "EVENT_MEDIA_DELTA")
+    line.ask(1400, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_DELTA"))
+    assert [(each.kind, ms(each.at)) for each in run(line).interruptions] == [("message", 420), ("message", 1400)]
+
+
+def test_what_a_stream_still_brings_after_the_cancel_is_answered_is_residual() -> None:
+    """The answer to CancelTask, at 160, overtakes the last chunk of the stream, at 170."""
+    line = talking().ask(150, "CancelTask", exchange=2, task_id="t").task(160, "CANCELED", exchange=2)
+    cut, broken = interrupted(line.chunk(170, append=True).state(180, "CANCELED").end(190))
+    assert (broken.outcome, broken.reaction_time, broken.latency) == ("canceled", 10 * MS, 20 * MS)
+    assert (broken.residual_frames, ms(broken.ended)) == (1, 190)
+    assert cut.line()[1:3] == ["agent 1 20-140 interrupted", "agent 1 160-160 canceled"]

@@ -78,6 +78,8 @@ class Answers:
             self._interruptions.heard(talk, frame)
         if output:
             self._puts_out(talk, said, frame, told)
+        if role == "cancel" and state == _CANCELED:
+            self._interruptions.canceled(talk, frame.at)
         self._ends(talk, said, frame, told)
         steady = event is _STATUS and call.answered > LOOKS and not call.tells and not said.ended
         call.steady = said if steady else None
@@ -175,7 +177,8 @@ class Answers:
             reason = REASONS.get(state)
             if reason is not None:
                 self._cuts.end(said, at, reason)
-                self._interruptions.end(talk, at, "canceled" if state == _CANCELED else "")
+                if talk.interruption is not None and not talk.interruption.outcome:
+                    self._interruptions.end(talk, at, "canceled" if state == _CANCELED else "")
                 self._handoffs.end(talk, at, 0)
                 talk.chains, talk.media, talk.handing = (), False, False
                 return

@@ -8,10 +8,10 @@ import msgspec
 
 from a2a_proxy.protocol.segments.state import Call, Talk
 
-MAX_TALKS = 10_000
+MAX_TALKS = 2000
 """Tasks that are followed, those with an open call apart; the one that nobody has spoken in for longest makes room. Who
 speaks in it after that begins with turn 1 again. A task takes some 550 octets."""
-MAX_CONTEXTS = MAX_TRACES = 10_000
+MAX_CONTEXTS = MAX_TRACES = 2000
 _TRIES = 8
 
 

@@ -84,7 +84,7 @@ def ends_activity(frame: Frame) -> bool:
     return media_mark(frame) == MEDIA_STOP
 
 
-MEDIA_START, MEDIA_STOP, MEDIA_INTERRUPT = 1, 3, 5
+MEDIA_START, MEDIA_DELTA, MEDIA_STOP, MEDIA_PAUSE, MEDIA_INTERRUPT = 1, 2, 3, 4, 5
 """Numbers of `MediaFrame.Event`."""
 
 

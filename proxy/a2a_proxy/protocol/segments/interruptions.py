@@ -11,9 +11,12 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.segment import GAP_AGENT, YIELD_WITHIN, Interruption
 from a2a_proxy.protocol.chunks import chunks
 from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.segments.evidence import MEDIA_INTERRUPT, MEDIA_START, MEDIA_STOP, media_mark
 from a2a_proxy.protocol.segments.state import InterruptionState, Talk
 
 _WORKING = int(TaskState.WORKING)
+_FLOW_ENDS = (-1, MEDIA_START, MEDIA_STOP, MEDIA_INTERRUPT)
+"""What is none, or no more, of a media flow."""
 _MAX_ARTIFACTS = 64
 """Artifacts of the interrupted output that are known again."""
 
@@ -49,6 +52,7 @@ class Interruptions:
             frame.at,
             artifacts=talk.artifacts[-_MAX_ARTIFACTS:],
             message_id=talk.message_id,
+            media=talk.media,
         )
         self._changed[open_now.id] = open_now
 
@@ -65,12 +69,19 @@ class Interruptions:
         elif not broken.reaction:
             broken.reaction = frame.at
 
+    def canceled(self, talk: Talk, at: int) -> None:
+        """The client has the answer to its cancel; a stream that is open still may bring more of the output."""
+        if talk.interruption is None or not talk.tellers:
+            self.end(talk, at, "canceled")
+        else:
+            talk.interruption.outcome = "canceled"
+
     def end(self, talk: Talk, at: int, outcome: str = "") -> None:
         """The outcome of the open interruption, if there is one, is clear."""
         broken, talk.interruption = talk.interruption, None
         if broken is not None:
             late = broken.last_residual - broken.at > YIELD_WITHIN
-            broken.outcome = outcome or ("overlapped" if late else "yielded")
+            broken.outcome = outcome or broken.outcome or ("overlapped" if late else "yielded")
             broken.ended = at
             self._changed[broken.id] = broken
 
@@ -106,11 +117,14 @@ class Interruptions:
 
 
 def _is_residual(broken: InterruptionState, frame: Frame) -> bool:
-    """The frame goes on with the interrupted output: the same artifact, or the same message."""
+    """The frame goes on with the interrupted output: the same artifact, message or media flow."""
     if frame.event is EventKind.ARTIFACT:
         return frame.artifact_id in broken.artifacts
     if frame.event is EventKind.MESSAGE or frame.event is EventKind.STATUS:
         return bool(frame.message_id) and frame.message_id == broken.message_id
+    if broken.media and frame.event is EventKind.NONE:
+        broken.media = media_mark(frame) not in _FLOW_ENDS
+        return broken.media
     return False
 
 
@@ -118,17 +132,19 @@ def _content(frame: Frame) -> int:
     """Octets of text, raw and data in the frame."""
     if frame.event is EventKind.ARTIFACT:
         return sum(chunk.size for chunk in chunks(frame))
-    return _texts(plain(frame.payload, frame.schema))
+    return _octets(plain(frame.payload, frame.schema))
 
 
-def _texts(value: Any, depth: int = 24) -> int:
-    """Octets of the texts of all parts."""
+def _octets(value: Any, depth: int = 24) -> int:
+    """Those of all texts and raw parts."""
     if not depth:
         return 0
     if isinstance(value, list):
-        return sum(_texts(each, depth - 1) for each in value)
+        return sum(_octets(each, depth - 1) for each in value)
     if not isinstance(value, dict):
         return 0
     text = value.get("text")
     own = len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else 0
-    return own + sum(_texts(each, depth - 1) for each in value.values())
+    raw = value.get("raw")
+    own += len(raw.rstrip("=")) * 3 // 4 if isinstance(raw, str) else 0
+    return own + sum(_octets(each, depth - 1) for each in value.values())

@@ -75,6 +75,8 @@ class InterruptionState(msgspec.Struct, gc=False):
     """Of the interrupted output."""
     message_id: str = ""
     """Of the interrupted output's last message."""
+    media: bool = False
+    """The interrupted output is a media flow, and has not been stopped."""
 
     def snapshot(self) -> Interruption:
         """The interruption as it stands."""
@@ -124,6 +126,8 @@ class Talk(msgspec.Struct, gc=False, omit_defaults=True):
     """Id of the segment that began last."""
     last_output: int = 0
     """When the agent's last output came."""
+    spoke: int = 0
+    """When the client's last words came."""
     last_agent: int = 0
     """Id of the agent's last segment."""
     artifacts: tuple[str, ...] = ()

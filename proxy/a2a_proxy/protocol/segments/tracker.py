@@ -13,11 +13,19 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.segment import CLIENT, Handoff, Interruption, Segment
+from a2a_proxy.model.segment import CLIENT, GAP_CLIENT, Handoff, Interruption, Segment
 from a2a_proxy.protocol.segments.answers import Answers
 from a2a_proxy.protocol.segments.book import Book
 from a2a_proxy.protocol.segments.cuts import Cuts, is_agents, silent_at
-from a2a_proxy.protocol.segments.evidence import MEDIA_INTERRUPT, ends_activity, is_message, media_mark
+from a2a_proxy.protocol.segments.evidence import (
+    MEDIA_DELTA,
+    MEDIA_INTERRUPT,
+    MEDIA_PAUSE,
+    MEDIA_STOP,
+    ends_activity,
+    is_message,
+    media_mark,
+)
 from a2a_proxy.protocol.segments.handoffs import Handoffs
 from a2a_proxy.protocol.segments.interruptions import Interruptions, output_open
 from a2a_proxy.protocol.segments.state import Call, SegmentState, Talk
@@ -39,6 +47,8 @@ _NONE, _TASK, _MESSAGE = EventKind.NONE, EventKind.TASK, EventKind.MESSAGE
 _STATUS, _ARTIFACT = EventKind.STATUS, EventKind.ARTIFACT
 _SAYS = frozenset({_TASK, _MESSAGE, _STATUS, _ARTIFACT})
 _WEBHOOK = Binding.WEBHOOK
+_FLOW_GOES_ON, _FLOW_ENDS = (0, MEDIA_DELTA), (MEDIA_STOP, MEDIA_PAUSE)
+"""Marks of a client's media that are no beginning: whose microphone is open all the time interrupts nobody by that."""
 
 
 class ExchangeView(Protocol):
@@ -188,6 +198,8 @@ class SegmentTracker:
         said = talk.said
         if said is not None and not said.ended and said.speaker == CLIENT and mark != MEDIA_INTERRUPT:
             return
+        if mark in _FLOW_ENDS or (mark in _FLOW_GOES_ON and frame.at - talk.spoke <= GAP_CLIENT):
+            return
         if talk.last and output_open(talk, frame.at):
             self._interrupt(talk, frame, "event" if mark == MEDIA_INTERRUPT else "message")
             return
@@ -207,6 +219,7 @@ class SegmentTracker:
     def _speak(self, talk: Talk, frame: Frame, *, plain: bool) -> None:
         """One more frame of the client's segment, or the first one of a new turn."""
         said = talk.said
+        talk.spoke = frame.at
         if said is not None and not said.ended:
             if said.speaker == CLIENT:
                 self._cuts.grow(said, frame)

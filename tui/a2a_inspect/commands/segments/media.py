@@ -13,6 +13,9 @@ from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.segments.content import Media
 
+_EXTENSIONS = {"audio/wav": ".wav", "audio/wave": ".wav", "audio/webm": ".webm", "audio/pcm": ".pcm"}
+"""Of media types that agents speak in, and that are in no system's list."""
+
 
 class Object(msgspec.Struct):
     """The octets of one part, or of a run of chunks of one artifact."""
@@ -28,7 +31,8 @@ class Object(msgspec.Struct):
     @property
     def name(self) -> str:
         """A file name that no peer has a say in: the digest, and what fits the media type."""
-        known = mimetypes.guess_extension(self.media_type.partition(";")[0].strip().lower()) or ".bin"
+        media_type = self.media_type.partition(";")[0].strip().lower()
+        known = _EXTENSIONS.get(media_type) or mimetypes.guess_extension(media_type) or ".bin"
         return hashlib.sha256(self.data).hexdigest() + known
 
 

@@ -248,7 +248,7 @@ def _spoken(exchange: Exchange) -> str:
     """The version as sent, or as the form of the request shows; empty where it is open."""
     version = said_version(exchange.version_header)
     if version:
-        return f"{version[0]}.{version[1]}"
+        return intern(f"{version[0]}.{version[1]}")  # each open task keeps it
     if exchange.binding in ENVELOPE and "/" in exchange.method:
         return "0.3"  # whatever the answer looks like
     return "1.0" if exchange.dialect in NEW else "0.3" if exchange.dialect in (*OLD, Dialect.VENDOR) else ""
