@@ -433,6 +433,12 @@ def test_media_frames_are_output_and_their_marks_count() -> None:
     assert cut.segments[1].outputs == 2
 
 
+def test_a_negative_generation_is_none() -> None:
+    line = Timeline().ask(0).task(10, "SUBMITTED", generation=1).state(20, "WORKING", generation=-3)
+    (_, agent) = run(line.state(30, "WORKING", generation=2).state(40, "WORKING", generation=-4).end(50)).segments
+    assert (agent.generation_first, agent.generation_last) == (1, 2)
+
+
 def heard_sound(line: Timeline, at: float, event: str) -> Timeline:
     return line.message(at, kind=FrameKind.EVENT, **media("LiveResponse", event))
 
