@@ -76,6 +76,10 @@ class Stdio:
         """One side closes the pipe."""
         return self._add(ChunkKind.EOF, direction)
 
+    def hang_up(self) -> Stdio:
+        """The client closes its end of the agent's stdout."""
+        return self._add(ChunkKind.RESET, UP)
+
     def exit(self, code: int | None = 0, signal: str | None = None) -> Stdio:
         """The agent closes stdout, then its process ends."""
         self.eof(DOWN)

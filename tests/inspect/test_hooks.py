@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 from pathlib import Path
@@ -111,6 +112,22 @@ def test_follow_until_ctrl_c(hooks: dict[str, str], tmp_path: Path) -> None:
         _, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, err) == (0, "a2a-inspect: hook notes: 4 calls\n")
     assert methods(hooks)[-1] == "close"
+
+
+def test_what_is_printed_while_it_follows_comes_at_once(hooks: dict[str, str], tmp_path: Path) -> None:
+    """Also into a pipe."""
+    made = writer(tmp_path / "r.db")
+    made.write([request(1)], changes=changes(exchange(1)))
+    line = [program("a2a-inspect"), "hooks", str(tmp_path / "r.db"), "--follow", "--hook", "noting:Prints"]
+    env = environment(tmp_path / "state", PYTHONUNBUFFERED="", **hooks)
+    with subprocess.Popen(line, stdout=subprocess.PIPE, env=env, text=True) as process:
+        assert process.stdout is not None
+        try:
+            until(lambda: select.select([process.stdout], [], [], 0)[0])
+            assert process.stdout.readline() == "printed 0\n"
+        finally:
+            os.kill(process.pid, signal.SIGINT)
+    assert process.returncode == 0
 
 
 def test_follow_until_the_session_ends(hooks: dict[str, str], tmp_path: Path) -> None:

@@ -83,6 +83,15 @@ def test_clients_that_leave() -> None:
     assert [each.states for each in exchanges] == [("working",)] * 3
 
 
+def test_what_an_agent_says_to_a_client_that_is_gone_is_no_error_of_the_call() -> None:
+    """The client dies, its connection ends; the agent's library then closes the stream with UNAVAILABLE."""
+    script = Grpc().open("/lf.a2a.v1.A2AService/SendLiveMessage").send(v1("SendMessageRequest", ask()), end=False)
+    script.respond().give(v1("StreamResponse", status())).end("eof", TO_AGENT)
+    exchange = play(script.trailers(14, grpc_message="Socket%20closed")).exchange
+    assert (exchange.how, exchange.error, exchange.half_close) == ("client gone", "", "")
+    assert exchange.grpc_status == 14
+
+
 def test_two_lines_on_one_connection() -> None:
     """`lf.a2a.v1` and `a2a.v1` side by side on one connection: dialect is per call."""
     script = (

@@ -105,6 +105,8 @@ def test_a_client_that_reads_no_more_breaks_the_agents_pipe(tmp_path: Path) -> N
         process.stdin.write(b"x")
         assert process.wait(SECONDS) == -signal.SIGPIPE
         process.communicate(timeout=SECONDS)
+    kinds = story(journal(tmp_path))
+    assert kinds.index("RESET TO_AGENT") < kinds.index("EXITED TO_CLIENT")  # whose doing it is
 
 
 def _reader_of_stdout(relay: int, child: int) -> bool:

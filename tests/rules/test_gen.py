@@ -144,6 +144,14 @@ class TestRepeats:
         assert verdicts(over(binding, FIRST, SECOND, chunk("a"), status("COMPLETED", second=1)), "004") == ["ERROR"]
         assert verdicts(over(binding, FIRST, SECOND, step("one", None), done(3)), "004") == ["WARNING"]
 
+    def test_a_negative_number(self) -> None:
+        """A well-formed int64 on gRPC, where there is no text form for A2A-GEN-020 to judge."""
+        script = over("grpc", FIRST, SECOND, chunk("a", generation="-3"), done(4))
+        assert verdicts(script, "003") == ["ERROR"]
+        assert "-3 after 2" in words(script, "003")
+        assert not verdicts(script, "001"), "it may stand for the 3"
+        assert not verdicts(over("jsonrpc", FIRST, SECOND, chunk("a", generation="-3"), done(4)), "003")
+
     def test_clients_of_an_older_version_get_none(self) -> None:
         assert not verdicts(get(3) + get(None, version="1.0"), "004")
         assert verdicts(get(3) + get(None), "004") == ["ERROR?"]

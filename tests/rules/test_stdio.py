@@ -135,6 +135,17 @@ def test_a_length_that_is_right_of_what_is_no_value(content: str) -> None:
     assert told(pipe(_GET, tell(task()), asked_half)) == found
 
 
+def test_a_text_that_is_no_utf_8() -> None:
+    """Its call is known, for its id can be read; the text cannot."""
+    head, tail = b'{"jsonrpc":"2.0","id":1,"', b'":{"id":"t1","metadata":{"x":"\xff\xfe"}}}'
+    answer = head + b"result" + tail
+    found = told(pipe(_GET, octets(DOWN, PLAIN.format(size=len(answer)).encode() + answer)))
+    assert found == [f"007 ERROR the agent's message is no JSON from octet {answer.index(0xFF)} on"]
+    call = head + b'method":"GetTask","params' + tail
+    found = told(pipe(octets(UP, VERSIONED.format(size=len(call)).encode() + call), tell(task())))
+    assert found == [f"007 ERROR the client's message is no JSON from octet {call.index(0xFF)} on"]
+
+
 def test_a_length_with_the_line_end_of_print_is_right() -> None:
     """Blanks around JSON are JSON."""
     text = json_text({"jsonrpc": "2.0", "id": 1, "result": task()}) + "\n"

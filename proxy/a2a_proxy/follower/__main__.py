@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import functools
+import io
 import os
 import select
 import signal
@@ -44,6 +45,8 @@ def main() -> int:
     sys.stderr = log
     if not typed.prints:
         sys.stdout = log
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # whoever reads it may wait for each line
 
     def tell(said: Status) -> None:
         os.write(typed.say, encode(said) + b"\n")

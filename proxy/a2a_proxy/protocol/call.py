@@ -236,7 +236,7 @@ class Call(Exchanging, ABC):
             exchange.request_ended = event.at
         else:
             exchange.response_ended = event.at
-        if not exchange.half_close:
+        if not (exchange.half_close or exchange.closed):
             exchange.half_close = "client" if event.direction == TO_AGENT else "agent"
         self.on_end(event, out)
         if event.direction == TO_CLIENT:

@@ -41,6 +41,8 @@ class Pump(threading.Thread):
         self._ended = ended
         self._left: int | None = None
         """Octets that the agent left behind; None while it lives."""
+        self._unread = False
+        """Nobody reads the sink any more."""
         self._poll = select.poll()
         self._poll.register(source, select.POLLIN)
         self._poll.register(sink, 0)  # tells that nobody will read, before something is lost in it
@@ -61,7 +63,10 @@ class Pump(threading.Thread):
             taken = self._write(data)
             self._tape.write()
             if not taken:
+                self._unread = True
                 break
+        if self._unread and self._kind is ChunkKind.DATA and self._direction is Direction.TO_CLIENT:
+            self._tape.note(ChunkKind.RESET, Direction.TO_AGENT)  # what comes of it is not the agent's doing
         let_go(self._source)
         let_go(self._sink)
         self._tape.write()
@@ -70,6 +75,7 @@ class Pump(threading.Thread):
         """Wait until there is something to read, or its end; False where nothing more is to be passed on."""
         ready = dict(self._poll.poll())
         if ready.get(self._sink, 0) & _GONE:
+            self._unread = True
             return False
         if self._left is None and self._ended in ready:
             self._poll.unregister(self._ended)

@@ -161,6 +161,13 @@ def test_an_interrupted_stream_rests() -> None:
             "client eof, then agent exited with code 3",
         ),
         (lambda s: s.signal().exit(143), "client gone", "exited with code 143", "agent exited with code 143"),
+        (lambda s: s.hang_up().exit(1), "client gone", "reset", "client reset, then agent exited with code 1"),
+        (
+            lambda s: s.eof(UP).hang_up().exit(None, "SIGPIPE"),
+            "client gone",
+            "reset",
+            "client eof, then agent killed by SIGPIPE",
+        ),
         (lambda s: s.eof(DOWN), "agent gone", "eof", "agent eof"),
         (lambda s: s, "proxy stopped", "proxy stopped", "closed"),
     ],

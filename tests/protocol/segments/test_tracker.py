@@ -433,6 +433,22 @@ def test_media_frames_are_output_and_their_marks_count() -> None:
     assert cut.segments[1].outputs == 2
 
 
+def test_the_agent_tells_the_context_of_a_message_and_of_a_task_that_was_asked_for() -> None:
+    """An answer without a task, and a subscription: the request named no context. The client goes on with it."""
+    line = Timeline().ask(0, "SendMessage").message(10, context_id="c9", kind=FrameKind.RESPONSE)
+    line.ask(30, exchange=2, agent="agent:2", context_id="c9").chunk(50, exchange=2, task="k", context_id="c9")
+    line.ask(60, "SubscribeToTask", exchange=3, task_id="w").state(70, "WORKING", exchange=3, task="w")
+    cut = run(line, 100)
+    assert [each.context_id for each in cut.segments] == ["c9", "c9", "c9", "c9", "c"]
+    assert [(each.kind, each.evidence, each.latency) for each in cut.handoffs] == [("next", "context", 20 * MS)]
+
+
+def test_a_negative_generation_is_none() -> None:
+    line = Timeline().ask(0).task(10, "SUBMITTED", generation=1).state(20, "WORKING", generation=-3)
+    (_, agent) = run(line.state(30, "WORKING", generation=2).state(40, "WORKING", generation=-4).end(50)).segments
+    assert (agent.generation_first, agent.generation_last) == (1, 2)
+
+
 def heard_sound(line: Timeline, at: float, event: str) -> Timeline:
     return line.message(at, kind=FrameKind.EVENT, **media("LiveResponse", event))
 

@@ -68,7 +68,7 @@ class Answers:
                 call.tells = True
                 self._changes_hands(talk, frame, told)
         said = self._part_of(talk, frame)
-        if frame.generation:
+        if frame.generation > 0:
             talk.generation = frame.generation
             said.generation_first = said.generation_first or frame.generation
             said.generation_last = frame.generation
@@ -119,7 +119,7 @@ class Answers:
             said.outputs += 1
             if not said.first_output:
                 said.first_output = at
-        if frame.generation:
+        if frame.generation > 0:
             talk.generation = said.generation_last = frame.generation
             said.generation_first = said.generation_first or frame.generation
         return True

@@ -246,6 +246,9 @@ class SegmentTracker:
                 talk = self._attach(call, frame)
             elif not call.answered and talk.task_id:
                 self._confirm(talk)
+            if frame.context_id and not talk.context_id:
+                talk.context_id = frame.context_id
+                self._name(talk)
             heard = self._answers.heard(talk, call, frame)
             call.answered += 1
         talk = call.talk

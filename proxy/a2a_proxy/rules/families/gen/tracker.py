@@ -125,11 +125,14 @@ def _unnumbered(see: See, log: Notes, line: Notes) -> list[Verdict]:
         line["blank"] = line.get("blank", 0) + 1
     else:
         line["off"] = True
-    return [] if malformed else [Verdict(Fault.ZERO, line["last"] or (see.task.generation if see.task else 0))]
+    last = line["last"] or (see.task.generation if see.task else 0)
+    if malformed:
+        return [Verdict(Fault.REGRESS, last)] if see.binding is Binding.GRPC else []
+    return [Verdict(Fault.ZERO, last)]
 
 
 def _says_something(see: See) -> bool:
-    """There is a `generation`, but it is none that can be read: that is another fault (A2A-GEN-020)."""
+    """There is a `generation`, but it is none that counts: another fault (A2A-GEN-020), on gRPC a negative number."""
     value = see.object.get("generation")
     return value is not None and str(value) != "0"
 

@@ -12,7 +12,7 @@ from a2a_proxy.protocol.conversation import STRAY
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.pipe import DOWN, ask, octets, pipe, said, tell
 from a2a_proxy.rules.examples.talk import json_text
-from a2a_proxy.rules.families.rpc.reading import kind_of
+from a2a_proxy.rules.families.rpc.reading import breaks_at, kind_of, whole_text
 from a2a_proxy.rules.families.stdio.reading import EVERYWHERE, HANDSHAKES, framed, once, session, side
 from a2a_proxy.rules.rule import STDIO, Hit, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
@@ -82,6 +82,10 @@ def no_message(see: See) -> Iterator[Hit]:
         told = kind_of(see.value)
         told += " that is neither request nor response" if isinstance(see.value, dict) else ""
         yield Hit(summary=f"the content of the {side(frame)}'s message is {told}")
+    elif frame.exchange and frame.payload and see.value is None:
+        if whole_text(frame) and (place := breaks_at(frame.payload)) >= 0:
+            text = frame.payload.decode("utf-8", "backslashreplace")[:_SHOWN]
+            yield Hit(summary=f"the {side(frame)}'s message is no JSON from octet {place} on", value=text)
     elif frame.exchange and isinstance(see.value, dict) and "jsonrpc" not in see.value:
         yield Hit(summary=f"the {side(frame)}'s message has no member `jsonrpc`", path="jsonrpc")
 
