@@ -227,7 +227,8 @@ def _check_one(folder: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def test_a_stop_stops_both_and_both_go_on(tmp_path: Path) -> None:
-    process = spawn(relayed(tmp_path, agent("plain")), start_new_session=False)
+    # A group of its own: the kernel stops none whose members all have parents elsewhere, as under nohup.
+    process = spawn(relayed(tmp_path, agent("plain")), start_new_session=False, process_group=0)
     child = child_of(process.pid)
     process.send_signal(signal.SIGTSTP)
     until(lambda: state_of(process.pid) == state_of(child) == "T")
