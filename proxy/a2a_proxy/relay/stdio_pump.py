@@ -73,7 +73,8 @@ class Pump(threading.Thread):
 
     def _has_more(self) -> bool:
         """Wait until there is something to read, or its end; False where nothing more is to be passed on."""
-        ready = dict(self._poll.poll())
+        # Once all is passed on that the agent left, nothing is waited for: its end was told already.
+        ready = dict(self._poll.poll(0 if self._left == 0 else None))
         if ready.get(self._sink, 0) & _GONE:
             self._unread = True
             return False
