@@ -187,14 +187,14 @@ def test_a_client_that_ends_its_agent_and_reads_nothing_is_not_waited_for(tmp_pa
 def test_what_is_left_at_the_agents_end_is_the_last_that_is_waited_for(tmp_path: Path) -> None:
     """Its end is noticed while octets of it wait for the client; a child of it holds the pipe."""
     ended = tmp_path / "ended"
-    code = f"import os, time; os.write(1, b'x' * 100_000); pid = os.fork(); open({str(ended)!r}, 'w') if pid else 0; "
+    code = f"import os, time; os.write(1, b'x' * 170_000); pid = os.fork(); open({str(ended)!r}, 'w') if pid else 0; "
     code += "os._exit(2) if pid else time.sleep(1000)"
     process = spawn(relayed(tmp_path, [*PYTHON, code]), start_new_session=True)
     try:
         until(ended.exists)
         time.sleep(0.3)  # so that the end is noticed first, mostly; in either order all of it comes
         got, _ = process.communicate(timeout=SECONDS)
-        assert (process.returncode, len(got)) == (2, 100_000)
+        assert (process.returncode, len(got)) == (2, 170_000)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
