@@ -5,7 +5,6 @@ No transaction is held between calls, nor while a caller works through an iterat
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 PAGE = 512
 """Rows fetched at a time."""
 
-_SCAN = 8 * PAGE
 _Value = TypeVar("_Value")
 
 
@@ -264,21 +262,6 @@ class Recording:
             return iter(())
         return self._keyed(table, make, session, after, limit=limit)
 
-    def search(self, text: str, *, after: int = 0) -> Iterator[int]:
-        """Ids of the frames whose payload has this text, as it is or escaped as in JSON, in order of storing."""
-        needles = _spellings(text)
-        query = (
-            "SELECT frame.id, block, offset, size, flags >> 5 & 1 FROM frame JOIN shape ON shape.id = shape"
-            " WHERE frame.id > ? ORDER BY frame.id LIMIT ?"
-        )
-        while rows := self._all(query, (after, _SCAN)):
-            for number, block, offset, size, pieces in rows:
-                octets = self._payloads.at(block, offset, size)
-                whole = self._payloads.whole(number, octets) if pieces else octets
-                if any(needle in whole for needle in needles):
-                    yield number
-            after = rows[-1][0]
-
     def _frame(self, payloads: bool) -> Callable[[Row], FrameRow]:
         return lambda row: self._decode.frame(row, payload=payloads)
 
@@ -330,10 +313,3 @@ class Recording:
     def _all(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
         with translated(self.path):
             return self.db.execute(query, parameters).fetchall()
-
-
-def _spellings(text: str) -> tuple[bytes, ...]:
-    """The ways in which a JSON encoder may write a text."""
-    plain = text.encode("utf-8", "surrogatepass")
-    escaped = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-    return tuple({plain, escaped, json.dumps(text)[1:-1].encode()})
