@@ -175,6 +175,12 @@ def leftovers() -> list[Leftover]:
     return sorted(found, key=lambda leftover: leftover.session.started)
 
 
+def sessions_with_journal() -> set[str]:
+    """The uuids of sessions that are being recorded, or wait to be finished. Raises OSError."""
+    known = (read_session(path) for path in journals_dir().iterdir())
+    return {session.uuid for session in known if session is not None}
+
+
 def read_session(path: Path) -> SessionFile | None:
     """The `session.json` of a journal's folder; None where there is none to read."""
     try:

@@ -116,8 +116,7 @@ def _busy(session: SessionRow) -> bool:
     if session.how:
         return False
     with state_directory():
-        known = [places.read_session(folder) for folder in places.journals_dir().iterdir()]
-    return any(each is not None and each.uuid == session.facts.uuid for each in known)
+        return session.facts.uuid in places.sessions_with_journal()
 
 
 def _chosen(stored: list[_Stored], limits: Limits, now: int) -> list[_Stored]:

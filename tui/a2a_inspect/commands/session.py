@@ -36,12 +36,12 @@ def _unended(uuid: str) -> str:
     """What becomes of a session without an end: its journal tells, as long as there is one here."""
     try:
         left = {leftover.session.uuid for leftover in places.leftovers()}
-        known = [places.read_session(path) for path in places.journals_dir().iterdir()]
+        known = places.sessions_with_journal()
     except OSError:
-        left, known = set(), []
+        left, known = set(), set()
     if uuid in left:
         return "not recorded to the end; finish with: a2a-inspect recover"
-    if any(session is not None and session.uuid == uuid for session in known):
+    if uuid in known:
         return "(being recorded)"
     return "ended without a word"
 
