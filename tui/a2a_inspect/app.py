@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from textual.app import App, SystemCommand
+from textual.driver import Driver
 from textual.screen import Screen
 
 from a2a_inspect.screen.main import MainScreen
@@ -24,8 +25,10 @@ class InspectApp(App[int]):
     Footer { background: $panel; }
     """
 
-    def __init__(self, source: Source) -> None:
-        super().__init__()
+    def __init__(self, source: Source, *, read_only: bool = False, driver_class: type[Driver] | None = None) -> None:
+        super().__init__(driver_class)
+        self.read_only = read_only
+        """Nothing may be written from here: no note, no bookmark, no export."""
         self._source = source
         self._main = MainScreen(source)
 
