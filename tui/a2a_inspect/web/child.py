@@ -9,10 +9,8 @@ from typing import Any, BinaryIO, TextIO
 from textual import messages
 from textual.drivers.web_driver import WebDriver
 
-from a2a_inspect.app import InspectApp
-from a2a_inspect.source import Source
-from a2a_proxy.cli.errors import tell
-from a2a_proxy.recording.errors import RecordingError
+from a2a_inspect.app import InspectApp, opened
+from a2a_proxy.cli.errors import UserError, tell
 
 
 class TabDriver(WebDriver):
@@ -35,11 +33,11 @@ def main(arguments: list[str]) -> int:
     """Show the recording; the exit code."""
     *flags, recording = arguments
     try:
-        source = Source(Path(recording))
-    except RecordingError as wrong:
+        app = InspectApp(*opened(Path(recording)), read_only="--write" not in flags, driver_class=TabDriver)
+    except UserError as wrong:
         tell("a2a-inspect", wrong.message, wrong.hint)
-        return 2
-    return InspectApp(source, read_only="--write" not in flags, driver_class=TabDriver).run() or 0
+        return wrong.code
+    return app.run() or 0
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from a2a_inspect.app import opened
 from a2a_inspect.web import page
 from a2a_inspect.web.gate import Gate, new_token
 from a2a_inspect.web.tab import Tab, cells, command
@@ -137,9 +138,11 @@ def serve(recording: Path, port: int, *, write: bool) -> int:
     """Serve a recording until Ctrl-C; the exit code.
 
     Raises:
-        UserError: the extra is not installed, or the port cannot be had.
+        UserError: a tab could not show it, the extra is not installed, or the port cannot be had.
     """
     page.terminal_files()
+    source, _keymap = opened(recording)
+    source.close()
     listener = listening(port)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(recording, listener, write=write))
