@@ -16,6 +16,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
 \b
   a2a-inspect                      the screen, on the newest recording
   a2a-inspect FILE                 the screen, on this one
+  a2a-inspect FILE --web           the same in a browser
   a2a-inspect ls                   every exchange
   a2a-inspect show                 the conversation, frame by frame
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
@@ -36,7 +37,7 @@ class _Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the name of the screen's command where the user gave none."""
-        if not args or (args[0] not in self.commands and _names_file(args[0])):
+        if not args or (args[0] not in self.commands and (_names_file(args[0]) or _is_of_screen(args[0]))):
             args = ["screen", *args]
         return super().parse_args(ctx, args)
 
@@ -44,6 +45,11 @@ class _Group(click.Group):
 def _names_file(word: str) -> bool:
     """A path, not a mistyped command."""
     return not word.startswith("-") and ("/" in word or "." in word or Path(word).exists())
+
+
+def _is_of_screen(word: str) -> bool:
+    """An option of the screen's command, without a recording before it."""
+    return word.partition("=")[0] in {name for option in screen.params for name in option.opts if name[:2] == "--"}
 
 
 _recording = click.argument("recording", required=False, type=click.Path(path_type=Path))
@@ -61,10 +67,20 @@ def cli() -> None:
 
 @cli.command(hidden=True)
 @_recording
-def screen(recording: Path | None) -> int:
+@click.option("--web", "in_browser", is_flag=True, help="Serve the screen to a browser on this machine instead.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="For --web: listen on this one, not a free one.")
+@click.option("--write", is_flag=True, help="For --web: allow notes, bookmarks and exports; else it only reads.")
+def screen(recording: Path | None, in_browser: bool, port: int, write: bool) -> int:
     """The screen."""
-    from a2a_inspect.app import run_app
     from a2a_inspect.place import chosen
+
+    if in_browser:
+        from a2a_inspect.web.server import serve
+
+        return serve(chosen(recording), port, write=write)
+    if port or write:
+        raise click.UsageError("--port and --write go with --web")
+    from a2a_inspect.app import run_app
 
     return run_app(chosen(recording))
 
