@@ -9,6 +9,7 @@ from a2a_proxy.model.event import Event, TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.note import Note
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import Missed, Support
 from a2a_proxy.recording.errors import RecordingError
@@ -27,6 +28,7 @@ __all__ = [
     "Handoff",
     "Interruption",
     "Missed",
+    "Note",
     "QueryError",
     "Recording",
     "RecordingError",

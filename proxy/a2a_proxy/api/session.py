@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.note import Note
 from a2a_proxy.recording.rows import SessionFacts, SessionRow, key
 from a2a_proxy.recording.segments import Conversations, conversations
 from a2a_proxy.recording.several import Seen
@@ -90,6 +91,10 @@ class Session:
     def findings(self) -> Iterator[Finding]:
         """What the rules found, in order."""
         return (row.finding for row in self._file.reader.findings(self.number))
+
+    def notes(self) -> list[Note]:
+        """What people wrote down about it, its calls and frames."""
+        return [row.note for row in self._file.reader.notes(self.number)]
 
     def conversations(self) -> Conversations:
         """Who spoke when: `segments`, `interruptions` and `handoffs`, each a list, and what every segment says.
