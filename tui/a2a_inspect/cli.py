@@ -23,6 +23,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect tail -f              every frame as it passes
   a2a-inspect stats                how many, how fast, what failed
   a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
+  a2a-inspect note 2.5 'lost here' a note at frame 5 of exchange 2
   a2a-inspect check                what the peers did wrong
   a2a-inspect rules GEN-001        what a rule means
   a2a-inspect keys                 the screen's keys, and where to change them
@@ -168,6 +169,27 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
     path, chosen = split_words(words)
     with opened(path) as source:
         show_segments(source, Options(chosen, as_json, media))
+
+
+@cli.command("note")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE [TEXT]...]")
+@click.option("--bookmark/--no-bookmark", default=None, help="Bookmark the place, or take its bookmark away.")
+@click.option("--delete", is_flag=True, help="Delete its note and its bookmark.")
+@_json
+def write_note(words: tuple[str, ...], **options: Any) -> None:
+    """Write a note at a PLACE of a recording; without a TEXT list what was noted.
+
+    PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), or a session (1:). A place
+    has one note: a new one takes its place. Notes are kept in the recording, also while it is written, and are found by
+    `-f note:WORD` and `-f bookmark:yes`.
+    """
+    import time
+
+    from a2a_inspect.commands.note import Wanted, note
+    from a2a_inspect.place import split_words
+
+    path, rest = split_words(words)
+    note(path, Wanted(rest, **options), time.time_ns())
 
 
 @cli.command("prune")
