@@ -22,6 +22,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect tail -f              every frame as it passes
   a2a-inspect stats                how many, how fast, what failed
   a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
+  a2a-inspect lanes FILE TASK      a task's messages as arrows between its parties
   a2a-inspect check                what the peers did wrong
   a2a-inspect rules GEN-001        what a rule means
   a2a-inspect keys                 the screen's keys, and where to change them
@@ -152,6 +153,25 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
     path, chosen = split_words(words)
     with opened(path) as source:
         show_segments(source, Options(chosen, as_json, media))
+
+
+@cli.command("lanes")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]")
+@click.option("--mermaid", is_flag=True, help="As a sequence diagram in Mermaid's language.")
+@click.option("--width", type=click.IntRange(min=40), metavar="CELLS", help="Of the drawing; else the terminal's.")
+@_json
+def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
+    """Draw a task's swimlane: a lane for each party, time downwards, with pauses, interruptions and findings in place.
+
+    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
+    Tasks that agents handed over to one another are drawn together. A recording of one task needs no name.
+    """
+    from a2a_inspect.commands.lanes import Drawing, show_lanes
+    from a2a_inspect.place import opened, split_words
+
+    path, chosen = split_words(words)
+    with opened(path) as source:
+        show_lanes(source, Drawing(chosen, **drawing))
 
 
 @cli.command("prune")
