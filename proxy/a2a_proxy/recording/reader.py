@@ -14,6 +14,7 @@ from a2a_proxy.recording.codec import pack_decimal, pack_ident
 from a2a_proxy.recording.database import forget_log, has_log, open_readable, translated
 from a2a_proxy.recording.decode import Decode, Row
 from a2a_proxy.recording.functions import register
+from a2a_proxy.recording.notes import catch_up, stored
 from a2a_proxy.recording.payloads import Payloads
 from a2a_proxy.recording.rows import (
     ConnectionRow,
@@ -23,6 +24,7 @@ from a2a_proxy.recording.rows import (
     FrameRow,
     HandoffRow,
     InterruptionRow,
+    NoteRow,
     SegmentRow,
     SessionRow,
     TaskRow,
@@ -83,6 +85,8 @@ class Recording:
 
     def data_version(self) -> int:
         """A number that differs from the last one when somebody else committed in between. Costs microseconds."""
+        with translated(self.path):
+            catch_up(self.db)
         return int(self._all("PRAGMA data_version")[0][0])
 
     def counts(self, session: int | None = None) -> Counts:
@@ -238,6 +242,12 @@ class Recording:
             fixed.append(session)
         query = f"SELECT * FROM finding WHERE {' AND '.join(where)} AND id > ? ORDER BY id LIMIT ?"
         return self._pages(query, tuple(fixed), after, lambda value: value.id, self._decode.finding, limit)
+
+    def notes(self, session: int | None = None) -> list[NoteRow]:
+        """What people wrote down, of a session or of all, by session, exchange and frame."""
+        with translated(self.path):
+            catch_up(self.db)
+            return stored(self.db, session)
 
     def segments(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[SegmentRow]:
         """Segments as they stand, by session and number, those with a key greater than `after`; turns that are one
