@@ -15,9 +15,10 @@ from a2a_inspect.lanes.mermaid import diagram
 from a2a_inspect.lanes.model import Row
 from a2a_inspect.lanes.objects import lanes_object, row_object
 from a2a_inspect.lanes.read import Conversation
+from a2a_inspect.positions import PAGE
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.recording.reader import PAGE, Recording
+from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key
 
 _PIPED = 120
@@ -81,7 +82,7 @@ def _meant(recording: Recording, words: tuple[str, ...]) -> int:
         what = f"nothing in it is called {words[0]}" if words else "there is no conversation in it"
         raise UserError(what, f"see what there is with: {listing}")
     if len(found) > 1:
-        what = f"{words[0]} may be one of {len(found)}" if words else f"there are {len(found)} tasks in it"
+        what = f"{words[0]} may be one of {len(found)}" if words else "several conversations are in it"
         raise UserError(what, f"name one exchange or task of: {listing}")
     return found[0]
 

@@ -57,6 +57,11 @@ class Geometry(msgspec.Struct, frozen=True):
     """Cell of each lane that is drawn. Where not all fit, the last one stands for all that are folded."""
 
     @property
+    def end(self) -> int:
+        """The cell after the last one that is drawn in: the last lane, or where there is one only, all."""
+        return self.places[-1] + 1 if len(self.places) > 1 else max(self.width, MARGIN + NARROWEST + 1)
+
+    @property
     def folded(self) -> int:
         """How many lanes share the last column; 0 where each has its own."""
         return len(self.lanes) - len(self.places) + 1 if len(self.lanes) > len(self.places) else 0
@@ -105,7 +110,7 @@ def paint(row: Row, of: Geometry) -> Painted:
     sign, style = _SIGNS[row.what]
     style = _SEVERITIES[row.severity] if row.severity is not None else style
     line = sign if row.what in (What.PAUSE, What.TURN) else _PLAIN
-    lane = _lifelines(of, of.places[0], of.places[-1] + 1, line)
+    lane = _lifelines(of, of.places[0], of.end, line)
     about = of.place(row.source) - of.places[0]
     lane = lane[:about] + sign + lane[about + 1 :]
     room = max(len(lane) - 4, 0)
@@ -148,7 +153,7 @@ def moment(ns: int) -> str:
 
 def _message(row: Row, of: Geometry) -> Painted:
     a, b = of.place(row.source), of.place(row.target)
-    first, last = of.places[0], of.places[-1] + 1
+    first, last = of.places[0], of.end
     style = _KINDS.get(row.kind or FrameKind.EVENT, "")
     if a == b:
         return _at_one(row, of, style)
@@ -194,16 +199,19 @@ def _label(row: Row, of: Geometry) -> str:
 
 def _at_one(row: Row, of: Geometry, style: str) -> Painted:
     """Both ends are in one column: words beside it."""
-    at = of.place(row.source)
-    lane = _lifelines(of, of.places[0], of.places[-1] + 1)
+    at = of.place(row.source) - of.places[0]
+    lane = _lifelines(of, of.places[0], of.end)
     names = f"{of.lanes[row.source].name} → {of.lanes[row.target].name}"
     words = f"{names}: {row.text}" if row.source != row.target else row.text
-    room = at - of.places[0] - 4
-    if room < NARROWEST:
-        return [(lane, "list--mark")]
+    room = max(at, len(lane) - at - 1) - 2
+    if room < 1:
+        return [("●", style)]
     said = fit(words, min(cell_len(visible(words)), room))
-    begin = at - of.places[0] - cell_len(said) - 2
-    return [(lane[:begin], "list--mark"), (said, style), (" ●", ""), (lane[begin + cell_len(said) + 2 :], "list--mark")]
+    if at < len(lane) - at - 1:
+        after = lane[at + cell_len(said) + 2 :]
+        return [(lane[:at], "list--mark"), ("● ", ""), (said, style), (after, "list--mark")]
+    before = lane[: at - cell_len(said) - 1]
+    return [(before, "list--mark"), (said, style), (" ●", ""), (lane[at + 1 :], "list--mark")]
 
 
 def _lifelines(of: Geometry, begin: int, end: int, sign: str = _PLAIN) -> str:

@@ -34,6 +34,9 @@ class Turns(IntEnum):
     """The client says something to the agent."""
 
 
+_ASKS = (Turns.ASKS_INPUT, Turns.ASKS_AUTH)
+
+
 class Seen(NamedTuple):
     """What is known of a frame before it is read."""
 
@@ -77,22 +80,23 @@ class Order:
         """The next frame."""
         while self._floating and self._floating[0].at < frame.at:
             self._mark(self._floating.popleft())
-        here = self._placed.pop((frame.exchange, frame.seq), [])
+        here = self._placed.pop((frame.exchange, frame.seq), ()) if self._placed else ()
         if self.frames and frame.at - self._last >= IDLE:
             self._entry(PAUSE)
-        if frame.turns is Turns.SAYS:
+        if frame.turns is Turns.SAYS and self._waits:
             self._answered(frame)
         self._last = self._last if self.frames else frame.at
         for mark in here:
             if mark.what is What.TURN:
                 self._mark(mark)
+        self.entries.append(frame.id)
+        self.times.append(frame.at)
         self._last = frame.at
-        self._entry(frame.id)
         self.frames += 1
         for mark in here:
             if mark.what is not What.TURN:
                 self._mark(mark)
-        if frame.turns in (Turns.ASKS_INPUT, Turns.ASKS_AUTH):
+        if frame.turns in _ASKS:
             self._asked(frame)
 
     def finish(self) -> None:

@@ -21,6 +21,7 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.segment import CLIENT, Handoff, Segment
 from a2a_proxy.protocol.describe import describe
 from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, TaskRow, key, split
@@ -53,9 +54,15 @@ class Conversation:
         self._recording = recording
         self.root = exchange
         self.session = split(exchange)[0]
+        self._until = until
+        self._exchanges: dict[int, ExchangeRow | None] = {}
+        with translated(recording.path):
+            self._read()
+
+    def _read(self) -> None:
+        recording, exchange = self._recording, self.root
         session = recording.session(self.session)
         self._started = session.facts.started if session is not None else 0
-        self._until = until
         handoffs = [row.handoff for row in recording.handoffs(self.session, limit=_HANDOFFS)]
         self.tasks, self.exchanges = _closure(recording, exchange, handoffs)
         names = {row.task.task_id for row in self.tasks}
@@ -66,7 +73,6 @@ class Conversation:
         for frame in self._frames():
             self.order.add(frame)
         self.order.finish()
-        self._exchanges: dict[int, ExchangeRow | None] = {}
 
     @property
     def lanes(self) -> list[Lane]:
@@ -87,6 +93,14 @@ class Conversation:
         """Some of the rows."""
         last = min(first + count, len(self.order))
         return [self._row(index) for index in range(first, last)]
+
+    def place(self, frame: int) -> int:
+        """Which row the frame of this id is; without one the first row of the exchange that was asked for."""
+        if not frame:
+            query = "SELECT id FROM frame WHERE session = ? AND exchange = ? ORDER BY seq LIMIT 1"
+            found = self._recording.db.execute(query, split(self.root)).fetchone()
+            frame = found[0] if found else 0
+        return self.order.index(frame) or 0
 
     def _row(self, index: int) -> Row:
         order = self.order
@@ -123,7 +137,7 @@ class Conversation:
         said = describe(row.frame, payload, exchange.operation, exchange.dialect)
         title = text.title(exchange)
         names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not said.startswith(title)
-        return f"{visible(title)}: {said}" if names else said
+        return f"{said}  {visible(title)}" if names else said
 
     def _exchange(self, number: int) -> Exchange | None:
         if number not in self._exchanges:
