@@ -18,7 +18,6 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
-from a2a_inspect.decoded import decoded_lines
 from a2a_inspect.screen.facts import fact_lines, header_lines, paint_facts, paint_fields
 from a2a_inspect.screen.hex_view import HexView
 from a2a_inspect.screen.json_paint import paint_json
@@ -152,6 +151,8 @@ class Detail(Vertical):
 
 def _decoded(frame: Frame, exchange: Exchange) -> list[str]:
     """The lines of the Decoded tab."""
+    from a2a_inspect.decoded import decoded_lines
+
     if not frame.payload:
         return ["(no payload)"]
     if len(frame.payload) > _DECODED:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.session import Meanings, evidence_words
 from a2a_inspect.source import Stream
 from a2a_proxy.cli import generations, text
 from a2a_proxy.model.chunk import Direction
@@ -59,6 +58,8 @@ def fact_lines(stream: Stream, frame: Frame | None) -> list[str]:
 
 
 def _finding_facts(stream: Stream) -> Iterator[Fact]:
+    from a2a_inspect.commands.session import Meanings, evidence_words
+
     meanings = Meanings()
     for finding in stream.findings:
         yield finding.severity.name.lower(), f"{finding.rule} {finding.summary}"
