@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.task import Task
@@ -16,7 +17,9 @@ _CARRIERS = (EventKind.ARTIFACT, EventKind.TASK)
 
 
 def artifacts_of(recording: Recording, session: int, task: Task) -> dict[str, Assembled[Frame]]:
-    """The artifacts by id, each as the exchange that shows most of it has it.
+    """The artifacts that the agent told of, by id, each as the exchange that shows most of it has it.
+
+    What a client sends up a live stream (protocol sheet 2.6, the payload of 2153) is its input, not the task's output.
 
     One event goes to every stream of a task, so each exchange is put together by itself: joined, a chunk that two
     streams carried would stand there twice.
@@ -39,7 +42,7 @@ def _events(recording: Recording, exchange_key: int) -> Iterator[tuple[Frame, Ev
         return
     exchange = row.exchange
     for frame_row in recording.frames(exchange_key, payloads=False):
-        if frame_row.frame.event in _CARRIERS:
+        if frame_row.frame.event in _CARRIERS and frame_row.frame.direction is Direction.TO_CLIENT:
             payload = recording.payload(frame_row)
             frame = frame_row.frame
             yield frame, to_event(payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)

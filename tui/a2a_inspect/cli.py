@@ -24,6 +24,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
   a2a-inspect check                what the peers did wrong
   a2a-inspect rules GEN-001        what a rule means
+  a2a-inspect keys                 the screen's keys, and where to change them
 
 Without a FILE every command takes the newest recording of the state directory.
 """
@@ -255,6 +256,16 @@ def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
     from a2a_inspect.commands.rules import show_rules
 
     show_rules(rule, as_json=as_json, as_markdown=as_markdown)
+
+
+@cli.command("keys")
+@click.option("--print", "as_toml", is_flag=True, help="As a file of keys, to save and change.")
+@_json
+def list_keys(as_toml: bool, as_json: bool) -> None:
+    """List what the screen's keys do, and tell which file changes them."""
+    from a2a_inspect.commands.keys import show_keys
+
+    show_keys(as_toml=as_toml, as_json=as_json)
 
 
 @cli.command("hooks")

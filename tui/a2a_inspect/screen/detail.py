@@ -83,10 +83,10 @@ class Detail(Vertical):
     DEFAULT_CSS = "Detail ContentSwitcher { height: 1fr; }"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("[", "screen.frame(-1)", "Previous frame", key_display="["),
-        Binding("]", "screen.frame(1)", "Next frame", key_display="]"),
-        Binding("l,right", "turn(1)", "Next tab", show=False),
-        Binding("h,left", "turn(-1)", "Previous tab", show=False),
+        Binding("[", "screen.frame(-1)", "Previous frame", id="frame.previous"),
+        Binding("]", "screen.frame(1)", "Next frame", id="frame.next"),
+        Binding("l,right", "turn(1)", "Next tab", show=False, id="tab.next"),
+        Binding("h,left", "turn(-1)", "Previous tab", show=False, id="tab.previous"),
     ]
 
     def __init__(self, *, id: str) -> None:

@@ -58,14 +58,14 @@ class LazyList(ScrollView, can_focus=True):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j,down", "move(1)", "Down", show=False),
-        Binding("k,up", "move(-1)", "Up", show=False),
-        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False),
-        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False),
-        Binding("home", "first", "First", show=False),
-        Binding("G,end", "last", "Last", show=False),
-        Binding("F", "follow", "Follow"),
-        Binding("enter,l,right", "open", "Open", key_display="enter"),
+        Binding("j,down", "move(1)", "Down", show=False, id="list.down"),
+        Binding("k,up", "move(-1)", "Up", show=False, id="list.up"),
+        Binding("pagedown,ctrl+d,ctrl+f", "page(1)", "Page down", show=False, id="list.page-down"),
+        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, id="list.page-up"),
+        Binding("home", "first", "First", show=False, id="list.first", tooltip="first row; gg as well"),
+        Binding("G,end", "last", "Last", show=False, id="list.last", tooltip="last row, and follow"),
+        Binding("F", "follow", "Follow", id="list.follow", tooltip="follow the end; moving up stops it"),
+        Binding("enter,l,right", "open", "Open", key_display="enter", id="list.open", tooltip="look into the row"),
     ]
 
     cursor: reactive[int] = reactive(0, repaint=False)

@@ -20,7 +20,6 @@ from textual.widgets import Footer, Static
 from a2a_inspect.screen.detail import TABS, Detail
 from a2a_inspect.screen.exchange_list import ExchangeList
 from a2a_inspect.screen.frame_list import FrameList
-from a2a_inspect.screen.help import Help
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.pane import ListHead, Pane
 from a2a_inspect.screen.summary import Summary
@@ -61,15 +60,24 @@ class MainScreen(Screen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back"),
-        Binding("tab", "turn(1)", "Next pane", show=False, priority=True),
-        Binding("shift+tab", "turn(-1)", "Previous pane", show=False, priority=True),
-        Binding("[", "frame(-1)", "Previous frame", key_display="[", show=False),
-        Binding("]", "frame(1)", "Next frame", key_display="]", show=False),
-        *(Binding(str(tab + 1), f"tab({tab})", name, show=False) for tab, name in enumerate(TABS)),
-        Binding("p", "pause", "Pause"),
-        Binding("question_mark", "help", "Keys", key_display="?"),
-        Binding("q", "leave", "Quit"),
+        Binding("escape", "back", "Back", id="app.back", tooltip="go back to the pane before"),
+        Binding("tab", "turn(1)", "Next pane", show=False, priority=True, id="pane.next"),
+        Binding("shift+tab", "turn(-1)", "Previous pane", show=False, priority=True, id="pane.previous"),
+        Binding("[", "frame(-1)", "Previous frame", show=False, id="frame.previous"),
+        Binding("]", "frame(1)", "Next frame", show=False, id="frame.next"),
+        *(
+            Binding(
+                str(tab + 1),
+                f"tab({tab})",
+                name,
+                show=False,
+                id=f"tab.{name.lower()}",
+                tooltip=f"the frame's tab {name}",
+            )
+            for tab, name in enumerate(TABS)
+        ),
+        Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
+        Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane out"),
     ]
 
     def __init__(self, source: Source) -> None:
@@ -274,10 +282,6 @@ class MainScreen(Screen[None]):
         """Hold the display, or show what has come."""
         self._summary.paused = not self._summary.paused
         self._apply()
-
-    def action_help(self) -> None:
-        """The keys."""
-        self.app.push_screen(Help())
 
 
 def _above(before: Snapshot, now: Snapshot, cursor: int) -> int:
