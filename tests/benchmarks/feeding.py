@@ -23,7 +23,7 @@ _END_SECONDS = 60.0
 
 @contextlib.contextmanager
 def feeding(made: Made, folder: Path, recording: Path, rate: float) -> Iterator[threading.Event]:
-    """`rate` messages a second, as another session of `recording`, until the block ends; the event: all were written."""
+    """`rate` messages a second, as another session of `recording`, until the block ends; the event: that was all."""
     folder.mkdir(mode=0o700)
     facts = SessionFile(str(recording), os.getpid(), STARTED, f"benchmark {folder.name}", ("a2a-proxy",))
     write_session(folder, facts)

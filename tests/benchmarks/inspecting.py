@@ -108,6 +108,14 @@ def _watched(recording: Path, log: Path) -> Iterator[_Looker]:
             yield _Looker(terminal, lines)
 
 
+def _past(row: int) -> Callable[[Paint], bool]:
+    return lambda paint: paint.cursor >= min(row, paint.total - 1)
+
+
+def _read(there: Callable[[Paint], bool]) -> Callable[[Paint], bool]:
+    return lambda paint: there(paint) and paint.read
+
+
 class _Looker:
     """Somebody with a stop watch."""
 
@@ -147,11 +155,8 @@ class _Looker:
             time.sleep(max(began + turn / _PER_SECOND - time.monotonic(), 0))
             pressed.append(self.terminal.press(key))
         last = first + rows * len(pressed)
-        self.settle(lambda paint: paint.cursor >= min(last, paint.total - 1) and paint.read)
-        took = [
-            self._took(at, lambda paint, to=first + rows * turn: paint.cursor >= min(to, paint.total - 1))
-            for turn, at in enumerate(pressed, 1)
-        ]
+        self.settle(_read(_past(last)))
+        took = [self._took(at, _past(first + rows * turn)) for turn, at in enumerate(pressed, 1)]
         return self._moved(name, began, took)
 
     def idle(self, name: str, seconds: float) -> Moved:

@@ -12,13 +12,12 @@ import asyncio
 import sys
 import time
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from textual.drivers.linux_driver import LinuxDriver
 
-from a2a_inspect.app import InspectApp
+from a2a_inspect import app
 from a2a_inspect.screen.lazy_list import LazyList
-from a2a_inspect.source import Source
 
 _LOOK = 0.005
 _WORTH = 0.02
@@ -35,13 +34,15 @@ class _Driver(LinuxDriver):
             self._app.painted()
 
 
-class Watched(InspectApp):
+class Watched(app.InspectApp):
     """See the module."""
 
-    def __init__(self, source: Source, log: TextIO) -> None:
-        super().__init__(source)
+    told: TextIO
+    """Where it is written down."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self.driver_class = _Driver
-        self._log = log
 
     def on_mount(self) -> None:
         """Begin to look."""
@@ -52,7 +53,7 @@ class Watched(InspectApp):
         rows = self.focused if self.screen_stack else None
         if isinstance(rows, LazyList):
             read = int(rows.row is not None)
-            print("paint", time.monotonic(), rows.cursor, rows.total, read, file=self._log, flush=True)
+            print("paint", time.monotonic(), rows.cursor, rows.total, read, file=self.told, flush=True)
 
     async def _look(self) -> None:
         while True:
@@ -60,9 +61,10 @@ class Watched(InspectApp):
             await asyncio.sleep(_LOOK)
             took = time.monotonic() - began - _LOOK
             if took > _WORTH:
-                print("pause", began, took, time.thread_time() - had, file=self._log, flush=True)
+                print("pause", began, took, time.thread_time() - had, file=self.told, flush=True)
 
 
 if __name__ == "__main__":
-    with open(sys.argv[2], "w") as log:
-        Watched(Source(Path(sys.argv[1])), log).run()
+    app.InspectApp = Watched  # type: ignore[misc]
+    with open(sys.argv[2], "w") as Watched.told:
+        app.run_app(Path(sys.argv[1]))

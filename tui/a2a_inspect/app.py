@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,4 +91,5 @@ def run_app(path: Path) -> int:
         source = Source(path)
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
+    gc.freeze()  # what is loaded by now stays: looking through it for garbage kept the keys waiting for 60 ms
     return InspectApp(source, keymap).run() or 0

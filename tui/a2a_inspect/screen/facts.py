@@ -11,7 +11,6 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.errors import GRPC_STATUS
 from a2a_proxy.protocol.text import visible
 
 _NAME = 18
@@ -105,6 +104,8 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
 
 
 def _exchange_facts(stream: Stream) -> Iterator[Fact]:
+    from a2a_proxy.protocol.errors import GRPC_STATUS
+
     exchange = stream.row.exchange
     yield "number", f"{exchange.id} of session {stream.row.session}"
     yield "outcome", ", ".join(word for word in (text.standing(exchange), exchange.how) if word)
