@@ -6,10 +6,11 @@ import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 
 from a2a_inspect.keys.actions import Keymap, actions
@@ -46,8 +47,17 @@ class InspectApp(App[int]):
         Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="app.quit", tooltip="quit at once"),
     ]
 
-    def __init__(self, source: Source, keymap: Keymap | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        source: Source,
+        keymap: Keymap | None = None,
+        *,
+        read_only: bool = False,
+        driver_class: type[Driver] | None = None,
+    ) -> None:
+        super().__init__(driver_class)
+        self.read_only = read_only
+        """Nothing may be written from here: no note, no bookmark, no export."""
         self._source = source
         self._main = MainScreen(source)
         self._keys = keymap or {}
@@ -62,7 +72,8 @@ class InspectApp(App[int]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
         """What the palette offers besides actions that have keys."""
-        yield from (each for each in super().get_system_commands(screen) if each.title in ("Theme", "Screenshot"))
+        offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
+        yield from (each for each in super().get_system_commands(screen) if each.title in offered)
 
     def action_keys(self) -> None:
         """All keys, those of this place first."""
@@ -71,25 +82,37 @@ class InspectApp(App[int]):
         here = {found.binding.id for found in self.screen.active_bindings.values() if found.binding.id}
         self.push_screen(Help(actions(PLACES, self._keys), here))
 
+    def run(self, *given: Any, **options: Any) -> int | None:
+        """As always; what is loaded by now is never looked through for garbage: that kept keys waiting for 60 ms."""
+        gc.freeze()
+        return super().run(*given, **options)
+
     def on_unmount(self) -> None:
         """Close the file."""
         self._source.close()
 
 
-def run_app(path: Path) -> int:
-    """Show a recording, also one that is yet to be written, until the user quits; the exit code.
+def opened(path: Path) -> tuple[Source, Keymap]:
+    """A recording, also one that is yet to be written, and the user's keys.
 
     Raises:
-        UserError: it cannot be opened, the user's keys are wrong, or there is no terminal to show it on.
+        UserError: it cannot be opened, or the user's keys are wrong.
     """
-    if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
-        raise UserError("the screen needs a terminal", f"list the exchanges with: a2a-inspect ls {path}")
     from a2a_inspect.keys.places import PLACES
 
     keymap = read_keymap(keys_file(), PLACES)
     try:
-        source = Source(path)
+        return Source(path), keymap
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
-    gc.freeze()  # what is loaded by now stays: looking through it for garbage kept the keys waiting for 60 ms
-    return InspectApp(source, keymap).run() or 0
+
+
+def run_app(path: Path) -> int:
+    """Show a recording until the user quits; the exit code.
+
+    Raises:
+        UserError: see `opened`, or there is no terminal to show it on.
+    """
+    if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
+        raise UserError("the screen needs a terminal", f"list the exchanges with: a2a-inspect ls {path}")
+    return InspectApp(*opened(path)).run() or 0

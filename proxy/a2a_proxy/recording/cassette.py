@@ -6,12 +6,13 @@
     {"frame":"request","at":1203400,...,"data":{...}}    in the order of storing, which is the order of the wire
     {"task":"...",...}
     {"finding":"A2A-GEN-001",...}
+    {"note":"look here",...}                what a person wrote; a cassette with such lines says `"version":2`
     {"end":{counts},"payloads":"<sha256 over all payloads>","sha256":"<sha256 over all lines before>"}
 
 Lines of another session than the first say which: `"session":2`. Times are ns relative to the start of their session.
-Lossless both ways but for what belongs to a live journal (position, snapshot) and to a person (notes). Segments,
-interruptions and hand-offs have no lines: they follow from the frames, and are cut again on reading. Writing and
-reading hold one line at a time, and as much of a recording as one transaction.
+Lossless both ways but for what belongs to a live journal (position, snapshot). Segments, interruptions and hand-offs
+have no lines: they follow from the frames, and are cut again on reading. Writing and reading hold one line at a time,
+and as much of a recording as one transaction.
 
 Who opens a recording does not wait for the import of what reads and writes cassettes.
 """
