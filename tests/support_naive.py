@@ -27,6 +27,8 @@ class OneFrame:
         self.exchange = world.exchanges.get(row.exchange_key)
         self.connection = world.connections[key(row.session, row.frame.connection)]
         self.findings = [each for each in world.findings[row.session] if _concerns(each, row.frame)]
+        notes = world.notes[row.session] if row.frame.exchange else []
+        self.notes = [n for n in notes if n.exchange == row.frame.exchange and n.seq in (-1, row.frame.seq)]
 
     @cached_property
     def value(self) -> Any:
@@ -41,6 +43,7 @@ class OneExchange:
         self.id, self.session, self.exchange = row.key, world.sessions[row.session], row.exchange
         self.connection = world.connections[key(row.session, row.exchange.connection)]
         self.findings = [each for each in world.findings[row.session] if each.exchange == row.exchange.id]
+        self.notes = [each for each in world.notes[row.session] if each.exchange == row.exchange.id]
         self.frames: list[OneFrame] = []
 
 
@@ -50,6 +53,7 @@ class World:
     def __init__(self, recording: Recording) -> None:
         self.sessions: dict[int, SessionRow] = {each.id: each for each in recording.sessions()}
         self.findings = {each: [row.finding for row in recording.findings(each)] for each in self.sessions}
+        self.notes = {each: [row.note for row in recording.notes(each)] for each in self.sessions}
         self.connections: dict[int, Connection] = {row.key: row.connection for row in recording.connections()}
         self.exchanges = {row.key: OneExchange(row, self) for row in recording.exchanges()}
         self.frames = [OneFrame(row, self) for row in recording.frames_after(0)]
@@ -109,7 +113,7 @@ def exchange_has(one: OneExchange, match: Match) -> bool:
     return any(frame_has(each, match) for each in one.frames)
 
 
-_OF_BOTH = ("gap", "finding", "sev", "rule", "agent", "peer", "t", "rec")
+_OF_BOTH = ("gap", "finding", "sev", "rule", "agent", "peer", "t", "rec", "bookmark")
 _OF_FRAME = {"dir", "kind", "task", "ctx", "msg", "state", "part", "mime", "ext", "code", "gen", "err", "meta"}
 _OF_FRAME |= {"size", "src", "note", "text"}
 
@@ -124,6 +128,8 @@ def _shared(match: Match, one: OneFrame | OneExchange, at: int) -> bool:
         return any(_begins(match, each.rule) for each in found)
     if match.field == "sev":
         return any(_number(match, int(each.severity)) for each in found)
+    if match.field == "bookmark":
+        return any(each.bookmark for each in one.notes)
     if match.field == "t":
         return _time(match, at, facts.started)
     if match.field == "rec":
@@ -154,7 +160,7 @@ def _frame(match: Match, one: OneFrame) -> bool:
     if match.field in begun:
         return _begins(match, begun[match.field])
     if match.field == "note":
-        return _text(match, frame.note)
+        return any(_text(match, each) for each in (frame.note, *(note.text for note in one.notes)))
     return _payload(match, one)
 
 

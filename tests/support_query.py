@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.recording.note_writer import Place, annotate
 from a2a_proxy.recording.query.fields import FIELDS, Field
 from a2a_proxy.recording.query.tree import COMPARISONS, And, Anything, Match, Node, Not, Op, Or, Range
 from a2a_proxy.recording.query.words import FLAG
@@ -186,4 +187,8 @@ def rich(path: Path) -> Path:
         found = [each for each in out if isinstance(each, Finding)]
         writer.write([each for each in out if isinstance(each, Frame)], found, observer.changes())
         writer.finish(chunks[-1].at)
+    annotate(path, Place(1), START, text="the retry run")
+    annotate(path, Place(1, 2), START, text="the order that hello answers", bookmark=True)
+    annotate(path, Place(2, 3, 2), START + 1, text="a task: retry here", bookmark=True)
+    annotate(path, Place(2, 4, 0), START + 2, bookmark=True)
     return path

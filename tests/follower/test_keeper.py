@@ -228,11 +228,11 @@ def test_a_thread_that_does_not_end(keep: Callable[..., Kept], tmp_path: Path, m
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such signal for pipes")
 def test_a_hook_ends_with_whoever_started_it(hooks: dict[str, str], tmp_path: Path) -> None:
-    """Killed with -9, it leaves no hook behind, not even one that spins."""
+    """Killed with -9, it leaves no hook behind, not even one that spins and is held back."""
     sample(tmp_path / "r.db")
     code = (
         "import sys, time; from a2a_proxy.follower.keeper import HookKeeper\n"
-        "keeper = HookKeeper('noting:Spins', sys.argv[1], print); keeper.start()\n"
+        "keeper = HookKeeper('noting:Spins', sys.argv[1], print, follow=True); keeper.start()\n"
         "while not keeper.pid: time.sleep(0.01)\n"
         "print(keeper.pid, flush=True); time.sleep(1000)"
     )
@@ -241,6 +241,7 @@ def test_a_hook_ends_with_whoever_started_it(hooks: dict[str, str], tmp_path: Pa
         assert starter.stdout is not None
         pid = int(starter.stdout.readline())
         until(lambda: "on_frame" in methods(hooks))
+        until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
         starter.send_signal(signal.SIGKILL)
     until_dead(pid)
 

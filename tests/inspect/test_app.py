@@ -5,18 +5,12 @@ from __future__ import annotations
 import sqlite3
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from textual.pilot import Pilot
 
-from a2a_inspect.app import InspectApp, run_app
-from a2a_inspect.screen.exchange_list import ExchangeList
-from a2a_inspect.screen.frame_list import FrameList
-from a2a_inspect.source import Source
+from a2a_inspect.app import run_app
 from a2a_proxy.cli.errors import UserError
 from support_inspect import (
     MS,
@@ -32,49 +26,7 @@ from support_inspect import (
     writer,
 )
 from support_recording import STARTED
-
-SMALL, LARGE = (80, 24), (160, 50)
-
-
-class Person:
-    """Somebody in front of the screen."""
-
-    def __init__(self, app: InspectApp, pilot: Pilot[int]) -> None:
-        self.app = app
-        self.pilot = pilot
-
-    async def sees(self, *words: str) -> None:
-        """Wait until all of it is on the screen."""
-        await self.until(lambda: all(word in screen_text(self.app) for word in words), words)
-
-    async def until(self, true: Callable[[], bool], what: object = "") -> None:
-        """Wait at most 30 s."""
-        end = time.monotonic() + 30
-        while not true():
-            assert time.monotonic() < end, f"{what} did not come:\n{screen_text(self.app)}"
-            await self.pilot.pause(0.02)
-
-    def misses(self, *words: str) -> bool:
-        """Nothing of it is on the screen."""
-        return not any(word in screen_text(self.app) for word in words)
-
-    async def types(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-
-    @property
-    def exchanges(self) -> ExchangeList:
-        return self.app.screen.query_one(ExchangeList)
-
-    @property
-    def frames(self) -> FrameList:
-        return self.app.screen.query_one(FrameList)
-
-
-@asynccontextmanager
-async def looking(path: Path, size: tuple[int, int] = LARGE) -> AsyncIterator[Person]:
-    app = InspectApp(Source(path))
-    async with app.run_test(size=size) as pilot:
-        yield Person(app, pilot)
+from support_screen import LARGE, SMALL, looking
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
@@ -272,18 +224,9 @@ async def test_a_damaged_recording_says_so(tmp_path: Path) -> None:
     async with looking(path, SMALL) as person:
         await person.sees("of the recording cannot be read")
         await person.types("question_mark")
-        await person.sees("this page")
+        await person.sees("The recording")
         await person.types("escape")
         await person.sees("of the recording cannot be read")
-
-
-async def test_help_lists_the_keys(tmp_path: Path) -> None:
-    """On ?, over the screen, closed by Esc."""
-    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
-        await person.types("question_mark")
-        await person.sees("PgDn PgUp", "follow the end", "pause the display")
-        await person.types("escape")
-        await person.sees("OPERATION")
 
 
 def filled(path: Path, most: int) -> None:

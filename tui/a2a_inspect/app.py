@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 
+from a2a_inspect.keys.actions import Keymap, actions
+from a2a_inspect.keys.keymap import keys_file, read_keymap
+from a2a_inspect.screen.help import Help
 from a2a_inspect.screen.main import MainScreen
+from a2a_inspect.screen.palette import Actions
 from a2a_inspect.source import Source
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.errors import RecordingError
@@ -20,39 +28,91 @@ class InspectApp(App[int]):
 
     TITLE = "a2a-inspect"
     ENABLE_COMMAND_PALETTE = True
+    COMMANDS = App.COMMANDS | {Actions}
     CSS = """
     Footer { background: $panel; }
     """
 
-    def __init__(self, source: Source) -> None:
-        super().__init__()
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,f1", "keys", "Keys", key_display="?", id="app.keys", tooltip="this page of keys"),
+        Binding(
+            "ctrl+p",
+            "command_palette",
+            "Commands",
+            show=False,
+            priority=True,
+            id="app.palette",
+            tooltip="all that can be done now, and themes",
+        ),
+        Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="app.quit", tooltip="quit at once"),
+    ]
+
+    def __init__(
+        self,
+        source: Source,
+        keymap: Keymap | None = None,
+        *,
+        read_only: bool = False,
+        driver_class: type[Driver] | None = None,
+    ) -> None:
+        super().__init__(driver_class)
+        self.read_only = read_only
+        """Nothing may be written from here: no note, no bookmark, no export."""
         self._source = source
         self._main = MainScreen(source)
+        self._keys = keymap or {}
+
+    def on_mount(self) -> None:
+        """Use the user's keys."""
+        self.set_keymap(self._keys)
 
     def get_default_screen(self) -> Screen[None]:
         """The one screen under all others."""
         return self._main
 
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
-        """What the palette offers."""
-        yield SystemCommand("Pause", "Hold the display, or go on; recording is not touched", self._main.action_pause)
-        yield from super().get_system_commands(screen)
+        """What the palette offers besides actions that have keys."""
+        offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
+        yield from (each for each in super().get_system_commands(screen) if each.title in offered)
+
+    def action_keys(self) -> None:
+        """All keys, those of this place first."""
+        from a2a_inspect.keys.places import PLACES  # it knows all screens, and this class
+
+        here = {found.binding.id for found in self.screen.active_bindings.values() if found.binding.id}
+        self.push_screen(Help(actions(PLACES, self._keys), here))
+
+    def run(self, *given: Any, **options: Any) -> int | None:
+        """As always; what is loaded by now is never looked through for garbage: that kept keys waiting for 60 ms."""
+        gc.freeze()
+        return super().run(*given, **options)
 
     def on_unmount(self) -> None:
         """Close the file."""
         self._source.close()
 
 
-def run_app(path: Path) -> int:
-    """Show a recording, also one that is yet to be written, until the user quits; the exit code.
+def opened(path: Path) -> tuple[Source, Keymap]:
+    """A recording, also one that is yet to be written, and the user's keys.
 
     Raises:
-        UserError: it cannot be opened, or there is no terminal to show it on.
+        UserError: it cannot be opened, or the user's keys are wrong.
+    """
+    from a2a_inspect.keys.places import PLACES
+
+    keymap = read_keymap(keys_file(), PLACES)
+    try:
+        return Source(path), keymap
+    except RecordingError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+
+
+def run_app(path: Path) -> int:
+    """Show a recording until the user quits; the exit code.
+
+    Raises:
+        UserError: see `opened`, or there is no terminal to show it on.
     """
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
         raise UserError("the screen needs a terminal", f"list the exchanges with: a2a-inspect ls {path}")
-    try:
-        source = Source(path)
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
-    return InspectApp(source).run() or 0
+    return InspectApp(*opened(path)).run() or 0

@@ -16,6 +16,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
 \b
   a2a-inspect                      the screen, on the newest recording
   a2a-inspect FILE                 the screen, on this one
+  a2a-inspect FILE --web           the same in a browser
   a2a-inspect ls                   every exchange
   a2a-inspect show                 the conversation, frame by frame
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
@@ -23,8 +24,10 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect diff LEFT RIGHT      what differs between two runs
   a2a-inspect stats                how many, how fast, what failed
   a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
+  a2a-inspect note 2.5 'lost here' a note at frame 5 of exchange 2
   a2a-inspect check                what the peers did wrong
   a2a-inspect rules GEN-001        what a rule means
+  a2a-inspect keys                 the screen's keys, and where to change them
 
 Without a FILE every command takes the newest recording of the state directory.
 """
@@ -35,7 +38,7 @@ class _Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the name of the screen's command where the user gave none."""
-        if not args or (args[0] not in self.commands and _names_file(args[0])):
+        if not args or (args[0] not in self.commands and (_names_file(args[0]) or _is_of_screen(args[0]))):
             args = ["screen", *args]
         return super().parse_args(ctx, args)
 
@@ -43,6 +46,11 @@ class _Group(click.Group):
 def _names_file(word: str) -> bool:
     """A path, not a mistyped command."""
     return not word.startswith("-") and ("/" in word or "." in word or Path(word).exists())
+
+
+def _is_of_screen(word: str) -> bool:
+    """An option of the screen's command, without a recording before it."""
+    return word.partition("=")[0] in {name for option in screen.params for name in option.opts if name[:2] == "--"}
 
 
 _recording = click.argument("recording", required=False, type=click.Path(path_type=Path))
@@ -60,10 +68,20 @@ def cli() -> None:
 
 @cli.command(hidden=True)
 @_recording
-def screen(recording: Path | None) -> int:
+@click.option("--web", "in_browser", is_flag=True, help="Serve the screen to a browser on this machine instead.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="For --web: listen on this one, not a free one.")
+@click.option("--write", is_flag=True, help="For --web: allow notes, bookmarks and exports; else it only reads.")
+def screen(recording: Path | None, in_browser: bool, port: int, write: bool) -> int:
     """The screen."""
-    from a2a_inspect.app import run_app
     from a2a_inspect.place import chosen
+
+    if in_browser:
+        from a2a_inspect.web.server import serve
+
+        return serve(chosen(recording), port, write=write)
+    if port or write:
+        raise click.UsageError("--port and --write go with --web")
+    from a2a_inspect.app import run_app
 
     return run_app(chosen(recording))
 
@@ -92,9 +110,15 @@ def ls(recording: Path | None, tasks: bool, where: str, explain: bool, as_json: 
 @click.option("--payloads", "-p", is_flag=True, help="Each frame with its payload, decoded.")
 @click.option("--artifacts", "-a", is_flag=True, help="Each task with its artifacts, put together from their chunks.")
 @click.option("--raw", is_flag=True, help="Each frame with its payload as it was on the wire.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["json", "raw", "curl", "grpcurl", "python", "pytest", "ids"]),
+    help="One exchange, or a frame (2.5), in another form: to send it again, or to test it.",
+)
 @_filter
 @_json
-def show(words: tuple[str, ...], where: str, as_json: bool, **detail: bool) -> None:
+def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool) -> None:
     """Show the conversation: session, context, task, exchange, frame.
 
     EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
@@ -107,6 +131,11 @@ def show(words: tuple[str, ...], where: str, as_json: bool, **detail: bool) -> N
 
     path, chosen = split_words(words)
     with opened(path) as source:
+        if form is not None:
+            from a2a_inspect.commands.show_as import show_as
+
+            show_as(source, chosen, form)
+            return
         show_conversation(source, Wanted(chosen, where=where, **detail), as_json=as_json)
 
 
@@ -171,6 +200,27 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
     path, chosen = split_words(words)
     with opened(path) as source:
         show_segments(source, Options(chosen, as_json, media))
+
+
+@cli.command("note")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE [TEXT]...]")
+@click.option("--bookmark/--no-bookmark", default=None, help="Bookmark the place, or take its bookmark away.")
+@click.option("--delete", is_flag=True, help="Delete its note and its bookmark.")
+@_json
+def write_note(words: tuple[str, ...], **options: Any) -> None:
+    """Write a note at a PLACE of a recording; without a TEXT list what was noted.
+
+    PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), or a session (1:). A place
+    has one note: a new one takes its place. Notes are kept in the recording, also while it is written, and are found by
+    `-f note:WORD` and `-f bookmark:yes`.
+    """
+    import time
+
+    from a2a_inspect.commands.note import Wanted, note
+    from a2a_inspect.place import split_words
+
+    path, rest = split_words(words)
+    note(path, Wanted(rest, **options), time.time_ns())
 
 
 @cli.command("prune")
@@ -275,6 +325,16 @@ def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
     from a2a_inspect.commands.rules import show_rules
 
     show_rules(rule, as_json=as_json, as_markdown=as_markdown)
+
+
+@cli.command("keys")
+@click.option("--print", "as_toml", is_flag=True, help="As a file of keys, to save and change.")
+@_json
+def list_keys(as_toml: bool, as_json: bool) -> None:
+    """List what the screen's keys do, and tell which file changes them."""
+    from a2a_inspect.commands.keys import show_keys
+
+    show_keys(as_toml=as_toml, as_json=as_json)
 
 
 @cli.command("hooks")

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from a2a_inspect.point import is_point
 from a2a_proxy.capture import places
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.recording.cassette import open_any
@@ -53,7 +54,8 @@ def filter_error(wrong: QueryError) -> UserError:
 
 
 def split_words(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
-    """The recording and what is wanted of it: the first word is a recording if it looks like a path or is one."""
-    if words and ("/" in words[0] or "." in words[0] or Path(words[0]).is_file()):
+    """The recording and what is wanted of it: the first word is a recording if it looks like a path or is one
+    (`2.5` looks like a frame)."""
+    if words and (Path(words[0]).is_file() or (("/" in words[0] or "." in words[0]) and not is_point(words[0]))):
         return Path(words[0]), words[1:]
     return None, words

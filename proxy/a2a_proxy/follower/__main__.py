@@ -82,9 +82,12 @@ def follow(name: str, aim: Aim, ledger: Ledger, log: Log, tell: Callable[[Status
 
 
 def end_with(life: int) -> None:
-    """Have the kernel end this process when the other end of the pipe `life` is closed, also in mid-computation."""
+    """Have the kernel end this process when the other end of the pipe `life` is closed, also in mid-computation, and on
+    Linux where it is stopped (`Brake`)."""
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+    if sys.platform == "linux":
+        fcntl.fcntl(life, fcntl.F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([life], [], [], 0)[0]:
         sys.exit(1)  # it was closed before

@@ -19,6 +19,7 @@ import msgspec
 
 from a2a_proxy.capture import places
 from a2a_proxy.follower import log, status
+from a2a_proxy.follower.brake import LOOK, Brake
 from a2a_proxy.follower.ledger import Ledger
 from a2a_proxy.follower.status import Behind, Done, Failed, Faulty
 from a2a_proxy.recorder.priority import let_hurry
@@ -32,8 +33,6 @@ PAUSES = (0.1, 1.0, 5.0)
 """Seconds before the n-th restart."""
 _STUCK = 10.0
 """Seconds for which a call may take before it is told."""
-_LOOK = 1.0
-"""Seconds between two looks how long a call has taken."""
 _LAST = 5.0
 """Seconds that a process has to end after it said its last word."""
 
@@ -75,6 +74,9 @@ class HookKeeper:
         self._tell = tell
         self._pauses = pauses
         self._stuck = stuck
+        self._brakes = follow and sys.platform == "linux"
+        self._brake: Brake | None = None
+        self._waited_for = False
         self._told_stuck = False
         self.log = log.log_path(name)
         self._ledger_file = _unnamed_file()
@@ -103,6 +105,9 @@ class HookKeeper:
 
     def hurry(self) -> None:
         """Somebody waits for it now."""
+        with self._starting:
+            self._waited_for = True
+            self._release()
         if self._process is not None and not self._ended.is_set():
             let_hurry(self._process.pid)
 
@@ -191,12 +196,21 @@ class HookKeeper:
                 )
             finally:
                 os.close(out)
+            if self._brakes:
+                self._brake = Brake(self._process, lambda: self._ledger.read_mark().since / 1e9)
+                if self._waited_for:
+                    self._release()
+
+    def _release(self) -> None:
+        if self._brake is not None:
+            self._brake.release()
 
     def _listen(self, pipe: int) -> None:
         """Until it has said its last word, or is gone."""
         rest = b""
         while True:
-            if not select.select([pipe], [], [], _LOOK)[0]:
+            pause = self._brake.step(time.monotonic()) if self._brake is not None else LOOK
+            if not select.select([pipe], [], [], pause)[0]:
                 if self._process is None or self._process.poll() is not None:
                     return  # somebody else holds the pipe: a process that the hook has forked
                 self._look()
@@ -236,6 +250,7 @@ class HookKeeper:
         process = self._process
         if process is None:
             return ""
+        self._release()
         try:
             code = process.wait(_LAST)
         except subprocess.TimeoutExpired:  # a thread of the hook keeps it

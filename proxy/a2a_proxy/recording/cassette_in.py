@@ -15,11 +15,13 @@ import msgspec
 
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.note import Note
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording import lines, payload_text
 from a2a_proxy.recording.cassette_out import COUNTED, FORMAT_VERSION
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.lines import Line
+from a2a_proxy.recording.notes import store
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionFacts, SessionRow
 from a2a_proxy.recording.segments import cut_again
@@ -101,7 +103,7 @@ class Importer:
                 self._flush()
                 self._session = session
             start = self._starts[session]
-            self._counts[kind] += 1
+            self._counts[kind] = self._counts.get(kind, 0) + 1
             self._batch.add(kind, self._value(kind, line, start))
 
     def _value(self, kind: str, line: Line, start: int) -> Any:
@@ -129,7 +131,10 @@ class Importer:
         batch, self._batch = self._batch, _Batch()
         if batch.size:
             changes = Changes(batch.connection, batch.exchange, batch.task)
-            self._writers[self._session - 1][0].write(batch.frame, batch.finding, changes)
+            writer, _, start = self._writers[self._session - 1]
+            writer.write(batch.frame, batch.finding, changes)
+            if batch.note:
+                store(self._db, writer.session, start, batch.note)
 
     def _end(self, line: Line) -> None:
         self._flush()
@@ -180,6 +185,7 @@ class _Batch:
         self.frame: list[Frame] = []
         self.task: list[Any] = []
         self.finding: list[Finding] = []
+        self.note: list[Note] = []
 
     def add(self, kind: str, value: Any) -> None:
         """Keep a value."""
@@ -199,4 +205,5 @@ _READERS = {
     "exchange": lines.read_exchange,
     "task": lines.read_task,
     "finding": lines.read_finding,
+    "note": lines.read_note,
 }

@@ -16,12 +16,13 @@ from a2a_proxy.recording.lines import Line
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2 has notes; a cassette without any says 1, so that those who only know that can read it."""
 BLOB_MIN = 65_536
 """Octets; a payload this big goes to a file of its own where that is asked for."""
 
 COUNTED = ("connection", "exchange", "frame", "task", "finding")
-"""The kinds of lines between the first and the last."""
+"""The kinds of lines between the first and the last; notes are counted where there are any."""
 
 
 class Exporter:
@@ -41,14 +42,16 @@ class Exporter:
     def run(self) -> None:
         """All lines."""
         tool = self._rows[0].facts.tool if self._rows else ""
-        self._line(
-            {"cassette": "a2a", "version": FORMAT_VERSION, "tool": tool, "sessions": [*map(_session, self._rows)]}
-        )
+        notes = [*self._of_sessions(self.recording.notes())]
+        version = FORMAT_VERSION if notes else 1
+        self._line({"cassette": "a2a", "version": version, "tool": tool, "sessions": [*map(_session, self._rows)]})
         self._conversation()
         for task in self._of_sessions(self.recording.tasks()):
             self._put(task.session, lines.write_task(task.task, self._started[task.session]))
         for finding in self._of_sessions(self.recording.findings()):
             self._put(finding.session, lines.write_finding(finding.finding, self._started[finding.session]))
+        for note in notes:
+            self._put(note.session, lines.write_note(note.note, self._started[note.session]))
         end = {f"{name}s": count for name, count in self._counts.items()}
         digests = {"payloads": self._payloads.hexdigest(), "sha256": self._digest.hexdigest()}
         self._line({"end": end, **digests})
@@ -79,7 +82,7 @@ class Exporter:
 
     def _put(self, session: int, line: Line) -> None:
         kind = next(iter(line))
-        self._counts[kind] += 1
+        self._counts[kind] = self._counts.get(kind, 0) + 1
         place = self._places[session]
         self._line(line if place == 1 else {kind: line.pop(kind), "session": place, **line})
 

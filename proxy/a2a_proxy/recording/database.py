@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.header import NAME_ANOTHER, check_recording, check_version, check_writable
+from a2a_proxy.recording.notes import stand_in
 from a2a_proxy.recording.schema import APPLICATION_ID, PAGE_SIZE, SCHEMA_VERSION
 
 BUSY_SECONDS = 30.0
@@ -61,6 +62,7 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
             connection.close()
             connection = _connect(uri + "&immutable=1") if _settled(file) else _connect(uri)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
+        stand_in(connection)
         connection.execute("PRAGMA query_only = ON")
     check_version(file, version)
     return connection

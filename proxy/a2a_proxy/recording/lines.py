@@ -17,6 +17,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.note import Note
 from a2a_proxy.model.task import ArtifactState, Missed, Support, Task
 from a2a_proxy.recording.version_1 import ranges_told
 
@@ -149,6 +150,7 @@ _TASK = _fields(
     exchanges=_LIST,
 )
 _FINDING = _fields(Finding, "rule", severity=_names(Severity), at=_TIME)
+_NOTE = _fields(Note, "text", at=_TIME)
 _FRAME = _fields(
     Frame,
     "kind",
@@ -221,6 +223,16 @@ def write_finding(value: Finding, start: int) -> Line:
 def read_finding(line: Line, start: int) -> Finding:
     """Inverse of `write_finding`; raises as `read_connection`."""
     return Finding(**_read(_FINDING, line, start))
+
+
+def write_note(value: Note, start: int) -> Line:
+    """`{"note": "what a person wrote", ...}`."""
+    return _write(_NOTE, value, start)
+
+
+def read_note(line: Line, start: int) -> Note:
+    """Inverse of `write_note`; raises as `read_connection`."""
+    return Note(**_read(_NOTE, line, start))
 
 
 def write_frame(value: Frame, start: int, payload: Line) -> Line:

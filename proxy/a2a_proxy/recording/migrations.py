@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from a2a_proxy.recording import segment_schema
+from a2a_proxy.recording import note_schema, segment_schema
 from a2a_proxy.recording.codec import pack_json, unpack_int, unpack_json
 from a2a_proxy.recording.schema import SINCE_2, VIEW_NAMES, VIEWS, dialect, statements
 from a2a_proxy.recording.version_1 import ranges_told
@@ -38,7 +38,12 @@ def m003_segments(db: sqlite3.Connection) -> None:
     _run(db, dialect(segment_schema.TABLES, strict=_strict()))
 
 
-STEPS = (m001_tables, m002_generations, m003_segments)
+def m004_notes(db: sqlite3.Connection) -> None:
+    """Notes and bookmarks, each at its place."""
+    _run(db, dialect(note_schema.TABLE, strict=_strict()))
+
+
+STEPS = (m001_tables, m002_generations, m003_segments, m004_notes)
 """In order; the number of a step is the `user_version` after it."""
 
 
@@ -74,6 +79,7 @@ def _versioned(step: Callable[[sqlite3.Connection], None], version: int) -> Call
 def _make_views(db: sqlite3.Connection) -> None:
     _run(db, VIEWS)
     _run(db, segment_schema.VIEWS)
+    _run(db, note_schema.VIEW)
 
 
 def _strict() -> bool:

@@ -21,7 +21,7 @@ _AT_ONCE = 20_000
 """Rows deleted in one transaction."""
 _KEYED = ("exchange", "connection", "segment", "interruption", "handoff")
 """Tables whose key holds the session."""
-_OWNED = ("finding", "task", "frame", "block")
+_OWNED = ("note", "finding", "task", "frame", "block")
 """Tables with a column that names the session, in the order in which they go."""
 _OF_ROWS = {"piece": ("frame", "frame"), "artifact": ("task", "task"), "block_tail": ("block", "block")}
 """Table -> its column that names a row, and the table of that row."""

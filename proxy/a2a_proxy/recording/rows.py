@@ -7,6 +7,7 @@ import msgspec
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.note import Note
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.schema import SESSION_SHIFT
@@ -101,6 +102,14 @@ class FindingRow(msgspec.Struct, frozen=True):
     id: int
     session: int
     finding: Finding
+
+
+class NoteRow(msgspec.Struct, frozen=True):
+    """A note and its key."""
+
+    id: int
+    session: int
+    note: Note
 
 
 class SegmentRow(msgspec.Struct, frozen=True):

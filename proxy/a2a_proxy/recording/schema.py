@@ -29,7 +29,7 @@ from a2a_proxy.model.task import Support
 APPLICATION_ID = int.from_bytes(b"a2ap")
 """Offset 68 of the file: tells a recording from any other SQLite database."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """`PRAGMA user_version`, counted up by each migration."""
 
 PAGE_SIZE = 4096
@@ -303,8 +303,8 @@ CREATE VIEW tasks AS SELECT t.id, t.session, {_words("t.agent")} AS agent, {_ide
 """
 
 
-VIEW_NAMES = ("ident_text", "frames", "exchanges", "tasks", "segments", "interruptions", "handoffs")
-"""Those of `segment_schema` too."""
+VIEW_NAMES = ("ident_text", "frames", "exchanges", "tasks", "segments", "interruptions", "handoffs", "notes")
+"""Those of `segment_schema` and `note_schema` too."""
 
 
 def statements(*, strict: bool) -> str:

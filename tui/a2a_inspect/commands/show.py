@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_inspect.artifacts import artifacts_of
 from a2a_inspect.commands.filtered import frames_kept, tell_nothing
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.process import process_lines, process_objects
@@ -22,7 +21,8 @@ from a2a_inspect.commands.session import (
     operation,
     session_line,
 )
-from a2a_inspect.decoded import decoded, decoded_lines, json_text, raw_lines
+from a2a_inspect.decoded import decoded_lines, json_text, raw_lines
+from a2a_inspect.notes import Notes
 from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.cli.errors import UserError
@@ -32,8 +32,10 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.protocol.describe import describe
 from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.artifacts import artifacts_of
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow
 
@@ -109,7 +111,8 @@ def _session_lines(
     if not rows and not connections:
         yield "  nothing was recorded"
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
-    marks = Marks(recording, session.id)
+    marks, notes = Marks(recording, session.id), Notes(recording, session.id)
+    yield from (f"  {words}" for words in notes.at(0))
     for context, members in _by_context(rows, tasks):
         yield f"  context {visible(context)}" if context else "  outside any context"
         for task_id, exchanges in members.items():
@@ -123,7 +126,7 @@ def _session_lines(
                     yield from _artifact_lines(recording, session.id, tasks[task_id])
             for row in exchanges:
                 yield from (
-                    " " * depth + line for line in _exchange_lines(recording, row, wanted, meanings, kept, marks)
+                    " " * depth + line for line in _exchange_lines(recording, row, wanted, meanings, kept, marks, notes)
                 )
     if everything:
         yield from ("  " + line for line in process_lines(recording, session))
@@ -191,7 +194,13 @@ def _part_text(part: Part) -> str:
 
 
 def _exchange_lines(
-    recording: Recording, row: ExchangeRow, wanted: Wanted, meanings: Meanings, kept: _Kept, marks: Marks
+    recording: Recording,
+    row: ExchangeRow,
+    wanted: Wanted,
+    meanings: Meanings,
+    kept: _Kept,
+    marks: Marks,
+    notes: Notes,
 ) -> Iterator[str]:
     exchange = row.exchange
     parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.live(exchange)]
@@ -199,15 +208,20 @@ def _exchange_lines(
     if text.outcome(exchange) == "cut":
         parts.append(visible(exchange.how))
     yield "  ".join(part for part in parts if part)
+    yield from (f"    {words}" for words in notes.at(exchange.id))
     if wanted.raw or wanted.payloads:
         yield from ("    " + line for line in _head_lines(exchange))
     found = _by_frame(recording, row)
     for frame_row in recording.frames(row.key):
         frame = frame_row.frame
-        told = found.pop(frame.seq, [])
+        told, noted = found.pop(frame.seq, []), notes.at(exchange.id, frame.seq)
         if kept is not None and frame.seq not in kept[row.key]:
             continue
-        if kept is None and _goes_without_saying(frame, exchange) and not (wanted.raw or wanted.payloads or told):
+        if (
+            kept is None
+            and _goes_without_saying(frame, exchange)
+            and not (wanted.raw or wanted.payloads or told or noted)
+        ):
             continue
         what = describe(frame, frame.payload, exchange.operation, exchange.dialect)
         yield f"  {_moment(exchange, frame):>14} {ARROWS[frame.direction]} {what}"
@@ -216,7 +230,7 @@ def _exchange_lines(
         elif wanted.payloads:
             yield from (" " * 20 + line for line in decoded_lines(frame, exchange))
         yield from _finding_lines(told, meanings)
-        yield from (f"{'':21}{words}" for words in marks.at(exchange.id, frame.seq))
+        yield from (f"{'':21}{words}" for words in (*marks.at(exchange.id, frame.seq), *noted))
     for told in found.values():
         yield from _finding_lines(told, meanings)
 
@@ -266,11 +280,13 @@ def _objects(
     recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted, kept: _Kept
 ) -> Iterator[dict[str, object]]:
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
-    marks = Marks(recording, session.id)
+    marks, notes = Marks(recording, session.id), Notes(recording, session.id)
     for row in rows:
         task, shown = tasks.get(row.exchange.task_id), None if kept is None else kept[row.key]
-        yield {**_object(recording, row, task, shown), **marks.facts(row.exchange.id)}
+        noted = {"notes": notes.objects(row.exchange.id)}
+        yield {**_object(recording, row, task, shown), **marks.facts(row.exchange.id), **noted}
     if not (wanted.words or wanted.where):
+        yield from ({"session": session.id, "note": note} for note in notes.objects(0))
         for finding in connection_findings(recording, session):
             yield {"session": session.id, "finding": finding_facts(finding.finding)}
         yield from process_objects(recording, session)

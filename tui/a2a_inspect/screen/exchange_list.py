@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from a2a_inspect.screen.columns import Column
 from a2a_inspect.screen.lazy_list import LazyList
+from a2a_inspect.screen.marks import Marks, with_mark
 from a2a_inspect.source import Snapshot
 from a2a_proxy.cli import generations, text
 from a2a_proxy.recording.rows import ExchangeRow
@@ -23,10 +24,10 @@ _STYLES = {
 class ExchangeList(LazyList):
     """All exchanges of a recording, session after session; one may still be live."""
 
-    def __init__(self, load: Callable[[int], Awaitable[Sequence[ExchangeRow]]], *, id: str) -> None:
+    def __init__(self, load: Callable[[int], Awaitable[Sequence[ExchangeRow]]], marks: Marks, *, id: str) -> None:
         super().__init__(
             [
-                Column("#", 4, self._number, right=True, style="list--dim"),
+                Column("#", 4, self._number, right=True, style=self._number_style),
                 Column("TIME", 12, lambda row: text.clock(row.exchange.started), drop=1, style="list--dim"),
                 Column("OUTCOME", 7, lambda row: text.standing(row.exchange), style=outcome_style),
                 Column("OPERATION", 20, lambda row: text.title(row.exchange), grow=1, style="list--strong"),
@@ -39,6 +40,7 @@ class ExchangeList(LazyList):
             id=id,
         )
         self._load = load
+        self._marks = marks
         self._sessions = 1
 
     async def load(self, page: int) -> Sequence[ExchangeRow]:
@@ -49,11 +51,15 @@ class ExchangeList(LazyList):
         """What the recording holds now; see `update`. With more than one session, a row says which is its own."""
         self._sessions = len(now.sessions)
         longest = f"{self._sessions}:{now.highest}" if self._sessions > 1 else str(now.highest)
-        self.widen("#", len(longest))
+        self.widen("#", len(longest) + 1)
         self.update(now.exchanges, above=above)
 
     def _number(self, row: ExchangeRow) -> str:
-        return f"{row.session}:{row.exchange.id}" if self._sessions > 1 else str(row.exchange.id)
+        number = f"{row.session}:{row.exchange.id}" if self._sessions > 1 else str(row.exchange.id)
+        return with_mark(number, self._marks.exchange(row.key))
+
+    def _number_style(self, row: ExchangeRow) -> str:
+        return "list--strong" if self._marks.exchange(row.key) else "list--dim"
 
 
 def outcome_style(row: ExchangeRow) -> str:

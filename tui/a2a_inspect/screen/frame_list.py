@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from a2a_inspect.screen.columns import Column
 from a2a_inspect.screen.lazy_list import LazyList
+from a2a_inspect.screen.marks import Marks, with_mark
 from a2a_inspect.source import FrameLine, Stream
 from a2a_proxy.cli import text
 from a2a_proxy.model.chunk import Direction
@@ -23,10 +24,10 @@ _STYLES = {
 class FrameList(LazyList):
     """The frames of one exchange, both directions in one order."""
 
-    def __init__(self, load: Callable[[int, int], Awaitable[Sequence[FrameLine]]], *, id: str) -> None:
+    def __init__(self, load: Callable[[int, int], Awaitable[Sequence[FrameLine]]], marks: Marks, *, id: str) -> None:
         super().__init__(
             [
-                Column("FRAME", 5, lambda line: str(line.row.frame.seq), right=True, style="list--dim", drop=1),
+                Column("FRAME", 6, self._number, right=True, style=self._number_style, drop=1),
                 Column("+SECONDS", 8, self._moment, right=True, style="list--dim"),
                 Column("", 1, arrow, style=way),
                 Column("KIND", 8, kind, style=kind_style, drop=2),
@@ -36,6 +37,7 @@ class FrameList(LazyList):
             id=id,
         )
         self._load = load
+        self._marks = marks
         self.stream: Stream | None = None
         """The exchange whose frames these are."""
 
@@ -49,6 +51,15 @@ class FrameList(LazyList):
     async def load(self, page: int) -> Sequence[FrameLine]:
         """One page."""
         return await self._load(self.stream.row.key, page) if self.stream is not None else []
+
+    def _number(self, line: FrameLine) -> str:
+        return with_mark(str(line.row.frame.seq), self._marked(line))
+
+    def _number_style(self, line: FrameLine) -> str:
+        return "list--strong" if self._marked(line) else "list--dim"
+
+    def _marked(self, line: FrameLine) -> bool:
+        return self._marks.frame(line.row.exchange_key, line.row.id)
 
     def _moment(self, line: FrameLine) -> str:
         began = self.stream.row.exchange.started if self.stream is not None else line.row.frame.at

@@ -1,7 +1,9 @@
-"""The keys, on one page over the screen."""
+"""The keys, on one page over the screen: what can be pressed here first, then everything else."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,25 +13,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-_KEYS = (
-    ("Move", ""),
-    ("j k  ↓ ↑", "next, previous row"),
-    ("gg G  Home End", "first row; last row, and follow"),
-    ("PgDn PgUp  ^d ^u", "a screen further, back"),
-    ("Enter  Esc", "look into it; back"),
-    ("Tab  Shift+Tab", "next, previous pane"),
-    ("[ ]", "previous, next frame of the exchange"),
-    ("1 2 3 4  ← →", "tabs: decoded, raw, headers, facts"),
-    ("", ""),
-    ("Live", ""),
-    ("F", "follow the end of the list; moving up stops it"),
-    ("p", "pause the display; recording goes on"),
-    ("", ""),
-    ("App", ""),
-    ("Ctrl+P", "all commands and themes"),
-    ("?", "this page"),
-    ("q  Ctrl+Q", "back, or quit; quit"),
-    ("", ""),
+from a2a_inspect.keys.actions import Action, shown
+
+_SIGNS = (
     ("→ ←", "a frame to the agent; to the client"),
     ("live ok error", "still open; ended well; the agent said no"),
     ("cut refused", "somebody broke off; the proxy answered"),
@@ -42,22 +28,47 @@ class Help(ModalScreen[None]):
     DEFAULT_CSS = """
     Help { align: center middle; }
     Help > VerticalScroll {
-        width: 72; max-width: 96%; height: auto; max-height: 96%; padding: 0 2;
+        width: 76; max-width: 96%; height: auto; max-height: 96%; padding: 0 2;
         background: $surface; border: round $primary; border-title-color: $text;
         scrollbar-size-vertical: 1;
     }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,question_mark,q,enter", "dismiss", "Close"),
+        Binding("escape,question_mark,f1,q,enter", "dismiss", "Close", id="keys.close"),
+        Binding("j", "scroll(1)", "Down", show=False, id="keys.down"),
+        Binding("k", "scroll(-1)", "Up", show=False, id="keys.up"),
     ]
+
+    def __init__(self, listed: Sequence[Action], here: set[str]) -> None:
+        """`here` holds the ids of what can be done now."""
+        super().__init__()
+        self._lines = list(help_lines(listed, here))
 
     def compose(self) -> ComposeResult:
         """One text."""
-        box = VerticalScroll(Static(Content("\n").join(_line(*entry) for entry in _KEYS)))
+        box = VerticalScroll(Static(Content("\n").join(self._lines)))
         box.border_title = "Keys"
         yield box
 
+    def action_scroll(self, by: int) -> None:
+        """A line further, or back."""
+        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+
+def help_lines(listed: Sequence[Action], here: set[str]) -> Iterator[Content]:
+    """Actions by place, those places first of which something can be done here."""
+    groups = [list(group) for _, group in groupby(listed, lambda each: each.place)]
+    groups.sort(key=lambda group: not any(each.id in here for each in group))
+    for group in groups:
+        yield Content.styled(group[0].place, "bold underline")
+        for each in group:
+            yield _line(" ".join(map(shown, each.keys)), each.help)
+        yield Content("")
+    yield Content.styled("Signs", "bold underline")
+    for signs, meaning in _SIGNS:
+        yield _line(signs, meaning)
+
 
 def _line(keys: str, meaning: str) -> Content:
-    return Content.assemble((f"{keys:20}", "bold"), meaning)
+    return Content.assemble((f"{keys:22} ", "bold"), meaning)

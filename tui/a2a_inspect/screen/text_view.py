@@ -49,12 +49,12 @@ class TextView(ScrollView, can_focus=True):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j,down", "scroll_down", "Down", show=False),
-        Binding("k,up", "scroll_up", "Up", show=False),
-        Binding("pagedown,ctrl+d", "page_down", "Page down", show=False),
-        Binding("pageup,ctrl+u", "page_up", "Page up", show=False),
-        Binding("home", "scroll_home", "First", show=False),
-        Binding("G,end", "scroll_end", "Last", show=False),
+        Binding("j,down", "scroll_down", "Down", show=False, id="text.down"),
+        Binding("k,up", "scroll_up", "Up", show=False, id="text.up"),
+        Binding("pagedown,ctrl+d,ctrl+f", "page_down", "Page down", show=False, id="text.page-down"),
+        Binding("pageup,ctrl+u", "page_up", "Page up", show=False, id="text.page-up"),
+        Binding("home", "scroll_home", "First", show=False, id="text.first", tooltip="first line; gg as well"),
+        Binding("G,end", "scroll_end", "Last", show=False, id="text.last", tooltip="last line"),
     ]
 
     def __init__(self, *, id: str) -> None:

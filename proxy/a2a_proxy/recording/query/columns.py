@@ -128,6 +128,26 @@ def finding(test: Condition) -> tuple[Condition, Condition]:
     return of_frame, of_exchange
 
 
+def written(test: Condition) -> tuple[Condition, Condition]:
+    """A condition on people's notes: on a frame its own, and those of all of its exchange."""
+
+    def of_frame(match: Match) -> Sql:
+        own = "(f.session, f.exchange, f.seq) IN (SELECT session, exchange, seq FROM note WHERE seq >= 0 AND {})"
+        whole = "(f.session, f.exchange) IN (SELECT session, exchange FROM note WHERE exchange <> 0 AND seq < 0 AND {})"
+        return sql.joined("OR", test(match).within(own), test(match).within(whole))
+
+    def of_exchange(match: Match) -> Sql:
+        noted = f"e.id IN (SELECT session << {SESSION_SHIFT} | exchange FROM note WHERE exchange <> 0 AND {{}})"
+        return test(match).within(noted)
+
+    return of_frame, of_exchange
+
+
+def remark(match: Match) -> Sql:
+    """What the decoder remarked about a frame."""
+    return shape(sql.interned("note", sql.text("value", match)))
+
+
 def rule(match: Match) -> Sql:
     """The rule of a finding, by its beginning."""
     return sql.interned("rule", sql.begun("value", match))

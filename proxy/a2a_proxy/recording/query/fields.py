@@ -45,6 +45,8 @@ def _table() -> dict[str, Field]:
     finding = columns.finding(lambda match: sql.text("summary", match))
     severity = columns.finding(lambda match: columns.ordered("severity", match))
     rule = columns.finding(columns.rule)
+    note = columns.written(lambda match: sql.text("body", match))
+    bookmark = columns.written(lambda _: Sql("bookmark"))
     source = columns.source("f.shape IN (SELECT id FROM shape WHERE flags & 16)"), columns.source("e.flags & 2")
     rows = (
         Field(
@@ -273,9 +275,19 @@ def _table() -> dict[str, Field]:
         Field(
             "note",
             kinds.TEXT,
-            "what the decoder remarked about a frame",
-            "note:rst_stream",
-            frame=lambda m: columns.shape(sql.interned("note", sql.text("value", m))),
+            "what you noted there, or the decoder remarked about a frame",
+            "note:retry",
+            frame=lambda m: sql.joined("OR", note[0](m), columns.remark(m)),
+            exchange=note[1],
+        ),
+        Field(
+            "bookmark",
+            words.FLAG,
+            "you bookmarked it: `bookmark:yes`",
+            "bookmark:yes",
+            frame=bookmark[0],
+            exchange=bookmark[1],
+            alone=True,
         ),
         Field(
             "text",

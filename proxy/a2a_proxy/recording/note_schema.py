@@ -1,0 +1,34 @@
+"""The table of notes and bookmarks (schema version 4), as SQL; conventions as in `schema`.
+
+`exchange` is its number in the session, 0 for a note about the session; `seq` the frame's, -1 for all of the exchange.
+The first versions had a table of this name that nothing was ever written to.
+"""
+
+from __future__ import annotations
+
+SINCE = 4
+
+TABLE = """
+DROP TABLE note;
+CREATE TABLE note (
+  id INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL,
+  exchange INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  bookmark INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  UNIQUE (session, exchange, seq)
+) STRICT;
+"""
+
+VIEW = """
+CREATE VIEW notes AS SELECT n.id, n.session, n.exchange, n.seq, session.started + n.at AS at, n.bookmark, n.body
+  FROM note n JOIN session ON session.id = n.session;
+"""
+
+NONE = """
+CREATE TEMP VIEW note AS SELECT 0 AS id, 0 AS session, 0 AS exchange, 0 AS seq, 0 AS at, 0 AS bookmark, '' AS body
+  WHERE 0
+"""
+"""Stands before the table of an older file for one who may only read it: the same columns, no row."""

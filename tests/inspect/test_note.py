@@ -1,0 +1,132 @@
+"""`note`: what a person writes at a place, and where it turns up again."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands.note import Wanted, note
+from a2a_inspect.commands.show import Wanted as Shown
+from a2a_inspect.commands.show import show_conversation
+from a2a_inspect.place import split_words
+from a2a_inspect.point import is_point, named, point
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.recording.note_writer import Place
+from a2a_proxy.recording.reader import Recording
+from support_inspect import changes, exchange, request, sample, writer
+from support_recording import STARTED
+
+NOW = STARTED + 60_000_000_000
+
+
+def said(
+    path: Path,
+    capsys: pytest.CaptureFixture[str],
+    *words: str,
+    bookmark: bool | None = None,
+    delete: bool = False,
+    as_json: bool = False,
+) -> list[str]:
+    """What one call of the command prints."""
+    note(path, Wanted(words, bookmark, delete, as_json), NOW)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_written_listed_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A session's place lists all that is noted in it, an exchange's that of its frames too."""
+    path = sample(tmp_path / "a.db")
+    assert said(path, capsys, "2.1", "why", "so", "late?") == ["1:2.1       note: why so late?"]
+    assert said(path, capsys, "#2", bookmark=True) == ["1:2         bookmark"]
+    assert said(path, capsys, "1:", "a run\x1b[31m") == ["1:          note: a run␛[31m"]
+    everything = ["1:          note: a run␛[31m", "1:2         bookmark", "1:2.1       note: why so late?"]
+    assert said(path, capsys) == said(path, capsys, "1:") == everything
+    assert said(path, capsys, "2") == everything[1:]
+    assert said(path, capsys, "2.1", delete=True) == []
+    assert said(path, capsys, "2", bookmark=False) == []
+    assert said(path, capsys) == everything[:1]
+
+
+def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = sample(tmp_path / "a.db")
+    (line,) = said(path, capsys, "2.1", "so", as_json=True)
+    assert json.loads(line) == {
+        "place": "1:2.1",
+        "session": 1,
+        "exchange": 2,
+        "seq": 1,
+        "text": "so",
+        "bookmark": False,
+        "at": "2027-01-15T08:01:00.000000000Z",
+    }
+
+
+def test_show_has_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Under the session, the exchange and the frame; in JSON with the exchange."""
+    path = sample(tmp_path / "a.db")
+    for words in (("1:", "the run"), ("2", "the call"), ("2.1", "the frame")):
+        said(path, capsys, *words)
+    with Recording(path) as recording:
+        show_conversation(recording, Shown(), as_json=False)
+        lines = capsys.readouterr().out.splitlines()
+        show_conversation(recording, Shown(), as_json=True)
+        objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines[1] == "  note: the run"
+    call = next(at for at, line in enumerate(lines) if "note: the call" in line)
+    assert "#2 " in lines[call - 1]
+    frame = next(at for at, line in enumerate(lines) if "note: the frame" in line)
+    assert "<--" in lines[frame - 1]
+    assert [[each["text"] for each in one["notes"]] for one in objects[:3]] == [[], ["the call", "the frame"], []]
+    assert objects[3]["note"]["text"] == "the run"
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "wrong"),
+    [
+        (("9", "x"), {}, "nothing in it is called 9"),
+        (("2.9", "x"), {}, "nothing in it is called 2.9"),
+        (("over there", "x"), {}, "names no place"),
+        (("2", "x"), {"delete": True}, "goes with a place alone"),
+        ((), {"bookmark": True}, "which place"),
+    ],
+)
+def test_what_makes_no_sense(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], more: dict[str, bool], wrong: str
+) -> None:
+    path = sample(tmp_path / "a.db")
+    with pytest.raises(UserError, match=wrong):
+        said(path, capsys, *words, **more)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT count(*) FROM note").fetchone() == (0,)
+
+
+def test_a_place_of_two_sessions(tmp_path: Path) -> None:
+    """An exchange that two sessions have is asked for with its session; one that one of them has is not."""
+    path = sample(tmp_path / "a.db")
+    second = writer(path, 2)
+    second.write([request(1)], changes=changes(exchange(1)))
+    second.finish(NOW)
+    with Recording(path) as recording:
+        assert point(recording, "2:1") == Place(2, 1)
+        assert named(point(recording, "3.2")) == "1:3.2"
+        with pytest.raises(UserError, match="in several sessions") as wrong:
+            point(recording, "1")
+    assert wrong.value.hint == "say which: 1:1 or 2:1"
+
+
+@pytest.mark.parametrize("word", ["2", "#2", "1:2", "2.5", "1:2.5", "1:"])
+def test_words_that_are_places(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not taken for the name of a recording, unless a file is called so."""
+    monkeypatch.chdir(tmp_path)
+    assert is_point(word)
+    assert split_words((word, "x")) == (None, (word, "x"))
+    Path(word).touch()
+    assert split_words((word, "x")) == (Path(word), ("x",))
+
+
+@pytest.mark.parametrize("word", ["", "#", "a.db", "./2", "2.5.1", "-2", "2."])
+def test_words_that_are_none(word: str) -> None:
+    assert not is_point(word)

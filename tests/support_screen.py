@@ -1,0 +1,59 @@
+"""Somebody in front of the screen: presses keys, waits for words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from a2a_inspect.app import InspectApp
+from a2a_inspect.screen.exchange_list import ExchangeList
+from a2a_inspect.screen.frame_list import FrameList
+from a2a_inspect.source import Source
+from support_inspect import screen_text
+
+SMALL, LARGE = (80, 24), (160, 50)
+
+
+class Person:
+    """Somebody in front of the screen."""
+
+    def __init__(self, app: InspectApp, pilot: Pilot[int]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    async def sees(self, *words: str) -> None:
+        """Wait until all of it is on the screen."""
+        await self.until(lambda: all(word in screen_text(self.app) for word in words), words)
+
+    async def until(self, true: Callable[[], bool], what: object = "") -> None:
+        """Wait at most 30 s."""
+        end = time.monotonic() + 30
+        while not true():
+            assert time.monotonic() < end, f"{what} did not come:\n{screen_text(self.app)}"
+            await self.pilot.pause(0.02)
+
+    def misses(self, *words: str) -> bool:
+        """Nothing of it is on the screen."""
+        return not any(word in screen_text(self.app) for word in words)
+
+    async def types(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    @property
+    def exchanges(self) -> ExchangeList:
+        return self.app.screen.query_one(ExchangeList)
+
+    @property
+    def frames(self) -> FrameList:
+        return self.app.screen.query_one(FrameList)
+
+
+@asynccontextmanager
+async def looking(path: Path, size: tuple[int, int] = LARGE) -> AsyncIterator[Person]:
+    app = InspectApp(Source(path))
+    async with app.run_test(size=size) as pilot:
+        yield Person(app, pilot)

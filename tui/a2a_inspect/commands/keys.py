@@ -1,0 +1,58 @@
+"""`a2a-inspect keys`: every action of the screen with its id, its keys and what it does."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import msgspec
+
+from a2a_inspect.commands.table import columns
+from a2a_inspect.keys.actions import Action, actions, shown
+from a2a_inspect.keys.keymap import keys_file, read_keymap
+from a2a_inspect.keys.places import PLACES
+
+
+def show_keys(*, as_toml: bool, as_json: bool) -> None:
+    """Print the keys as they are now: a table, a file to change, or one JSON object a line.
+
+    Raises:
+        UserError: the user's file is wrong.
+    """
+    path = keys_file()
+    now = actions(PLACES, read_keymap(path, PLACES))
+    if as_json:
+        for action, default in zip(now, actions(PLACES), strict=True):
+            print(json.dumps(_object(action, default)))
+    elif as_toml:
+        print("\n".join(toml_lines(now)))
+    else:
+        print("\n".join(columns(("ACTION", "KEYS", "WHAT"), [(each.id, _keys(each), each.help) for each in now])))
+        found = "" if path.exists() else ", which is not there; begin one with: a2a-inspect keys --print"
+        print(f"\nKeys are read from {path}{found}", file=sys.stderr)
+
+
+def _keys(action: Action) -> str:
+    return " ".join(map(shown, action.keys))
+
+
+def _object(action: Action, default: Action) -> dict[str, object]:
+    values: dict[str, object] = msgspec.structs.asdict(action)
+    return values | {
+        "keys": [shown(key) for key in action.keys],
+        "default": [shown(key) for key in default.keys],
+    }
+
+
+def toml_lines(listed: list[Action]) -> list[str]:
+    """A file of keys that binds them as they are."""
+    lines: list[str] = []
+    place = ""
+    for each in listed:
+        if each.place != place:
+            place = each.place
+            lines += [""] * bool(lines) + [f"# {place}"]
+        keys = [json.dumps(shown(key)) for key in each.keys]
+        value = keys[0] if len(keys) == 1 else f"[{', '.join(keys)}]"
+        lines.append(f"{each.id} = {value}  # {each.help}")
+    return lines

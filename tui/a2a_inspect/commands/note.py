@@ -1,0 +1,80 @@
+"""`a2a-inspect note`: write, list and delete notes and bookmarks of a recording."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+
+from a2a_inspect.notes import note_object, note_words
+from a2a_inspect.place import chosen, opened
+from a2a_inspect.point import named, point
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.note import Note
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.note_writer import Place, annotate
+from a2a_proxy.recording.rows import NoteRow
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What was asked for."""
+
+    words: tuple[str, ...]
+    """The place, then the words of the note; nothing: list."""
+    bookmark: bool | None
+    """Set it, clear it, or leave it as it is."""
+    delete: bool
+    as_json: bool
+
+
+def note(path: Path | None, wanted: Wanted, now: int) -> None:
+    """Write or delete where there is something to write or delete, else list; `now` in ns since the epoch.
+
+    Raises:
+        UserError: there is no such place, the recording may not be written, or what was asked contradicts itself.
+    """
+    text = " ".join(wanted.words[1:])
+    if wanted.delete and (text or wanted.bookmark is not None):
+        raise UserError("--delete goes with a place alone", "write a note, or delete it")
+    if not wanted.words and (wanted.delete or wanted.bookmark is not None):
+        raise UserError("which place is meant?", "name one: a2a-inspect note RECORDING 2 --bookmark")
+    if not text and not wanted.delete and wanted.bookmark is None:
+        _list(path, wanted)
+        return
+    file = chosen(path)
+    with opened(file) as recording:
+        place = point(recording, wanted.words[0])
+    text_now = "" if wanted.delete else text or None
+    marked = False if wanted.delete else wanted.bookmark
+    try:
+        written = annotate(file, place, now, text=text_now, bookmark=marked)
+    except RecordingError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+    _tell([] if written is None else [(place.session, written)], place, as_json=wanted.as_json)
+
+
+def _list(path: Path | None, wanted: Wanted) -> None:
+    with opened(path) as recording:
+        place = point(recording, wanted.words[0]) if wanted.words else None
+        rows = [(row.session, row.note) for row in recording.notes() if place is None or _within(row, place)]
+    _tell(rows, place, as_json=wanted.as_json)
+
+
+def _tell(notes: list[tuple[int, Note]], place: Place | None, *, as_json: bool) -> None:
+    """Print notes, each with its session."""
+    for session, each in notes:
+        if as_json:
+            print(json.dumps(note_object(session, each)))
+        else:
+            print(f"{named(Place(session, each.exchange, each.seq)):10}  {note_words(each)}")
+    if not notes:
+        print("no notes" if place is None else f"no note at {named(place)}", file=sys.stderr)
+
+
+def _within(row: NoteRow, place: Place) -> bool:
+    """The note is about this place or a part of it."""
+    if row.session != place.session or (place.exchange and row.note.exchange != place.exchange):
+        return False
+    return place.seq < 0 or row.note.seq == place.seq

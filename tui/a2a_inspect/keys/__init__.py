@@ -1,0 +1,1 @@
+"""Keys: every action with its id, what the user bound it to, and how both are listed."""

@@ -1,0 +1,117 @@
+"""The user's keys: a TOML file of action ids and keys, read and checked before any screen is shown.
+
+frame.next = "n"
+exchanges.filter = ["/", "ctrl+f"]
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_config_dir
+from textual.app import App
+from textual.keys import KEY_NAME_REPLACEMENTS, Keys
+
+from a2a_inspect.keys.actions import Place, ids, normal, shown
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.recording.query.errors import meant
+
+CONFIG_VARIABLE = "A2A_PROXY_CONFIG"
+_MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
+_NAMED = {key.value for key in Keys} | set(KEY_NAME_REPLACEMENTS.values())
+_ALL = "a2a-inspect keys lists all actions"
+
+
+def config_dir() -> Path:
+    """`$A2A_PROXY_CONFIG`, else the platform's directory for configuration. It need not exist."""
+    return Path(os.environ.get(CONFIG_VARIABLE) or user_config_dir("a2a-proxy"))
+
+
+def keys_file() -> Path:
+    """Where the user's keys are, if there are any."""
+    return config_dir() / "keys.toml"
+
+
+def read_keymap(path: Path, places: tuple[Place, ...]) -> dict[str, str]:
+    """What the file binds, for Textual; nothing where there is no file.
+
+    Raises:
+        UserError: it cannot be read, names an action or a key that there is not, or binds one key twice in one place.
+    """
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as wrong:
+        raise UserError(f"{path} cannot be read: {(wrong.strerror or str(wrong)).lower()}", "") from wrong
+    except UnicodeDecodeError as wrong:
+        raise UserError(f"{path} is not UTF-8", "save it as UTF-8") from wrong
+    except tomllib.TOMLDecodeError as wrong:
+        raise UserError(f"{path} is not TOML: {wrong}", 'a line looks like: frame.next = "f2"') from wrong
+    known = {name for place in places for name in ids(place)}
+    keymap = {name: ",".join(_keys(path, name, value)) for name, value in _flat(values)}
+    for name in keymap:
+        if name not in known:
+            raise UserError(f'{path}: there is no action "{name}"{meant(name, known)}', _ALL)
+    _check_clashes(path, places, keymap)
+    return keymap
+
+
+def _flat(values: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted names without quotes are nested tables to TOML."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield before + name, value
+
+
+def _keys(path: Path, name: str, value: object) -> list[str]:
+    listed = value if isinstance(value, list) else [value]
+    words = [each for each in listed if isinstance(each, str) and each]
+    if not words or len(words) < len(listed):
+        raise UserError(f"{path}: {name} is no key", f'write {name} = "x", or a list: {name} = ["x", "f2"]')
+    keys = [normal(key) for key in words]
+    for key, written in zip(keys, words, strict=True):
+        *modifiers, last = key.split("+")
+        if not set(modifiers) <= _MODIFIERS or (len(last) != 1 and last not in _NAMED and len(shown(last)) != 1):
+            hint = "a key is a character, or a name like f2, space, pageup; ctrl+, alt+ or shift+ may go before it"
+            raise UserError(f'{path}: {name}: there is no key "{written}"', hint)
+    return keys
+
+
+def _check_clashes(path: Path, places: tuple[Place, ...], keymap: dict[str, str]) -> None:
+    """One key has one action, wherever two places are in force together; what clashes by default is meant so."""
+    for place in places:
+        pairs = combinations(ids(place), 2)
+        _check_pairs(path, pairs, keymap, (place, place))
+    for one, other in combinations(places, 2):
+        if _together(one, other):
+            _check_pairs(path, product(ids(one), ids(other)), keymap, (one, other))
+
+
+def _check_pairs(
+    path: Path, pairs: Iterator[tuple[str, str]], keymap: dict[str, str], where: tuple[Place, Place]
+) -> None:
+    defaults = (ids(where[0]), ids(where[1]))
+    for one, other in pairs:
+        if one == other or not (one in keymap or other in keymap):
+            continue
+        before = (set(defaults[0][one]), set(defaults[1][other]))
+        now = [
+            set(keymap[name].split(",")) if name in keymap else old
+            for name, old in zip((one, other), before, strict=True)
+        ]
+        if both := (now[0] & now[1]) - (before[0] & before[1]):
+            key = shown(min(both))
+            raise UserError(f'{path}: "{key}" is both {one} and {other}', f"bind one of them to another key; {_ALL}")
+
+
+def _together(one: Place, other: Place) -> bool:
+    apps = [issubclass(place.owner, App) for place in (one, other)]
+    return any(apps) or one.owner in other.inside or other.owner in one.inside

@@ -1,0 +1,20 @@
+"""All places that have keys. A new screen or widget with bindings of its own gets a line here."""
+
+from __future__ import annotations
+
+from a2a_inspect.app import InspectApp
+from a2a_inspect.keys.actions import Place
+from a2a_inspect.screen.detail import Detail
+from a2a_inspect.screen.help import Help
+from a2a_inspect.screen.lazy_list import LazyList
+from a2a_inspect.screen.main import MainScreen
+from a2a_inspect.screen.text_view import TextView
+
+PLACES = (
+    Place("Everywhere", InspectApp),
+    Place("The recording", MainScreen),
+    Place("A list", LazyList, (MainScreen,)),
+    Place("A frame", Detail, (MainScreen,)),
+    Place("A text", TextView, (Detail, MainScreen)),
+    Place("This page", Help),
+)

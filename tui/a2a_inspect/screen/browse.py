@@ -1,0 +1,233 @@
+"""The screen: exchanges above, the frames of the chosen one below, the chosen frame beside them.
+
+On a small terminal one of the three at a time. Here messages of the widgets become questions to the `Source`, and its
+answers become their state; pausing holds back answers, it stops no recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer, Static
+
+from a2a_inspect.screen.detail import Detail
+from a2a_inspect.screen.exchange_list import ExchangeList
+from a2a_inspect.screen.frame_list import FrameList
+from a2a_inspect.screen.lazy_list import LazyList
+from a2a_inspect.screen.marks import Marks
+from a2a_inspect.screen.pane import ListHead, Pane
+from a2a_inspect.screen.summary import Summary
+from a2a_inspect.screen.titles import above, exchange_title, remark, waiting
+from a2a_inspect.source import FrameLine, Snapshot, Source, Stream
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.rows import ExchangeRow
+
+POLL = 0.1
+"""Seconds."""
+_WIDE, _HIGH = 120, 30
+"""Cells from which the panes stand side by side."""
+PANES = ("exchanges", "frames", "frame")
+
+_Value = TypeVar("_Value")
+
+
+class Browse(Screen[None]):
+    """See the module."""
+
+    DEFAULT_CSS = """
+    Browse { background: $background; }
+    Browse #notice { height: 1fr; content-align: center middle; text-align: center; color: $foreground 70%; }
+    Browse #exchanges { height: 2fr; }
+    Browse #lower { height: 3fr; }
+    Browse #frames { width: 9fr; }
+    Browse #frame { width: 10fr; border-left: vkey $surface; }
+    Browse.-empty #exchange-list, Browse.-empty ListHead, Browse.-empty #lower { display: none; }
+    Browse.-empty #exchanges { height: 1fr; }
+    Browse #notice { display: none; }
+    Browse.-empty #notice { display: block; }
+    Browse.-single #exchanges, Browse.-single #lower { height: 1fr; }
+    Browse.-single #frames, Browse.-single #frame { width: 1fr; border: none; }
+    Browse.-single.-at-exchanges #lower { display: none; }
+    Browse.-single.-at-frames #exchanges, Browse.-single.-at-frames #frame { display: none; }
+    Browse.-single.-at-frame #exchanges, Browse.-single.-at-frame #frames { display: none; }
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self._source = source
+        self._summary = Summary(source.path)
+        self._marks = Marks()
+        self._exchanges = ExchangeList(self._load_exchanges, self._marks, id="exchange-list")
+        self._frames = FrameList(self._load_frames, self._marks, id="frame-list")
+        self._detail = Detail(id="detail")
+        notice = Static(id="notice", markup=False)
+        self._panes = {
+            "exchanges": Pane(ListHead(self._exchanges), self._exchanges, notice, id="exchanges"),
+            "frames": Pane(ListHead(self._frames), self._frames, id="frames"),
+            "frame": Pane(self._detail, id="frame"),
+        }
+        self._shown = Snapshot()
+        self._held: Snapshot | None = None
+        self._polling = False
+        self._troubles: dict[str, str] = {}
+        self._chosen = 0
+        self._stream: Stream | None = None
+        self._frame = 0
+
+    def compose(self) -> ComposeResult:
+        """The layout."""
+        yield self._summary
+        yield self._panes["exchanges"]
+        with Horizontal(id="lower"):
+            yield self._panes["frames"]
+            yield self._panes["frame"]
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to follow."""
+        self._exchanges.follow = True
+        self._show_notice()
+        self._enter("exchanges")
+        self.set_interval(POLL, self._tick)
+        self._tick()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """One pane or all."""
+        self.set_class(event.size.width < _WIDE or event.size.height < _HIGH, "-single")
+
+    # Reading.
+
+    def _tick(self) -> None:
+        if not self._polling:
+            self._polling = True
+            self._poll()
+
+    @work(group="poll")
+    async def _poll(self) -> None:
+        try:
+            snapshot = await self._asked("poll", self._source.poll(), None)
+            if snapshot is not None:
+                self._held = snapshot
+                self._apply()
+        finally:
+            self._polling = False
+
+    async def _asked(self, about: str, question: Awaitable[_Value], nothing: _Value) -> _Value:
+        """An answer of the source; where it cannot read, say why, until it can, and go on with nothing."""
+        try:
+            answer = await question
+            self._troubles.pop(about, None)
+        except RecordingError as trouble:
+            answer = nothing
+            self._troubles[about] = trouble.message
+        self._summary.trouble = next(iter(self._troubles.values()), "")
+        return answer
+
+    async def _load_exchanges(self, page: int) -> Sequence[ExchangeRow]:
+        return await self._asked("exchanges", self._source.exchanges(page), [])
+
+    async def _load_frames(self, exchange: int, page: int) -> Sequence[FrameLine]:
+        return await self._asked("frames", self._source.frames(exchange, page), [])
+
+    def _apply(self) -> None:
+        """Show what the last poll found, unless the display is paused."""
+        now = self._held
+        if now is None or self._summary.paused:
+            self._retitle()
+            return
+        before, self._shown, self._held = self._shown, now, None
+        self._summary.snapshot = now
+        self._show_notice()
+        self._exchanges.show(now, above=above(before, now, self._exchanges.cursor))
+        if self._chosen:
+            self._choose(self._chosen)
+
+    @work(group="stream", exclusive=True)
+    async def _choose(self, exchange: int) -> None:
+        stream = await self._asked("stream", self._source.stream(exchange), None)
+        if stream is None:
+            return
+        same = self._stream is not None and self._stream.row.key == exchange
+        if not same:
+            self.workers.cancel_group(self, "frame")
+        self._stream = stream
+        self._frames.show(stream)
+        self._detail.show_stream(stream, keep=same)
+        if not same:
+            self._frame = 0
+        self._retitle()
+
+    @work(group="frame", exclusive=True)
+    async def _choose_frame(self, number: int) -> None:
+        row = await self._asked("frame", self._source.frame(number), None)
+        if row is not None and self._stream is not None:
+            await self._detail.show(row.frame, self._stream)
+
+    # What the widgets say.
+
+    @on(LazyList.Moved)
+    def _moved(self, message: LazyList.Moved) -> None:
+        row = message.row
+        if isinstance(row, ExchangeRow) and row.key != self._chosen:
+            self._chosen = row.key
+            self._choose(self._chosen)
+        elif isinstance(row, FrameLine) and row.row.id != self._frame:
+            self._frame = row.row.id
+            self._choose_frame(row.row.id)
+        self._retitle()
+
+    @on(LazyList.Opened)
+    def _opened(self, message: LazyList.Moved) -> None:
+        self._enter("frames" if message.sender is self._exchanges else "frame")
+
+    @on(LazyList.Changed)
+    def _changed(self) -> None:
+        for head in self.query(ListHead):
+            head.refresh()
+        self._retitle()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """The pane with the focus is the one that a small terminal shows."""
+        for name, pane in self._panes.items():
+            self.set_class(pane in event.widget.ancestors, f"-at-{name}")
+        self._retitle()
+
+    # Words.
+
+    def _show_notice(self) -> None:
+        empty = not self._shown.exchanges
+        self.set_class(empty, "-empty")
+        if empty:
+            self.query_one("#notice", Static).update(waiting(self._source, self._shown))
+
+    def _retitle(self) -> None:
+        exchanges, frames = self._exchanges, self._frames
+        titles = {"exchanges": "Exchanges", "frames": "Frames", "frame": "Frame"}
+        if self._stream is not None:
+            titles["frames"] = exchange_title(self._stream)
+        if self.has_class("-single") and self._stream is not None:
+            titles["frames"] = f"Exchanges › {titles['frames']}"
+            titles["frame"] = f"Exchanges › #{self._stream.row.exchange.id} › Frame"
+        if isinstance(line := frames.row, FrameLine):
+            titles["frame"] = f"{titles['frame']} {line.row.frame.seq}: {line.text}"
+        late = self._held.exchanges - self._shown.exchanges if self._held is not None else 0
+        remarks = {"exchanges": remark(exchanges, late), "frames": remark(frames, 0), "frame": ""}
+        for name, pane in self._panes.items():
+            pane.title.text, pane.title.remark = titles[name], remarks[name]
+
+    # Panes.
+
+    def _enter(self, name: str) -> None:
+        for each in PANES:
+            self.set_class(each == name, f"-at-{each}")
+        targets: dict[str, Widget] = {"exchanges": self._exchanges, "frames": self._frames, "frame": self._detail.view}
+        targets[name].focus()
+
+    def _where(self) -> int:
+        return next((at for at, name in enumerate(PANES) if self.has_class(f"-at-{name}")), 0)

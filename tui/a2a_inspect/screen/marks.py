@@ -1,0 +1,45 @@
+"""Marks on exchanges and frames, kept for the sitting: what is compared, copied or exported next."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Marked(msgspec.Struct, frozen=True):
+    """An exchange or one of its frames."""
+
+    exchange: int
+    """Its key."""
+    frame: int = 0
+    """The id of the frame; 0 where the exchange itself is marked."""
+
+
+class Marks:
+    """What is marked, in the order of marking."""
+
+    def __init__(self) -> None:
+        self._all: dict[Marked, None] = {}
+
+    def toggle(self, one: Marked) -> None:
+        """Mark it, or take its mark away."""
+        if one in self._all:
+            del self._all[one]
+        else:
+            self._all[one] = None
+
+    def listed(self) -> list[Marked]:
+        """All of them, the oldest mark first."""
+        return list(self._all)
+
+    def exchange(self, key: int) -> bool:
+        """Whether an exchange is marked."""
+        return Marked(key) in self._all
+
+    def frame(self, exchange: int, frame: int) -> bool:
+        """Whether a frame is marked."""
+        return Marked(exchange, frame) in self._all
+
+
+def with_mark(text: str, marked: bool) -> str:
+    """A row's number with the sign of a mark before it."""
+    return f"*{text}" if marked else text

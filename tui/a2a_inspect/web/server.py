@@ -1,0 +1,167 @@
+"""The HTTP server: a page, the terminal's files, a websocket per tab. Every request passes the gate first."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from a2a_inspect.app import opened
+from a2a_inspect.web import page
+from a2a_inspect.web.gate import Gate, new_token
+from a2a_inspect.web.tab import Tab, cells, command
+from a2a_proxy.cli.errors import UserError
+
+MOST_TABS = 8
+"""Each is a process."""
+_LARGEST_MESSAGE = 256 << 10
+"""Octets of one message of the page: what somebody pastes."""
+_HEARTBEAT = 15.0
+"""Seconds; a browser that is gone is noticed by it."""
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Server:
+    """Serves one recording to the tabs of one user."""
+
+    def __init__(self, title: str, run: list[str], gate: Gate, token: str) -> None:
+        self._title = title
+        self._run = run
+        self._gate = gate
+        self._token = token
+        self._files = page.terminal_files()
+        self._tabs: set[web.WebSocketResponse] = set()
+
+    def application(self) -> web.Application:
+        """For aiohttp."""
+        app = web.Application(middlewares=[self._guard])
+        app.on_response_prepare.append(self._add_headers)
+        app.on_shutdown.append(self._close_tabs)
+        root = f"/{self._token}"
+        app.router.add_get(f"{root}/", self._page)
+        app.router.add_get(f"{root}/page.css", _text(page.PAGE_STYLE, "text/css"))
+        app.router.add_get(f"{root}/page.js", _text(page.PAGE_SCRIPT, "text/javascript"))
+        app.router.add_get(f"{root}/ws", self._tab)
+        for name in page.TYPES:
+            app.router.add_get(f"{root}/static/{name}", self._file(name))
+        return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        websocket = "websocket" in request.headers.get("Upgrade", "").lower() or request.path.endswith("/ws")
+        why = self._gate.refusal(request.headers, request.raw_path, websocket=websocket)
+        return web.Response(status=403, text=f"{why}\n") if why else await handler(request)
+
+    async def _add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        response.headers.update(page.headers(request.host if request.host in self._gate.hosts else self._gate.hosts[0]))
+
+    async def _page(self, request: web.Request) -> web.Response:
+        return web.Response(text=page.page(self._title, request.host, self._token), content_type="text/html")
+
+    def _file(self, name: str) -> _Handler:
+        async def answer(_request: web.Request) -> web.StreamResponse:
+            return web.FileResponse(self._files / name, headers={"Content-Type": page.TYPES[name]})
+
+        return answer
+
+    async def _tab(self, request: web.Request) -> web.StreamResponse:
+        if len(self._tabs) >= MOST_TABS:
+            return web.Response(status=503, text=f"There are {MOST_TABS} tabs already: close one.\n")
+        websocket = web.WebSocketResponse(heartbeat=_HEARTBEAT, max_msg_size=_LARGEST_MESSAGE)
+        self._tabs.add(websocket)
+        try:
+            await websocket.prepare(request)
+            size = (_number(request.query.get("width"), 80), _number(request.query.get("height"), 24))
+            await self._serve(websocket, await Tab.start(self._run, *size))
+        finally:
+            self._tabs.discard(websocket)
+        return websocket
+
+    async def _serve(self, websocket: web.WebSocketResponse, tab: Tab) -> None:
+        """Until either end goes."""
+
+        async def show() -> None:
+            with contextlib.suppress(ConnectionError):
+                await tab.show(websocket.send_bytes)
+            await websocket.close()
+
+        showing = asyncio.create_task(show())
+        try:
+            async for message in websocket:
+                if message.type is WSMsgType.TEXT:
+                    await tab.feed(message.data)
+        finally:
+            showing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await showing
+            await asyncio.shield(tab.stop())
+
+    async def _close_tabs(self, _app: web.Application) -> None:
+        await asyncio.gather(*(tab.close(code=WSCloseCode.GOING_AWAY) for tab in self._tabs))
+
+
+def _text(text: str, kind: str) -> _Handler:
+    async def answer(_request: web.Request) -> web.StreamResponse:
+        return web.Response(text=text, content_type=kind)
+
+    return answer
+
+
+def _number(word: str | None, otherwise: int) -> int:
+    return cells(int(word)) if word and word.isascii() and word.isdigit() and len(word) < 6 else otherwise
+
+
+def listening(port: int) -> socket.socket:
+    """A socket on the loopback address; port 0 means a free one.
+
+    Raises:
+        UserError: the port cannot be had.
+    """
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind(("127.0.0.1", port))
+    except OSError as wrong:
+        made.close()
+        hint = "choose another one, or leave --port away"
+        raise UserError(f"port {port} cannot be used: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
+    return made
+
+
+def serve(recording: Path, port: int, *, write: bool) -> int:
+    """Serve a recording until Ctrl-C; the exit code.
+
+    Raises:
+        UserError: a tab could not show it, the extra is not installed, or the port cannot be had.
+    """
+    page.terminal_files()
+    source, _keymap = opened(recording)
+    source.close()
+    listener = listening(port)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(recording, listener, write=write))
+    return 0
+
+
+async def _serve(recording: Path, listener: socket.socket, *, write: bool) -> None:
+    token = new_token()
+    gate = Gate(token, listener.getsockname()[1])
+    server = Server(recording.name, command(str(recording.absolute()), write=write), gate, token)
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    runner = web.AppRunner(server.application(), access_log=None)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener).start()
+        print(f"{recording.name} is at http://{gate.hosts[0]}/{token}/", flush=True)
+        print("Whoever knows this address can read the recording. Ctrl-C ends it.", flush=True)
+        await stop.wait()
+    finally:
+        await runner.cleanup()
