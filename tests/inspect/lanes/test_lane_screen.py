@@ -21,8 +21,8 @@ async def test_from_a_call_to_what_its_client_lost_and_to_that_frame(tmp_path: P
         await person.sees("Swimlane › task 3f7b1bdf", "SECONDS", "client", "├─ message user", "9 frames")
         await person.types("e")
         await person.sees("#1.4  127.0.0.1:44771", "error  A2A-GEN-001 5 after 3: 4 did not come")
-        await person.types("e", "e")
-        await person.sees("no finding, wait, interruption or hand-off further on")
+        await person.types("e", "e")  # the second one finds none
+        await person.sees("#1  127.0.0.1:44771", "generation 4 missed")
         await person.types("E", "enter")
         await person.sees("Exchanges › #1 SendStreamingMessage", "▌     4", "KIND")
         await person.types("s")

@@ -6,6 +6,7 @@ An entry is the id of a frame, or 0 for a pause, or -1-n for mark n.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
@@ -58,6 +59,8 @@ class Order:
         """Of each entry: of a frame its own, of anything else that of the frame before it."""
         self.marks: list[Mark] = []
         self.frames = 0
+        self._marked = array("q")
+        """Where each mark stands."""
         self._placed: dict[tuple[int, int], list[Mark]] = {}
         floating: list[Mark] = []
         for mark in marks:
@@ -118,12 +121,9 @@ class Order:
 
     def next_mark(self, index: int, by: int, whats: Sequence[What]) -> int | None:
         """The nearest entry after (`by` 1) or before (-1) this one that is a mark of such a kind."""
-        span = range(index + 1, len(self.entries)) if by > 0 else range(index - 1, -1, -1)
-        for at in span:
-            entry = self.entries[at]
-            if entry < 0 and self.marks[-1 - entry].what in whats:
-                return at
-        return None
+        after = bisect_right(self._marked, index) if by > 0 else bisect_left(self._marked, index) - 1
+        numbers = range(after, len(self._marked)) if by > 0 else range(after, -1, -1)
+        return next((self._marked[n] for n in numbers if self.marks[n].what in whats), None)
 
     def index(self, frame: int) -> int | None:
         """Where the frame of this id stands."""
@@ -138,6 +138,7 @@ class Order:
 
     def _mark(self, mark: Mark) -> None:
         self.marks.append(mark)
+        self._marked.append(len(self.entries))
         self._last = self._last or mark.at
         self._entry(-len(self.marks))
 

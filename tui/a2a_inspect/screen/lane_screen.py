@@ -143,13 +143,11 @@ class LaneScreen(Screen[Chosen | None]):
             self._said.update(_in_full(row, [lane.name for lane in conversation.lanes]))
 
     @on(LaneList.Sought)
-    @work(group="seek", exclusive=True)
-    async def _seek(self, message: LaneList.Sought) -> None:
-        conversation, index = self._conversation, self._list.cursor
-        if conversation is not None:
-            found = await self._asked(lambda _: conversation.order.next_mark(index, message.by, _SOUGHT), None)
+    def _seek(self, message: LaneList.Sought) -> None:
+        if self._conversation is not None:
+            found = self._conversation.order.next_mark(self._list.cursor, message.by, _SOUGHT)
             if found is None:
-                self.notify("no finding, wait, interruption or hand-off further on")
+                self.notify("no mark further on")
             else:
                 self._list.select(found)
 
