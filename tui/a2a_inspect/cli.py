@@ -229,19 +229,32 @@ def prune_recordings(
     prune(recordings, limits, time.time_ns(), dry_run=dry_run)
 
 
+@cli.command("export")
+@_recording
+@_filter
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="There, not to standard output.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["cassette", "jsonl"]),
+    default="cassette",
+    show_default=True,
+    help="A cassette is a recording as text (*.a2a.jsonl); jsonl has one object an exchange, as show --json.",
+)
+def export_recording(recording: Path | None, where: str, output: Path | None, form: str) -> None:
+    """Write a recording, or the exchanges that match, to a file that is read, reviewed and committed.
+
+    An exchange that matches is written whole, with its task, findings and notes. The sessions then say that not all of
+    them is there.
+    """
+    from a2a_inspect.commands.export import export_recording as run_export
+
+    run_export(recording, output, form, where)
+
+
 @cli.group()
 def cassette() -> None:
-    """Recordings as text files (`*.a2a.jsonl`) to commit and review."""
-
-
-@cassette.command("write")
-@click.argument("recording", type=click.Path(path_type=Path))
-@click.argument("target", type=click.Path(path_type=Path))
-def cassette_write(recording: Path, target: Path) -> None:
-    """Write RECORDING as a cassette to TARGET."""
-    from a2a_inspect.commands.cassette import write
-
-    write(recording, target)
+    """Text files that `export` wrote (`*.a2a.jsonl`)."""
 
 
 @cassette.command("read")

@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from a2a_proxy.recording.cassette_in import Importer
-from a2a_proxy.recording.cassette_out import Exporter
+from a2a_proxy.recording.cassette_out import Exporter, Selection
 from a2a_proxy.recording.database import open_writable, private
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
@@ -47,10 +47,11 @@ def write_cassette(
     path: str | os.PathLike[str],
     *,
     sessions: Iterable[int] | None = None,
+    selection: Selection | None = None,
     blobs: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Write a recording, or some sessions of it, as a cassette (0600), whole or not at all.
+    """Write a recording, or some sessions or exchanges of it, as a cassette (0600), whole or not at all.
 
     With `blobs`, payloads of BLOB_MIN octets or more go to `blobs/<sha256>` beside it. Raises RecordingError where the
     file exists (unless `overwrite`) or cannot be written.
@@ -64,7 +65,7 @@ def write_cassette(
         handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
-                Exporter(recording, rows, stream, file.parent / "blobs" if blobs else None).run()
+                Exporter(recording, rows, stream, file.parent / "blobs" if blobs else None, selection).run()
             os.replace(name, file)
         finally:
             Path(name).unlink(missing_ok=True)
