@@ -25,6 +25,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
   a2a-inspect note 2.5 'lost here' a note at frame 5 of exchange 2
   a2a-inspect check                what the peers did wrong
+  a2a-inspect merge OUT A B        several recordings into one
   a2a-inspect rules GEN-001        what a rule means
   a2a-inspect keys                 the screen's keys, and where to change them
 
@@ -216,6 +217,21 @@ def prune_recordings(
         octets("--max-size", max_size) if max_size is not None else None,
     )
     prune(recordings, limits, time.time_ns(), dry_run=dry_run)
+
+
+@cli.command("merge")
+@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--overwrite", is_flag=True, help="OUT may exist: it is replaced.")
+@click.option("--dry-run", "-n", is_flag=True, help="Say what would be merged; write nothing.")
+def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
+    """Make one recording OUT of several, cassettes too, by whole sessions; one that two of them hold goes in once.
+
+    What is being recorded is merged as it is at this moment. The recordings themselves are only read.
+    """
+    from a2a_inspect.commands.merge import Options, merge_recordings
+
+    merge_recordings(target, recordings, Options(**options))
 
 
 @cli.group()

@@ -17,7 +17,6 @@ and as much of a recording as one transaction.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 import tempfile
@@ -26,9 +25,10 @@ from pathlib import Path
 
 from a2a_proxy.recording.cassette_in import Importer
 from a2a_proxy.recording.cassette_out import Exporter
-from a2a_proxy.recording.database import open_writable, private
+from a2a_proxy.recording.database import private
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.whole import made_whole
 
 _FIRST = b'{"cassette":"a2a",'
 
@@ -78,18 +78,8 @@ def read_cassette(path: str | os.PathLike[str], into: str | os.PathLike[str], *,
     Raises RecordingError with the number of the line: truncated, changed (unless `verify` is False: for one edited by
     hand), of a newer format, or senseless.
     """
-    target = Path(into)
-    if target.exists():
-        raise RecordingError(f"{target} exists", "name another file, or delete it first")
-    made = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with contextlib.closing(open_writable(made)) as db:
-            _import(Path(path), db, verify)
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        os.rename(made, target)
-    finally:
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{made}{suffix}").unlink(missing_ok=True)
+    with made_whole(into) as db:
+        _import(Path(path), db, verify)
 
 
 def open_any(path: str | os.PathLike[str]) -> Recording:
