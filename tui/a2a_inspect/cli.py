@@ -110,9 +110,15 @@ def ls(recording: Path | None, tasks: bool, where: str, explain: bool, as_json: 
 @click.option("--payloads", "-p", is_flag=True, help="Each frame with its payload, decoded.")
 @click.option("--artifacts", "-a", is_flag=True, help="Each task with its artifacts, put together from their chunks.")
 @click.option("--raw", is_flag=True, help="Each frame with its payload as it was on the wire.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["json", "raw", "curl", "grpcurl", "python", "pytest", "ids"]),
+    help="One exchange, or a frame (2.5), in another form: to send it again, or to test it.",
+)
 @_filter
 @_json
-def show(words: tuple[str, ...], where: str, as_json: bool, **detail: bool) -> None:
+def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool) -> None:
     """Show the conversation: session, context, task, exchange, frame.
 
     EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
@@ -125,6 +131,11 @@ def show(words: tuple[str, ...], where: str, as_json: bool, **detail: bool) -> N
 
     path, chosen = split_words(words)
     with opened(path) as source:
+        if form is not None:
+            from a2a_inspect.commands.show_as import show_as
+
+            show_as(source, chosen, form)
+            return
         show_conversation(source, Wanted(chosen, where=where, **detail), as_json=as_json)
 
 

@@ -13,6 +13,8 @@ Lines of another session than the first say which: `"session":2`. Times are ns r
 Lossless both ways but for what belongs to a live journal (position, snapshot). Segments, interruptions and hand-offs
 have no lines: they follow from the frames, and are cut again on reading. Writing and reading hold one line at a time,
 and as much of a recording as one transaction.
+
+Who opens a recording does not wait for the import of what reads and writes cassettes.
 """
 
 from __future__ import annotations
@@ -23,8 +25,6 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from a2a_proxy.recording.cassette_in import Importer
-from a2a_proxy.recording.cassette_out import Exporter
 from a2a_proxy.recording.database import private
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
@@ -60,6 +60,8 @@ def write_cassette(
         raise RecordingError(f"{file} exists", "name another file, or delete it first")
     wanted = None if sessions is None else set(sessions)
     rows = [row for row in recording.sessions() if wanted is None or row.id in wanted]
+    from a2a_proxy.recording.cassette_out import Exporter
+
     try:
         handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
         try:
@@ -97,6 +99,8 @@ def open_any(path: str | os.PathLike[str]) -> Recording:
 
 def _import(path: Path, db: sqlite3.Connection, verify: bool) -> None:
     """Store all lines of a cassette."""
+    from a2a_proxy.recording.cassette_in import Importer
+
     try:
         with path.open("rb") as stream:
             Importer(path, stream, db, verify).run()
