@@ -21,6 +21,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect show                 the conversation, frame by frame
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
   a2a-inspect tail -f              every frame as it passes
+  a2a-inspect diff LEFT RIGHT      what differs between two runs
   a2a-inspect stats                how many, how fast, what failed
   a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
   a2a-inspect note 2.5 'lost here' a note at frame 5 of exchange 2
@@ -152,6 +153,25 @@ def show_tail(recording: Path | None, **wanted: Any) -> None:
     from a2a_inspect.commands.tail import Tail, tail
 
     tail(recording, Tail(**wanted))
+
+
+@cli.command("diff")
+@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
+@click.option("--all", "everything", is_flag=True, help="Identifiers, times, addresses and the like as well.")
+@_filter
+@_json
+def show_difference(words: tuple[str, ...], everything: bool, where: str, as_json: bool) -> int:
+    """Tell what differs between two recordings, or between two places of one.
+
+    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a session (1:) or the
+    beginning of a task's id. One exchange alone is compared with the one before it of the same operation.
+
+    \b
+    Exit code: 0 nothing differs, 1 something does, 2 it cannot be compared.
+    """
+    from a2a_inspect.commands.diff import Options, diff
+
+    return diff(Options(words, everything, where, as_json))
 
 
 @cli.command("stats")
