@@ -21,10 +21,12 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect show                 the conversation, frame by frame
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
   a2a-inspect tail -f              every frame as it passes
+  a2a-inspect diff LEFT RIGHT      what differs between two runs
   a2a-inspect stats                how many, how fast, what failed
   a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
   a2a-inspect note 2.5 'lost here' a note at frame 5 of exchange 2
   a2a-inspect check                what the peers did wrong
+  a2a-inspect merge OUT A B        several recordings into one
   a2a-inspect rules GEN-001        what a rule means
   a2a-inspect keys                 the screen's keys, and where to change them
 
@@ -153,6 +155,25 @@ def show_tail(recording: Path | None, **wanted: Any) -> None:
     tail(recording, Tail(**wanted))
 
 
+@cli.command("diff")
+@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
+@click.option("--all", "everything", is_flag=True, help="Identifiers, times, addresses and the like as well.")
+@_filter
+@_json
+def show_difference(words: tuple[str, ...], everything: bool, where: str, as_json: bool) -> int:
+    """Tell what differs between two recordings, or between two places of one.
+
+    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a session (1:) or the
+    beginning of a task's id. One exchange alone is compared with the one before it of the same operation.
+
+    \b
+    Exit code: 0 nothing differs, 1 something does, 2 it cannot be compared.
+    """
+    from a2a_inspect.commands.diff import Options, diff
+
+    return diff(Options(words, everything, where, as_json))
+
+
 @cli.command("stats")
 @_recording
 @_json
@@ -250,6 +271,21 @@ def export_recording(recording: Path | None, where: str, output: Path | None, fo
     from a2a_inspect.commands.export import export_recording as run_export
 
     run_export(recording, output, form, where)
+
+
+@cli.command("merge")
+@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--overwrite", is_flag=True, help="OUT may exist: it is replaced.")
+@click.option("--dry-run", "-n", is_flag=True, help="Say what would be merged; write nothing.")
+def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
+    """Make one recording OUT of several, cassettes too, by whole sessions; one that two of them hold goes in once.
+
+    What is being recorded is merged as it is at this moment. The recordings themselves are only read.
+    """
+    from a2a_inspect.commands.merge import Options, merge_recordings
+
+    merge_recordings(target, recordings, Options(**options))
 
 
 @cli.group()
