@@ -27,6 +27,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect lanes FILE TASK      a task's messages as arrows between its parties
   a2a-inspect note 2.5 'lost here' a note at frame 5 of exchange 2
   a2a-inspect check                what the peers did wrong
+  a2a-inspect merge OUT A B        several recordings into one
   a2a-inspect rules GEN-001        what a rule means
   a2a-inspect keys                 the screen's keys, and where to change them
 
@@ -269,19 +270,47 @@ def prune_recordings(
     prune(recordings, limits, time.time_ns(), dry_run=dry_run)
 
 
+@cli.command("export")
+@_recording
+@_filter
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="There, not to standard output.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["cassette", "jsonl"]),
+    default="cassette",
+    show_default=True,
+    help="A cassette is a recording as text (*.a2a.jsonl); jsonl has one object an exchange, as show --json.",
+)
+def export_recording(recording: Path | None, where: str, output: Path | None, form: str) -> None:
+    """Write a recording, or the exchanges that match, to a file that is read, reviewed and committed.
+
+    An exchange that matches is written whole, with its task, findings and notes. The sessions then say that not all of
+    them is there.
+    """
+    from a2a_inspect.commands.export import export_recording as run_export
+
+    run_export(recording, output, form, where)
+
+
+@cli.command("merge")
+@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--overwrite", is_flag=True, help="OUT may exist: it is replaced.")
+@click.option("--dry-run", "-n", is_flag=True, help="Say what would be merged; write nothing.")
+def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
+    """Make one recording OUT of several, cassettes too, by whole sessions; one that two of them hold goes in once.
+
+    What is being recorded is merged as it is at this moment. The recordings themselves are only read.
+    """
+    from a2a_inspect.commands.merge import Options, merge_recordings
+
+    merge_recordings(target, recordings, Options(**options))
+
+
 @cli.group()
 def cassette() -> None:
-    """Recordings as text files (`*.a2a.jsonl`) to commit and review."""
-
-
-@cassette.command("write")
-@click.argument("recording", type=click.Path(path_type=Path))
-@click.argument("target", type=click.Path(path_type=Path))
-def cassette_write(recording: Path, target: Path) -> None:
-    """Write RECORDING as a cassette to TARGET."""
-    from a2a_inspect.commands.cassette import write
-
-    write(recording, target)
+    """Text files that `export` wrote (`*.a2a.jsonl`)."""
 
 
 @cassette.command("read")

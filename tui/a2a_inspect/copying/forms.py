@@ -12,9 +12,10 @@ from a2a_inspect.copying.call import Call, NotOffered
 from a2a_inspect.copying.pytest_case import pytest_case
 from a2a_inspect.copying.python_sdk import python
 from a2a_inspect.copying.shell import curl, grpcurl
-from a2a_inspect.decoded import decoded, json_text
+from a2a_inspect.decoded import json_text
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.protocol.decoded import decoded
 
 
 class Form(msgspec.Struct, frozen=True):
