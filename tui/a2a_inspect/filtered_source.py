@@ -18,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from a2a_inspect.changed import Changed
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query.errors import QueryError, Stopped
-from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.reader import Recording
 
@@ -133,6 +132,8 @@ class Finder:
         self._post(self._ended, search, trouble, time.monotonic() - began)
 
     def _scan(self, search: Search, recording: Recording) -> None:
+        from a2a_proxy.recording.query.sql import Rows  # and with it all that filters need: when the first is used
+
         search._changed = Changed(recording)
         found = array("q")
         at = (0, 0)
@@ -151,6 +152,8 @@ class Finder:
         self._post(self._arrived, search, found, at)
 
     def _refresh(self, search: Search, recording: Recording) -> None:
+        from a2a_proxy.recording.query.sql import Rows
+
         assert search._changed is not None
         touched = search._changed.since(recording)
         if touched:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key, split
@@ -35,6 +34,8 @@ def next_finding(recording: Recording, at: Place, by: int, among: Callable[[int]
 
 def next_match(recording: Recording, node: Node, at: Place, by: int) -> Place | None:
     """The nearest frame of one exchange that matches, after this place or before it; -1 is before all of them."""
+    from a2a_proxy.recording.query.sql import Rows
+
     session, exchange = split(at[0])
     sign, order = (">", "ASC") if by > 0 else ("<", "DESC")
     query = (

@@ -1,4 +1,7 @@
-"""What narrows the list of exchanges, and what is typed to do so. Pure: no widget, no recording."""
+"""What narrows the list of exchanges, and what is typed to do so. Pure: no widget, no recording.
+
+The parser is imported when something is typed: the first rows of a recording do not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proxy.recording.query.errors import QueryError
-from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.tree import And, Anything, Match, Node, Not, Op, to_text
 
 VALID, INCOMPLETE, INVALID = "valid", "incomplete", "invalid"
@@ -26,6 +28,8 @@ class Narrowing(msgspec.Struct, frozen=True):
 
     def parts(self) -> Iterator[tuple[str, Node]]:
         """Names of the fields that narrow, with what they ask for. Raises QueryError where the text is wrong."""
+        from a2a_proxy.recording.query.parser import parse
+
         if self.session:
             yield "session", Match("rec", Op.IS, str(self.session))
         for name, field, value in (("context", "ctx", self.context), ("task", "task", self.task)):
@@ -64,6 +68,8 @@ class Judgement(msgspec.Struct, frozen=True):
 
 def judged(text: str) -> Judgement:
     """In a word, and where it is wrong, what and where."""
+    from a2a_proxy.recording.query.parser import parse
+
     try:
         parse(text)
     except QueryError as wrong:

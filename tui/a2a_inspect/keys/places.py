@@ -8,6 +8,8 @@ from a2a_inspect.screen.detail import Detail
 from a2a_inspect.screen.filter_box import FilterBox
 from a2a_inspect.screen.help import Help
 from a2a_inspect.screen.hopping import Hopping
+from a2a_inspect.screen.lane_list import LaneList
+from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.screen.narrowed import Narrowed
@@ -22,5 +24,7 @@ PLACES = (
     Place("A list", LazyList, (MainScreen,)),
     Place("A frame", Detail, (MainScreen,)),
     Place("A text", TextView, (Detail, MainScreen)),
+    Place("A swimlane", LaneScreen),
+    Place("Its rows", LaneList, (LaneScreen, LazyList)),
     Place("This page", Help),
 )

@@ -21,6 +21,7 @@ from a2a_inspect.screen.crumbs import Crumbs, way
 from a2a_inspect.screen.detail import Detail
 from a2a_inspect.screen.exchange_list import ExchangeList
 from a2a_inspect.screen.frame_list import FrameList
+from a2a_inspect.screen.lane_screen import Chosen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marks
 from a2a_inspect.screen.pane import ListHead, Pane
@@ -216,6 +217,12 @@ class Browse(Screen[None]):
             for name, yes in inside.items():
                 self.set_class(yes, f"-at-{name}")
         self._retitle()
+
+    def reveal(self, chosen: Chosen | None) -> None:
+        """Put the cursor on a frame of any exchange; without one, stay."""
+        if chosen is not None:
+            self._go_to(chosen.exchange, chosen.seq)
+            self._enter("frames")
 
     # Words.
 

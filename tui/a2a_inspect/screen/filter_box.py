@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual import on, work
@@ -19,14 +19,16 @@ from textual.widgets import Input, Static
 
 from a2a_inspect.narrowing import VALID, History, Judgement, judged
 from a2a_inspect.screen.columns import fit
-from a2a_proxy.recording.query.complete import Completion
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.query.complete import Completion, Suggestion
 
 _SHOWN = 6
 """Suggestions in sight."""
 _PAUSE = 0.15
 """Seconds without a key after which what is typed is used."""
 
-Complete = Callable[[str, int], Awaitable[Completion]]
+Complete = Callable[[str, int], "Awaitable[Completion]"]
 
 
 class Suggestions(Widget):
@@ -38,23 +40,23 @@ class Suggestions(Widget):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"suggestions--chosen"}
 
-    found: reactive[Completion] = reactive(Completion(0, 0, ()), layout=True)
+    found: reactive[tuple[Suggestion, ...]] = reactive((), layout=True)
     chosen: reactive[int] = reactive(-1)
 
     def get_content_height(self, *_sizes: object) -> int:
         """As many lines as there are, six at most."""
-        return min(len(self.found.items), _SHOWN)
+        return min(len(self.found), _SHOWN)
 
     def render_line(self, y: int) -> Strip:
         """`▸ working   12`."""
-        top = max(0, min(self.chosen - _SHOWN + 1, len(self.found.items) - _SHOWN)) if self.chosen >= 0 else 0
+        top = max(0, min(self.chosen - _SHOWN + 1, len(self.found) - _SHOWN)) if self.chosen >= 0 else 0
         index = top + y
-        if index >= len(self.found.items):
+        if index >= len(self.found):
             return Strip.blank(self.size.width, self.rich_style)
-        item, chosen = self.found.items[index], index == self.chosen
+        item, chosen = self.found[index], index == self.chosen
         style = self.get_visual_style("suggestions--chosen").rich_style if chosen else self.rich_style
         about = item.about or (str(item.count) if item.count >= 0 else "")
-        width = max((len(each.text) for each in self.found.items), default=0)
+        width = max((len(each.text) for each in self.found), default=0)
         text = f"{'▸' if chosen else ' '} {fit(item.text, min(width, 40))}  {about}"
         return Strip([Segment(fit(text, self.size.width), style)])
 
@@ -110,6 +112,8 @@ class FilterBox(Vertical):
         self._wrong = Static(id="wrong", markup=False)
         self._history = History()
         self._timer: Timer | None = None
+        self._typed = (0, 0)
+        """Where what is being typed begins and ends."""
         self._quiet = False
         """What changes now is put in by completion or history."""
 
@@ -163,7 +167,8 @@ class FilterBox(Vertical):
     async def _suggest(self, text: str, cursor: int) -> None:
         found = await self._complete(text, cursor)
         self._suggestions.chosen = -1
-        self._suggestions.found = found
+        self._suggestions.found = found.items
+        self._typed = found.start, found.end
 
     def _stop(self) -> None:
         if self._timer is not None:
@@ -178,17 +183,17 @@ class FilterBox(Vertical):
 
     def action_complete(self, by: int) -> None:
         """Put the next suggestion in the place of what was being typed."""
-        found = self._suggestions.found
-        if not found.items:
+        items, (start, end) = self._suggestions.found, self._typed
+        if not items:
             return
         before = self._suggestions.chosen
-        old = found.items[before].text if before >= 0 else self._input.value[found.start : found.end]
-        chosen = (before + by) % len(found.items) if before >= 0 or by > 0 else len(found.items) - 1
+        old = items[before].text if before >= 0 else self._input.value[start:end]
+        chosen = (before + by) % len(items) if before >= 0 or by > 0 else len(items) - 1
         text = self._input.value
-        new = found.items[chosen].text
+        new = items[chosen].text
         self._suggestions.chosen = chosen
-        self._put(text[: found.start] + new + text[found.start + len(old) :], found.start + len(new))
-        if len(found.items) == 1:
+        self._put(text[:start] + new + text[start + len(old) :], start + len(new))
+        if len(items) == 1:
             self._suggest(self._input.value, self._input.cursor_position)
 
     def action_history(self, by: int) -> None:

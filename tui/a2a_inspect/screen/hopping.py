@@ -14,7 +14,6 @@ from a2a_inspect.screen.browse import POLL
 from a2a_inspect.screen.filter_box import FilterBox
 from a2a_inspect.screen.narrowed import Narrowed
 from a2a_inspect.source import FrameLine, Source
-from a2a_proxy.recording.query.parser import parse
 
 _END = {1: -1, -1: 1 << 40}
 """Before all frames of an exchange, and after them."""
@@ -55,6 +54,8 @@ class Hopping(Narrowed):
 
     @on(FilterBox.Sought)
     def _seek(self, message: FilterBox.Sought) -> None:
+        from a2a_proxy.recording.query.parser import parse
+
         self._forget_sought()
         self.narrow(self._before)
         self._enter("exchanges")

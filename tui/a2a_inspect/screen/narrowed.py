@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from textual import on
@@ -16,11 +16,14 @@ from a2a_inspect.narrowing import Narrowing
 from a2a_inspect.positions import PAGE
 from a2a_inspect.screen.browse import Browse
 from a2a_inspect.screen.filter_box import FilterBox
+from a2a_inspect.screen.lane_screen import Chosen
 from a2a_inspect.source import Snapshot, Source
-from a2a_proxy.recording.query.complete import Completion, complete
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.query.complete import Completion
 
 
 class Narrowed(Browse):
@@ -106,6 +109,12 @@ class Narrowed(Browse):
             return await super()._index(exchange)
         return self._search.index(exchange) if self._search.has(exchange) else None
 
+    def reveal(self, chosen: Chosen | None) -> None:
+        """See `Browse.reveal`; what is not in the narrowed list is shown in the whole one."""
+        if chosen is not None and self._search is not None and not self._search.has(chosen.exchange):
+            self.narrow(Narrowing())
+        super().reveal(chosen)
+
     def _grown(self, before: Snapshot, now: Snapshot) -> None:
         search = self._search
         if search is None:
@@ -180,6 +189,8 @@ class Narrowed(Browse):
             self._box.open(self._narrowing.text)
 
     async def _complete(self, text: str, cursor: int) -> Completion:
+        from a2a_proxy.recording.query.complete import Completion, complete
+
         def counted(recording: Recording) -> Completion:
             return complete(text, cursor, recording.db)
 
