@@ -13,7 +13,7 @@ from a2a_inspect.app import InspectApp
 from a2a_inspect.screen.exchange_list import ExchangeList
 from a2a_inspect.screen.frame_list import FrameList
 from a2a_inspect.source import Source
-from support_inspect import screen_text
+from support_inspect import screen_lines, screen_text
 
 SMALL, LARGE = (80, 24), (160, 50)
 
@@ -42,6 +42,10 @@ class Person:
 
     async def types(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+
+    @property
+    def lines(self) -> list[str]:
+        return screen_lines(self.app)
 
     @property
     def exchanges(self) -> ExchangeList:

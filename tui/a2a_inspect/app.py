@@ -53,6 +53,7 @@ class InspectApp(App[int]):
         keymap: Keymap | None = None,
         *,
         read_only: bool = False,
+        over: Screen[None] | None = None,
         driver_class: type[Driver] | None = None,
     ) -> None:
         super().__init__(driver_class)
@@ -60,11 +61,14 @@ class InspectApp(App[int]):
         """Nothing may be written from here: no note, no bookmark, no export."""
         self._source = source
         self._main = MainScreen(source)
+        self._over = over
         self._keys = keymap or {}
 
     def on_mount(self) -> None:
         """Use the user's keys."""
         self.set_keymap(self._keys)
+        if self._over is not None:
+            self.push_screen(self._over)
 
     def get_default_screen(self) -> Screen[None]:
         """The one screen under all others."""
@@ -73,7 +77,14 @@ class InspectApp(App[int]):
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
         """What the palette offers besides actions that have keys."""
         offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
+        if screen is self._main and not self.read_only:  # who may only look on has been given this recording alone
+            yield SystemCommand("Compare", "What differs between this recording and another one", self._compare)
         yield from (each for each in super().get_system_commands(screen) if each.title in offered)
+
+    def _compare(self) -> None:
+        from a2a_inspect.screen.compare import compare_with_another
+
+        compare_with_another(self._main, self._source.path)
 
     def action_keys(self) -> None:
         """All keys, those of this place first."""
@@ -107,12 +118,12 @@ def opened(path: Path) -> tuple[Source, Keymap]:
         raise UserError(wrong.message, wrong.hint) from wrong
 
 
-def run_app(path: Path) -> int:
-    """Show a recording until the user quits; the exit code.
+def run_app(path: Path, over: Screen[None] | None = None) -> int:
+    """Show a recording until the user quits, with another screen over it at first; the exit code.
 
     Raises:
         UserError: see `opened`, or there is no terminal to show it on.
     """
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
         raise UserError("the screen needs a terminal", f"list the exchanges with: a2a-inspect ls {path}")
-    return InspectApp(*opened(path)).run() or 0
+    return InspectApp(*opened(path), over=over).run() or 0

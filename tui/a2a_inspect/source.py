@@ -122,6 +122,10 @@ class Source:
         self._thread.submit(self._close)
         self._thread.shutdown(wait=False)
 
+    async def ask(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+        """The answer to a short question of a caller's own; `nothing` where there is no recording yet."""
+        return await self._run(lambda reader: question(reader.recording), nothing)
+
     async def _run(self, ask: Callable[[_Reader], _Value], nothing: _Value) -> _Value:
         def call() -> _Value:
             if self._reader is None:
