@@ -24,6 +24,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect diff LEFT RIGHT      what differs between two runs
   a2a-inspect stats                how many, how fast, what failed
   a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
+  a2a-inspect lanes FILE TASK      a task's messages as arrows between its parties
   a2a-inspect note 2.5 'lost here' a note at frame 5 of exchange 2
   a2a-inspect check                what the peers did wrong
   a2a-inspect merge OUT A B        several recordings into one
@@ -206,6 +207,25 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
         show_segments(source, Options(chosen, as_json, media))
 
 
+@cli.command("lanes")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]")
+@click.option("--mermaid", is_flag=True, help="As a sequence diagram in Mermaid's language.")
+@click.option("--width", type=click.IntRange(min=40), metavar="CELLS", help="Of the drawing; else the terminal's.")
+@_json
+def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
+    """Draw a task's swimlane: a lane for each party, time downwards, with pauses, interruptions and findings in place.
+
+    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
+    Tasks that agents handed over to one another are drawn together. A recording of one task needs no name.
+    """
+    from a2a_inspect.commands.lanes import Drawing, show_lanes
+    from a2a_inspect.place import opened, split_words
+
+    path, chosen = split_words(words)
+    with opened(path) as source:
+        show_lanes(source, Drawing(chosen, **drawing))
+
+
 @cli.command("note")
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE [TEXT]...]")
 @click.option("--bookmark/--no-bookmark", default=None, help="Bookmark the place, or take its bookmark away.")
@@ -253,6 +273,29 @@ def prune_recordings(
     prune(recordings, limits, time.time_ns(), dry_run=dry_run)
 
 
+@cli.command("export")
+@_recording
+@_filter
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="There, not to standard output.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["cassette", "jsonl"]),
+    default="cassette",
+    show_default=True,
+    help="A cassette is a recording as text (*.a2a.jsonl); jsonl has one object an exchange, as show --json.",
+)
+def export_recording(recording: Path | None, where: str, output: Path | None, form: str) -> None:
+    """Write a recording, or the exchanges that match, to a file that is read, reviewed and committed.
+
+    An exchange that matches is written whole, with its task, findings and notes. The sessions then say that not all of
+    them is there.
+    """
+    from a2a_inspect.commands.export import export_recording as run_export
+
+    run_export(recording, output, form, where)
+
+
 @cli.command("merge")
 @click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
 @click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -270,17 +313,7 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
 
 @cli.group()
 def cassette() -> None:
-    """Recordings as text files (`*.a2a.jsonl`) to commit and review."""
-
-
-@cassette.command("write")
-@click.argument("recording", type=click.Path(path_type=Path))
-@click.argument("target", type=click.Path(path_type=Path))
-def cassette_write(recording: Path, target: Path) -> None:
-    """Write RECORDING as a cassette to TARGET."""
-    from a2a_inspect.commands.cassette import write
-
-    write(recording, target)
+    """Text files that `export` wrote (`*.a2a.jsonl`)."""
 
 
 @cassette.command("read")

@@ -24,11 +24,15 @@ import sqlite3
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from a2a_proxy.recording.database import private
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.whole import made_whole
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.cassette_out import Selection
 
 _FIRST = b'{"cassette":"a2a",'
 
@@ -47,10 +51,11 @@ def write_cassette(
     path: str | os.PathLike[str],
     *,
     sessions: Iterable[int] | None = None,
+    selection: Selection | None = None,
     blobs: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Write a recording, or some sessions of it, as a cassette (0600), whole or not at all.
+    """Write a recording, or some sessions or exchanges of it, as a cassette (0600), whole or not at all.
 
     With `blobs`, payloads of BLOB_MIN octets or more go to `blobs/<sha256>` beside it. Raises RecordingError where the
     file exists (unless `overwrite`) or cannot be written.
@@ -66,7 +71,7 @@ def write_cassette(
         handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
-                Exporter(recording, rows, stream, file.parent / "blobs" if blobs else None).run()
+                Exporter(recording, rows, stream, file.parent / "blobs" if blobs else None, selection).run()
             os.replace(name, file)
         finally:
             Path(name).unlink(missing_ok=True)

@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from a2a_inspect.app import InspectApp
 from a2a_inspect.screen.choose_recording import recordings_beside
+from a2a_inspect.source import Source
 from support_inspect import sample
-from support_screen import LARGE, SMALL, looking
+from support_screen import LARGE, SMALL, Person, looking
 
 DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 async def test_a_call_and_the_one_before_it(tmp_path: Path, size: tuple[int, int]) -> None:
-    """`D` on the last of three calls; the second ended in an error. n and N go from difference to difference, s swaps the
-    sides, a shows what does not count, q goes back."""
+    """`D` on the last of three calls; the second ended in an error. n and N go from one to the next, s swaps the sides,
+    a shows what does not count, q goes back."""
     async with looking(sample(tmp_path / "r.db"), size) as person:
         await person.sees("3 exchanges")
         await person.types("D")
@@ -48,7 +50,9 @@ async def test_marks(tmp_path: Path) -> None:
 
 
 async def test_nothing_to_compare(tmp_path: Path) -> None:
-    async with looking(sample(tmp_path / "r.db", 1)) as person:
+    app = InspectApp(Source(sample(tmp_path / "r.db", 1)))
+    async with app.run_test(size=LARGE, notifications=True) as pilot:
+        person = Person(app, pilot)
         await person.sees("1 exchange")
         await person.types("D")
         await person.sees("Nothing to compare")

@@ -9,6 +9,8 @@ from a2a_inspect.screen.detail import Detail
 from a2a_inspect.screen.diff_screen import DiffScreen
 from a2a_inspect.screen.diff_view import DiffView
 from a2a_inspect.screen.help import Help
+from a2a_inspect.screen.lane_list import LaneList
+from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.screen.text_view import TextView
@@ -22,5 +24,7 @@ PLACES = (
     Place("A difference", DiffScreen),
     Place("Its lines", DiffView, (DiffScreen,)),
     Place("A list of recordings", ChooseRecording),
+    Place("A swimlane", LaneScreen),
+    Place("Its rows", LaneList, (LaneScreen, LazyList)),
     Place("This page", Help),
 )
