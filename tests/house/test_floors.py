@@ -48,3 +48,12 @@ def test_a_stdio_relay_starts_lighter_still() -> None:
     """A client waits for it before each conversation."""
     heavy = {"asyncio", "uvloop", "sqlite3", "ssl", "socket", "hpack", "httptools", "a2a_proto", *_HEAVY}
     assert _loaded("a2a_proxy.cli.main, a2a_proxy.cli.stdio") & heavy == set()
+
+
+def test_the_package_alone_loads_nothing() -> None:
+    """`Recording` comes with SQLite and the decoders when it is asked for, and is what `a2a_proxy.api` has."""
+    loaded = _loaded("a2a_proxy")
+    assert loaded & {"sqlite3", "msgspec", "asyncio", *_HEAVY} == set()
+    assert not [name for name in loaded if name.startswith("a2a_proxy.")]
+    code = "import a2a_proxy; from a2a_proxy.api import Recording; assert a2a_proxy.Recording is Recording"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.protocol.outcome import outcome as outcome
+from a2a_proxy.protocol.outcome import zero as zero
 
 _SECOND = 1_000_000_000
 
@@ -70,17 +72,6 @@ def place(finding: Finding) -> str:
     return f"#{finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
 
 
-def outcome(exchange: Exchange) -> str:
-    """One word: `live` while open, `ok`, `error` (the agent said no) or `cut` (somebody broke off)."""
-    if not exchange.closed:
-        return "live"
-    if exchange.ours:
-        return "refused"
-    if exchange.error:
-        return "error"
-    return "ok" if exchange.how in ("complete", "") else "cut"
-
-
 def standing(exchange: Exchange) -> str:
     """The outcome as people see it: a long poll that the agent holds `waits`."""
     return "waits" if exchange.waits else outcome(exchange)
@@ -102,11 +93,6 @@ def live(exchange: Exchange) -> str:
         return ""
     first = f"{exchange.half_close} half-closed first" if exchange.half_close else ""
     return "  ".join(filter(None, (f"live:{exchange.live_payload}", first)))
-
-
-def zero(exchange: Exchange) -> int:
-    """From when the times of its answer count, ns: the end of the request, but a live stream's goes on beside it."""
-    return exchange.started if exchange.live_payload else exchange.request_ended or exchange.started
 
 
 def latency(exchange: Exchange) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from a2a_proxy.recording.codec import pack_decimal, pack_ident
 from a2a_proxy.recording.database import forget_log, has_log, open_readable, translated
 from a2a_proxy.recording.decode import Decode, Row
 from a2a_proxy.recording.functions import register
 from a2a_proxy.recording.notes import catch_up, stored
+from a2a_proxy.recording.pages import Pages
 from a2a_proxy.recording.payloads import Payloads
 from a2a_proxy.recording.rows import (
     ConnectionRow,
@@ -35,9 +36,6 @@ from a2a_proxy.recording.rows import (
 if TYPE_CHECKING:
     from a2a_proxy.recording.query.run import Asked, Watch
     from a2a_proxy.recording.query.tree import Node
-
-PAGE = 512
-"""Rows fetched at a time."""
 
 _Value = TypeVar("_Value")
 
@@ -66,6 +64,7 @@ class Recording:
         """There was no write-ahead log before this look at the file."""
         self.db = db
         """For queries of the caller's own; the functions of `recording.functions` are registered."""
+        self._pages = Pages(db, path)
         self._payloads = Payloads(db)
         self._decode = Decode(db, self._payloads)
         register(db, self._payloads)
@@ -87,46 +86,48 @@ class Recording:
         """A number that differs from the last one when somebody else committed in between. Costs microseconds."""
         with translated(self.path):
             catch_up(self.db)
-        return int(self._all("PRAGMA data_version")[0][0])
+        return int(self._pages.all("PRAGMA data_version")[0][0])
 
     def counts(self, session: int | None = None) -> Counts:
         """How much is there, in all or in one session."""
         if session is None:
             names = ("session", "connection", "exchange", "frame", "task", "finding")
-            return Counts(*(self._all(f"SELECT count(*) FROM {name}")[0][0] for name in names))
+            return Counts(*(self._pages.all(f"SELECT count(*) FROM {name}")[0][0] for name in names))
         keys = (key(session, 0), key(session + 1, 0))
         span = "SELECT count(*) FROM {} WHERE id >= ? AND id < ?"
         of = "SELECT count(*) FROM {} WHERE session = ?"
-        numbers = [self._all(span.format(name), keys)[0][0] for name in ("connection", "exchange")]
-        numbers += [self._all(of.format(name), (session,))[0][0] for name in ("frame", "task", "finding")]
+        numbers = [self._pages.all(span.format(name), keys)[0][0] for name in ("connection", "exchange")]
+        numbers += [self._pages.all(of.format(name), (session,))[0][0] for name in ("frame", "task", "finding")]
         return Counts(1, *numbers)
 
     def sessions(self) -> list[SessionRow]:
         """All sessions in order of their start in this file."""
-        return [self._decode.session(row) for row in self._all("SELECT * FROM session ORDER BY id")]
+        return [self._decode.session(row) for row in self._pages.all("SELECT * FROM session ORDER BY id")]
 
     def session(self, number: int) -> SessionRow | None:
         """One session."""
-        rows = self._all("SELECT * FROM session WHERE id = ?", (number,))
-        return self._decode.session(rows[0]) if rows else None
+        row = self._pages.one("SELECT * FROM session WHERE id = ?", (number,))
+        return self._decode.session(row) if row is not None else None
 
     def connections(self, session: int | None = None) -> Iterator[ConnectionRow]:
         """Connections by session and number."""
-        return self._keyed("connection", self._decode.connection, session)
+        return self._pages.of_session("connection", self._decode.connection, session)
 
     def connection(self, row_key: int) -> ConnectionRow | None:
         """One connection."""
-        return next(self._keyed("connection", self._decode.connection, None, row_key - 1, row_key + 1, 1), None)
+        row = self._pages.one("SELECT * FROM connection WHERE id = ?", (row_key,))
+        return self._decode.connection(row) if row is not None else None
 
     def exchanges(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None
     ) -> Iterator[ExchangeRow]:
         """Exchanges by session and number (order of first octet), those with a key greater than `after`."""
-        return self._keyed("exchange", self._decode.exchange, session, after, limit=limit)
+        return self._pages.of_session("exchange", self._decode.exchange, session, after, limit=limit)
 
     def exchange(self, row_key: int) -> ExchangeRow | None:
         """One exchange."""
-        return next(self._keyed("exchange", self._decode.exchange, None, row_key - 1, row_key + 1, 1), None)
+        row = self._pages.one("SELECT * FROM exchange WHERE id = ?", (row_key,))
+        return self._decode.exchange(row) if row is not None else None
 
     def frames(
         self, exchange_key: int, *, after: int = -1, limit: int | None = None, payloads: bool = True
@@ -135,7 +136,7 @@ class Recording:
         session, number = split(exchange_key)
         query = "SELECT * FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT ?"
         make = self._frame(payloads)
-        return self._pages(query, (session, number), after, lambda value: value.frame.seq, make, limit)
+        return self._pages.by_keyset(query, (session, number), after, lambda value: value.frame.seq, make, limit)
 
     def connection_frames(self, connection_key: int, *, payloads: bool = True) -> Iterator[FrameRow]:
         """Frames of the connection itself (SETTINGS, GOAWAY, opaque octets) in order."""
@@ -143,12 +144,14 @@ class Recording:
         query = (
             "SELECT * FROM frame WHERE session = ? AND exchange = 0 AND connection = ? AND seq > ? ORDER BY seq LIMIT ?"
         )
-        return self._pages(query, (session, number), -1, lambda value: value.frame.seq, self._frame(payloads), None)
+        return self._pages.by_keyset(
+            query, (session, number), -1, lambda value: value.frame.seq, self._frame(payloads), None
+        )
 
     def frame(self, number: int, *, payload: bool = True) -> FrameRow | None:
         """One frame by its id."""
-        rows = self._all("SELECT * FROM frame WHERE id = ?", (number,))
-        return self._decode.frame(rows[0], payload=payload) if rows else None
+        row = self._pages.one("SELECT * FROM frame WHERE id = ?", (number,))
+        return self._decode.frame(row, payload=payload) if row is not None else None
 
     def frames_after(
         self, number: int, limit: int | None = None, *, session: int | None = None, payloads: bool = True
@@ -158,7 +161,7 @@ class Recording:
         of = "" if session is None else "+session = ? AND "
         fixed = () if session is None else (session,)
         query = f"SELECT * FROM frame WHERE {of}id > ? ORDER BY id LIMIT ?"
-        return self._pages(query, fixed, number, lambda value: value.id, self._frame(payloads), limit)
+        return self._pages.by_keyset(query, fixed, number, lambda value: value.id, self._frame(payloads), limit)
 
     def find_exchanges(
         self,
@@ -178,7 +181,7 @@ class Recording:
         from a2a_proxy.recording.query.sql import Rows
 
         ids = self.asked().ids(expression, Rows.EXCHANGES, session=session, after=after, limit=limit, watch=watch)
-        return self._chosen("exchange", ids, self._decode.exchange)
+        return self._pages.chosen("exchange", ids, self._decode.exchange)
 
     def find_frames(
         self,
@@ -194,7 +197,7 @@ class Recording:
         from a2a_proxy.recording.query.sql import Rows
 
         ids = self.asked().ids(expression, Rows.FRAMES, session=session, after=after, limit=limit, watch=watch)
-        return self._chosen("frame", ids, self._frame(payloads))
+        return self._pages.chosen("frame", ids, self._frame(payloads))
 
     def asked(self) -> Asked:
         """What the filter language asks this recording through; made, and imported, when it is first needed."""
@@ -217,17 +220,24 @@ class Recording:
         of = "" if session is None else "session = ? AND "
         fixed = () if session is None else (session,)
         query = f"SELECT * FROM task WHERE {of}id > ? ORDER BY id LIMIT ?"
-        return self._pages(query, fixed, 0, lambda value: value.id, self._task, None)
+        return self._pages.by_keyset(query, fixed, 0, lambda value: value.id, self._task, None)
 
     def task(self, task_id: str, agent: str | None = None) -> list[TaskRow]:
         """What each session of the file knows of the task of this id, of one agent or of all."""
         number = pack_decimal(task_id)
         if number is None:
-            found = self._all("SELECT id FROM ident WHERE value = ?", (pack_ident(task_id),))
-            number = found[0][0] if found else None
-        rows = self._all("SELECT * FROM task WHERE ident = ? ORDER BY id", (number,)) if number is not None else []
+            found = self._pages.one("SELECT id FROM ident WHERE value = ?", (pack_ident(task_id),))
+            number = found[0] if found is not None else None
+        rows = (
+            self._pages.all("SELECT * FROM task WHERE ident = ? ORDER BY id", (number,)) if number is not None else []
+        )
         values = [self._task(row) for row in rows]
         return [value for value in values if agent is None or value.task.agent == agent]
+
+    def task_row(self, number: int) -> TaskRow | None:
+        """One task by the key of its row."""
+        row = self._pages.one("SELECT * FROM task WHERE id = ?", (number,))
+        return self._task(row) if row is not None else None
 
     def findings(
         self, session: int | None = None, *, exchange: int | None = None, after: int = 0, limit: int | None = None
@@ -241,7 +251,7 @@ class Recording:
             where.append("session = ?")
             fixed.append(session)
         query = f"SELECT * FROM finding WHERE {' AND '.join(where)} AND id > ? ORDER BY id LIMIT ?"
-        return self._pages(query, tuple(fixed), after, lambda value: value.id, self._decode.finding, limit)
+        return self._pages.by_keyset(query, tuple(fixed), after, lambda value: value.id, self._decode.finding, limit)
 
     def notes(self, session: int | None = None) -> list[NoteRow]:
         """What people wrote down, of a session or of all, by session, exchange and frame."""
@@ -268,58 +278,13 @@ class Recording:
         self, table: str, make: Callable[[Row], _Value], session: int | None, after: int, limit: int | None
     ) -> Iterator[_Value]:
         """Rows of a table that recordings before schema version 3 do not have."""
-        if not self._all("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)):
+        if not self._pages.all("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)):
             return iter(())
-        return self._keyed(table, make, session, after, limit=limit)
+        return self._pages.of_session(table, make, session, after, limit=limit)
 
     def _frame(self, payloads: bool) -> Callable[[Row], FrameRow]:
         return lambda row: self._decode.frame(row, payload=payloads)
 
     def _task(self, row: Row) -> TaskRow:
-        artifacts = self._all("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],))
+        artifacts = self._pages.all("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],))
         return self._decode.task(row, artifacts)
-
-    def _chosen(self, table: str, ids: Iterator[int], make: Callable[[Row], _Value]) -> Iterator[_Value]:
-        """Values of these ids; the first one does not wait for the others."""
-        for number in ids:
-            yield from map(make, self._all(f"SELECT * FROM {table} WHERE id = ?", (number,)))
-
-    def _keyed(
-        self,
-        table: str,
-        make: Callable[[Row], _Value],
-        session: int | None,
-        after: int = 0,
-        before: int = 1 << 62,
-        limit: int | None = None,
-    ) -> Iterator[_Value]:
-        if session is not None:
-            after, before = max(after, key(session, 0) - 1), key(session + 1, 0)
-        query = f"SELECT * FROM {table} WHERE id < ? AND id > ? ORDER BY id LIMIT ?"
-        return self._pages(query, (before,), after, lambda value: value.key, make, limit)
-
-    def _pages(
-        self,
-        query: str,
-        fixed: tuple[Any, ...],
-        after: int,
-        position: Callable[[Any], int],
-        make: Callable[[Row], _Value],
-        limit: int | None,
-    ) -> Iterator[_Value]:
-        """Values by keyset: `after` and the page's size are the last two parameters of the query."""
-        left = limit
-        while left is None or left > 0:
-            size = PAGE if left is None else min(PAGE, left)
-            rows = self._all(query, (*fixed, after, size))
-            for row in rows:
-                value = make(row)
-                after = position(value)
-                yield value
-            if len(rows) < size:
-                return
-            left = None if left is None else left - size
-
-    def _all(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
-        with translated(self.path):
-            return self.db.execute(query, parameters).fetchall()

@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.wire import BROKE_OFF, CUT_SHORT, Framed, Headers, Line, WireEvent
+from a2a_proxy.model.wire import BROKE_OFF, CUT_SHORT, Framed, Headers, WireEvent
 from a2a_proxy.wire import stdio_head
 from a2a_proxy.wire.body import KEEP, LIMIT, BodyCollector
 from a2a_proxy.wire.json_extent import JsonExtent, extent_of
 from a2a_proxy.wire.lines import LineCollector
 from a2a_proxy.wire.pipe_buffer import PipeBuffer
 from a2a_proxy.wire.stdio_head import NEXT, Head
+from a2a_proxy.wire.stray import StrayLines
 
 LINE_LIMIT = 8 << 10
 """The longest line of a header block, octets; longer ones are stray output (or newline-delimited JSON)."""
@@ -65,6 +66,7 @@ class PipeReader:
         self._line: LineCollector | None = None
         """A line too long to be looked at."""
         self._line_is_json = False
+        self._strays = StrayLines(direction)
 
     @property
     def offset(self) -> int:
@@ -81,6 +83,7 @@ class PipeReader:
         """Nothing more comes."""
         while (self._octets.data or self._bulk or self._line) and self._step(at, True, out):
             pass
+        self._strays.message(at, out)
 
     # --- steps: each gives True where it took something away ------------------------------------------------------
 
@@ -238,7 +241,8 @@ class PipeReader:
             stop = found.start()
         line = LineCollector(self._keep)
         line.take(self._octets.data[:stop], 0, self._octets.began(), self._octets.base)
-        self._emit_line(line, at, out)
+        line.finish(at)
+        self._strays.add(line, self._framed, at, out)
         self._octets.drop(stop)
 
     def _take_line(self, line: LineCollector, at: int, last: bool, out: list[WireEvent]) -> bool:
@@ -251,19 +255,13 @@ class PipeReader:
         self._line = None
         line.finish(at)
         if not self._line_is_json:
-            self._emit_line(line, at, out)
+            self._strays.add(line, self._framed, at, out)
             return True
+        self._strays.message(at, out)
         body, facts = line.body, (line.body.size, True, line.body.sha256)
         place = (self._direction, body.began, at, body.start, line.end)
         out.append(Framed(*place, body.data[: self._keep], (), f"\0{line.ending}", "", *facts))
         return True
-
-    def _emit_line(self, line: LineCollector, at: int, out: list[WireEvent]) -> None:
-        """Empty lines mean nothing, except between messages that say how long they are."""
-        line.finish(at)
-        if line.body.data.strip() or self._framed:
-            found: Line = line.line(self._direction, at, stray=True)
-            out.append(found)
 
     # --- messages -----------------------------------------------------------------------------------------------
 
@@ -276,6 +274,7 @@ class PipeReader:
         if self._left and not last:
             return False
         assert self._head is not None
+        self._strays.message(at, out)
         truncated = body.truncated
         data, facts = body.data[: self._keep], (body.size, True, body.sha256 if truncated else b"")
         place = (self._direction, body.began, at, body.start, body.end)
@@ -298,6 +297,7 @@ class PipeReader:
     def _message(
         self, data: bytes, headers: Headers, framing: str, broken: str, end: int, at: int, out: list[WireEvent]
     ) -> None:
+        self._strays.message(at, out)
         place = (self._direction, self._octets.began(), at, self._octets.base, self._octets.base + end)
         out.append(Framed(*place, data, headers, framing, broken, len(data)))
 
@@ -322,6 +322,7 @@ class PipeReader:
             "left": self._left,
             "line": self._line and self._line.save(),
             "line_is_json": self._line_is_json,
+            "strays": self._strays.save(),
         }
 
     @classmethod
@@ -339,6 +340,7 @@ class PipeReader:
         reader._left = state["left"]
         reader._line = state["line"] and LineCollector.restore(state["line"])
         reader._line_is_json = state["line_is_json"]
+        reader._strays = StrayLines.restore(direction, state["strays"])
         return reader
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_inspect.artifacts import artifacts_of
 from a2a_inspect.commands.filtered import frames_kept, tell_nothing
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.process import process_lines, process_objects
@@ -22,7 +21,7 @@ from a2a_inspect.commands.session import (
     operation,
     session_line,
 )
-from a2a_inspect.decoded import decoded, decoded_lines, json_text, raw_lines
+from a2a_inspect.decoded import decoded_lines, json_text, raw_lines
 from a2a_inspect.notes import Notes
 from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object
@@ -33,8 +32,10 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.protocol.describe import describe
 from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.artifacts import artifacts_of
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow
 

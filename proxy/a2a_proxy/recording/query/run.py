@@ -21,6 +21,7 @@ from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.payload_tests import LIMIT_SECONDS, TooSlow
 from a2a_proxy.recording.query.sql import Rows, cost, where
 from a2a_proxy.recording.query.tree import Node, to_text
+from a2a_proxy.recording.rows import key
 from a2a_proxy.recording.schema import SESSION_SHIFT
 
 _TABLES = {Rows.FRAMES: "frame", Rows.EXCHANGES: "exchange"}
@@ -97,7 +98,7 @@ class Asked:
     def _windows(
         self, query: str, params: tuple[Column, ...], window: int, place: _Place, watch: Watch | None
     ) -> Iterator[int]:
-        looked, total, after, left = 0, 0, place.after, place.limit
+        looked, total, after, left = 0, 0, place.first, place.limit
         most = max(window, min(_GROWTH * window, _LARGEST))
         while left is None or left > 0:
             count, upto = self._one(place.next_window, (after, window))
@@ -141,15 +142,31 @@ class _Place(msgspec.Struct, frozen=True):
     limit: int | None
 
     @property
+    def first(self) -> int:
+        """The id after which the first window begins: the ids of a session's exchanges lie side by side."""
+        return self.after if self._span is None else max(self.after, self._span[0] - 1)
+
+    @property
     def next_window(self) -> str:
         """How many rows the next window has, and the id of its last."""
         table = _TABLES[self.rows]
-        return f"SELECT count(*), max(id) FROM (SELECT id FROM {table} WHERE id > ? ORDER BY id LIMIT ?)"
+        return f"SELECT count(*), max(id) FROM (SELECT id FROM {table} WHERE id > ?{self._bound} ORDER BY id LIMIT ?)"
 
     @property
     def rest(self) -> str:
         """How many rows there are after an id."""
-        return f"SELECT count(*) FROM {_TABLES[self.rows]} WHERE id > ?"
+        return f"SELECT count(*) FROM {_TABLES[self.rows]} WHERE id > ?{self._bound}"
+
+    @property
+    def _span(self) -> tuple[int, int] | None:
+        """Ids of a session's exchanges; None where they do not tell the session."""
+        if self.session is None or self.rows is Rows.FRAMES:
+            return None
+        return key(self.session, 0), key(self.session + 1, 0)
+
+    @property
+    def _bound(self) -> str:
+        return "" if self._span is None else f" AND id < {self._span[1]}"
 
 
 def _window(node: Node, rows: Rows) -> int:

@@ -1,0 +1,282 @@
+"""A call and its frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import Event, TaskState
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.exchange import Exchange as ExchangeFacts
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.frame import Frame as FrameFacts
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.decoded import decoded
+from a2a_proxy.protocol.describe import describe
+from a2a_proxy.protocol.event import to_event
+from a2a_proxy.protocol.outcome import outcome, zero
+from a2a_proxy.recording.rows import ExchangeRow, FrameRow
+
+if TYPE_CHECKING:
+    from a2a_proxy.api.file import File
+
+
+class Exchange:
+    """One call: a request with its response or stream. As it was when it was read: a live one can be read again."""
+
+    def __init__(self, file: File, row: ExchangeRow) -> None:
+        self._file = file
+        self._row = row
+        self.facts: ExchangeFacts = row.exchange
+        """Everything that is recorded of it."""
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.file} {self.session}:{self.number} {self.operation or self.facts.method}>"
+
+    @property
+    def file(self) -> str:
+        """Short name of the file that has it."""
+        return self._file.member.name
+
+    @property
+    def session(self) -> int:
+        """Number of its session within the file."""
+        return self._row.session
+
+    @property
+    def number(self) -> int:
+        """Within the session, from 1, in order of first octet: the one that `a2a-inspect ls` prints."""
+        return self.facts.id
+
+    @property
+    def operation(self) -> str:
+        """The 1.0 name for every binding and dialect, `SendStreamingMessage`; empty where it is none of A2A's."""
+        return self.facts.operation
+
+    @property
+    def binding(self) -> Binding:
+        """How its messages are carried."""
+        return self.facts.binding
+
+    @property
+    def dialect(self) -> Dialect:
+        """Which line of the protocol the peers speak."""
+        return self.facts.dialect
+
+    @property
+    def agent(self) -> str:
+        """Address of the agent, as the proxy's command line names it."""
+        return self._file.ends(self._row)[1]
+
+    @property
+    def client(self) -> str:
+        """Address of the client."""
+        return self._file.ends(self._row)[0]
+
+    @property
+    def outcome(self) -> str:
+        """`live` while open, then `ok`, `error` (the agent said no), `cut` (somebody broke off) or `refused` (the proxy
+        answered)."""
+        return outcome(self.facts)
+
+    @property
+    def error(self) -> str:
+        """One line for people, `TASK_NOT_FOUND -32001: no such task`; empty where all went well."""
+        return self.facts.error
+
+    @property
+    def task_id(self) -> str:
+        """The first task seen in it; empty where there is none."""
+        return self.facts.task_id
+
+    @property
+    def context_id(self) -> str:
+        """Its context; empty where none was told."""
+        return self.facts.context_id
+
+    @property
+    def trace_id(self) -> str:
+        """32 hexadecimal digits of its `traceparent`; empty where it has none."""
+        parts = self.facts.traceparent.split("-")
+        return parts[1] if len(parts) > 2 else ""
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Task states told in it, in order, repeats left out: `("working", "completed")`."""
+        return self.facts.states
+
+    @property
+    def started(self) -> int:
+        """First octet of the request, ns since the Unix epoch."""
+        return self.facts.started
+
+    @property
+    def closed(self) -> int:
+        """When it was over, ns since the Unix epoch; 0 while it is open."""
+        return self.facts.closed
+
+    @property
+    def took(self) -> int | None:
+        """Ns from the end of the request to the end of the exchange, or to what came last; None before anything did."""
+        end = self.facts.closed or self.facts.last_event
+        return max(end - zero(self.facts), 0) if end else None
+
+    @property
+    def first_event_after(self) -> int | None:
+        """Ns from the end of the request to the agent's first message; None where none came."""
+        return max(self.facts.first_event - zero(self.facts), 0) if self.facts.first_event else None
+
+    @property
+    def request_headers(self) -> list[tuple[str, str]]:
+        """In the order of the wire, credentials replaced by labels."""
+        return _pairs(self.facts.request_headers)
+
+    @property
+    def response_headers(self) -> list[tuple[str, str]]:
+        """In the order of the wire."""
+        return _pairs(self.facts.response_headers)
+
+    @property
+    def trailers(self) -> list[tuple[str, str]]:
+        """Of gRPC or HTTP."""
+        return _pairs(self.facts.trailers)
+
+    def frames(self, *, payloads: bool = True) -> Iterator[Frame]:
+        """Its frames, both directions in one order. Without `payloads` they are read for each frame when asked for."""
+        return (self._file.frame(row, self) for row in self._file.reader.frames(self._row.key, payloads=payloads))
+
+    def findings(self) -> list[Finding]:
+        """What the rules found in it."""
+        return [row.finding for row in self._file.reader.findings(exchange=self._row.key)]
+
+
+class Frame:
+    """One A2A message or wire event."""
+
+    def __init__(self, file: File, row: FrameRow, of: Exchange | None) -> None:
+        self._file = file
+        self._row = row
+        self._exchange = of
+        self.facts: FrameFacts = row.frame
+        """Everything that is recorded of it. Its `payload` is empty where payloads were left out."""
+
+    def __repr__(self) -> str:
+        return f"<Frame {self.file} {self.session}:{self.facts.exchange}.{self.seq} {self.kind.name.lower()}>"
+
+    @property
+    def file(self) -> str:
+        """Short name of the file that has it."""
+        return self._file.member.name
+
+    @property
+    def session(self) -> int:
+        """Number of its session within the file."""
+        return self._row.session
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """The call that it is part of; None for a frame of the connection itself."""
+        if self._exchange is None:
+            self._exchange = self._file.exchange_of(self._row)
+        return self._exchange
+
+    @property
+    def seq(self) -> int:
+        """Position within the exchange, from 0, both directions in one count."""
+        return self.facts.seq
+
+    @property
+    def direction(self) -> Direction:
+        """Which way it went."""
+        return self.facts.direction
+
+    @property
+    def kind(self) -> FrameKind:
+        """What it is: a request, a response, an event, the end of a stream."""
+        return self.facts.kind
+
+    @property
+    def event(self) -> EventKind:
+        """Which A2A object it carries."""
+        return self.facts.event
+
+    @property
+    def at(self) -> int:
+        """When its last octet came, ns since the Unix epoch."""
+        return self.facts.at
+
+    @property
+    def task_id(self) -> str:
+        """The task that it names."""
+        return self.facts.task_id
+
+    @property
+    def context_id(self) -> str:
+        """The context that it names."""
+        return self.facts.context_id
+
+    @property
+    def state(self) -> str:
+        """The task state that it tells, `input-required`; empty where it tells none."""
+        return state_label(self.facts.state)
+
+    @property
+    def generation(self) -> int:
+        """The generation that it tells; 0 where it tells none."""
+        return self.facts.generation
+
+    @property
+    def size(self) -> int:
+        """Octets of the payload, also where not all of it is stored."""
+        return self.facts.size
+
+    @property
+    def payload(self) -> bytes:
+        """The message as it was on the wire, without framing and content coding: JSON text or protobuf octets."""
+        return self.facts.payload or self._file.reader.payload(self._row)
+
+    def decoded(self) -> Any:
+        """The payload as JSON values, for every binding and dialect in the form of A2A 1.0: mostly a dict.
+
+        Text where it is no JSON; None where it is empty.
+        """
+        return decoded(self._whole(), self.exchange.facts if self.exchange is not None else None)
+
+    def said(self) -> Event:
+        """The same as a typed event; no member is set where it is none."""
+        exchange = self.exchange
+        if exchange is None or self.direction is Direction.TO_AGENT:
+            return Event()
+        return to_event(self.payload, self.facts.schema, exchange.dialect, exchange.operation, self.kind)
+
+    def text(self) -> str:
+        """One line for people, without control characters: `status working "Reading the map"`."""
+        exchange = self.exchange
+        if exchange is None:
+            return describe(self.facts, self.payload)
+        return describe(self.facts, self.payload, exchange.operation, exchange.dialect)
+
+    def findings(self) -> list[Finding]:
+        """What the rules found in this frame."""
+        if not self._row.exchange_key:
+            return []
+        found = self._file.reader.findings(exchange=self._row.exchange_key)
+        return [row.finding for row in found if row.finding.seq == self.seq]
+
+    def _whole(self) -> FrameFacts:
+        return self.facts if self.facts.payload else replace(self.facts, payload=self.payload)
+
+
+def state_label(number: int) -> str:
+    """A state as people say it; a number of no known state as it is, nothing where none was told."""
+    if not number:
+        return ""
+    return TaskState(number).label if number in TaskState._value2member_map_ else str(number)
+
+
+def _pairs(headers: Headers) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]

@@ -1,0 +1,67 @@
+"""One of the files that a `Recording` reads, and what its rows need of one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.api.exchange import Exchange, Frame
+from a2a_proxy.api.session import Session
+from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key
+from a2a_proxy.recording.several import Member
+
+_KEPT = 1024
+"""Exchanges that frames were asked for, and connections, kept for the next frame."""
+
+
+class File:
+    """Makes objects of a file's rows."""
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        self.reader = member.recording
+        self._exchanges: dict[int, Exchange | None] = {}
+        self._agents: dict[int, tuple[str, str]] = {}
+
+    @property
+    def path(self) -> str:
+        """As it was named."""
+        return self.reader.path
+
+    def session(self, row: SessionRow) -> Session:
+        """A session."""
+        return Session(self, row)
+
+    def exchange(self, row: ExchangeRow) -> Exchange:
+        """An exchange."""
+        return Exchange(self, row)
+
+    def frame(self, row: FrameRow, of: Exchange | None = None) -> Frame:
+        """A frame, of an exchange that is known already or is looked for when it is asked for."""
+        return Frame(self, row, of)
+
+    def exchange_of(self, row: FrameRow) -> Exchange | None:
+        """The exchange that a frame is part of; None for a frame of the connection itself."""
+        number = row.exchange_key
+        if number not in self._exchanges:
+            found = self.reader.exchange(number) if number else None
+            if len(self._exchanges) >= _KEPT:
+                self._exchanges.clear()
+            self._exchanges[number] = self.exchange(found) if found is not None else None
+        return self._exchanges[number]
+
+    def ends(self, row: ExchangeRow) -> tuple[str, str]:
+        """Addresses of the client and of the agent; empty where the connection is not known."""
+        number = key(row.session, row.exchange.connection)
+        if number not in self._agents:
+            found = self.reader.connection(number)
+            if found is None:
+                return "", ""
+            if len(self._agents) >= _KEPT:
+                self._agents.clear()
+            self._agents[number] = found.connection.client, found.connection.upstream
+        return self._agents[number]
+
+    def exchanges_numbered(self, session: int, numbers: tuple[int, ...]) -> Iterator[Exchange]:
+        """Those exchanges of a session that the file has."""
+        rows = (self.reader.exchange(key(session, number)) for number in numbers)
+        return (self.exchange(row) for row in rows if row is not None)

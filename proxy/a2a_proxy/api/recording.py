@@ -1,0 +1,90 @@
+"""`Recording`: one recording, or several as one, to be read from Python."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from a2a_proxy.api.exchange import Exchange, Frame
+from a2a_proxy.api.file import File
+from a2a_proxy.api.session import Session
+from a2a_proxy.api.task import Task
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.recording.query.tree import quoted
+from a2a_proxy.recording.several import Seen, Several
+
+
+class Recording:
+    """Recordings and cassettes, open for reading, also while they are written. Not for two threads at once.
+
+    Several are read as one: by time, each object with the `file` that it comes from.
+
+    Raises RecordingError where a file cannot be opened, and later where one turns out damaged.
+    """
+
+    def __init__(self, *paths: str | os.PathLike[str]) -> None:
+        if not paths:
+            raise ValueError("name a recording")
+        self._several = Several(paths)
+        self._files = [File(member) for member in self._several.members]
+
+    def __repr__(self) -> str:
+        return f"Recording({', '.join(repr(file.path) for file in self._files)})"
+
+    def close(self) -> None:
+        """Close the files."""
+        self._several.close()
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The path of each file by its short name."""
+        return {file.member.name: file.path for file in self._files}
+
+    def sessions(self) -> list[Session]:
+        """Runs of proxies by the time of their start."""
+        return [self._files[member.number].session(row) for member, row in self._several.sessions()]
+
+    def exchanges(self, where: str = "") -> Iterator[Exchange]:
+        """Calls by the time of their first octet, or those for which an expression of the filter language holds.
+
+        Raises QueryError where the expression is wrong.
+        """
+        return (self._files[member.number].exchange(row) for member, row in self._several.exchanges(where))
+
+    def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[Frame]:
+        """Frames by time, or those for which an expression holds. Without `payloads` each is read when it is asked for.
+
+        Raises QueryError where the expression is wrong.
+        """
+        rows = self._several.frames(where, payloads=payloads)
+        return (self._files[member.number].frame(row) for member, row in rows)
+
+    def tasks(self) -> Iterator[Task]:
+        """Tasks in order of first sight; one that several sessions or files saw comes once."""
+        return map(self._task, self._several.tasks())
+
+    def task(self, task_id: str) -> Task | None:
+        """The task of this id, the first where agents share the id."""
+        return next((self._task(seen) for seen in self._several.tasks() if seen[0].row.task.task_id == task_id), None)
+
+    def findings(self) -> Iterator[Finding]:
+        """What the rules found, session by session."""
+        return (finding for session in self.sessions() for finding in session.findings())
+
+    def trace(self, word: str) -> Iterator[Exchange]:
+        """All calls of one trace or context, over all files and agents, by time: a conversation that was handed on.
+
+        `word` is a trace id or a context id, or how one begins.
+        """
+        if not word:
+            raise ValueError("name a trace or a context")
+        return self.exchanges(f"trace:{quoted(word)} OR ctx:{quoted(word)}")
+
+    def _task(self, seen: list[Seen]) -> Task:
+        return Task([(self._files[each.member.number], each) for each in seen])

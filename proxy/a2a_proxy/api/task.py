@@ -1,0 +1,107 @@
+"""A task, joined over the sessions and files that saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from a2a_proxy.api.exchange import state_label
+from a2a_proxy.model.event import Artifact
+from a2a_proxy.model.task import Missed, Support
+from a2a_proxy.model.task import Task as TaskFacts
+from a2a_proxy.recording.artifacts import artifacts_of
+from a2a_proxy.recording.several import Seen
+
+if TYPE_CHECKING:
+    from a2a_proxy.api.exchange import Exchange
+    from a2a_proxy.api.file import File
+
+
+class Task:
+    """A task. Where several sessions saw it, what the one says that heard of it last holds."""
+
+    def __init__(self, views: list[tuple[File, Seen]]) -> None:
+        self._views = views
+        self.views: list[TaskFacts] = [seen.row.task for _, seen in views]
+        """What each session knows of it, the earliest first."""
+        self.facts: TaskFacts = max(self.views, key=lambda view: view.last)
+        """What the session knows that heard of it last."""
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id} {self.state}>"
+
+    @property
+    def files(self) -> list[str]:
+        """Short names of the files that have it."""
+        return list(dict.fromkeys(file.member.name for file, _ in self._views))
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.facts.task_id
+
+    @property
+    def context_id(self) -> str:
+        """Its context; empty where none was told."""
+        return next((view.context_id for view in (self.facts, *self.views) if view.context_id), "")
+
+    @property
+    def agent(self) -> str:
+        """Address of the agent that has it."""
+        return self.facts.agent
+
+    @property
+    def state(self) -> str:
+        """Its state, `input-required`; empty where none was told."""
+        return state_label(self.facts.state)
+
+    @property
+    def states(self) -> list[tuple[int, str]]:
+        """When (ns since the Unix epoch) it came into which state; what several files saw at two places stands once."""
+        changes = sorted(change for view in self.views for change in view.states)
+        kept = [each for at, each in enumerate(changes) if not at or changes[at - 1][1] != each[1]]
+        return [(at, state_label(state)) for at, state in kept]
+
+    @property
+    def generation(self) -> int:
+        """The highest generation that was told; 0 where the agent sends none."""
+        return max(view.generation for view in self.views)
+
+    @property
+    def generations(self) -> list[tuple[int, int]]:
+        """Its line of generations: those told, as ascending ranges of first and last."""
+        line: list[tuple[int, int]] = []
+        for first, last in sorted(span for view in self.views for span in view.seen):
+            if line and first <= line[-1][1] + 1:
+                line[-1] = line[-1][0], max(line[-1][1], last)
+            else:
+                line.append((first, last))
+        return line
+
+    @property
+    def missed(self) -> list[Missed]:
+        """Generations that a stream left out, in order of time, each with what made it good."""
+        return sorted((gap for view in self.views for gap in view.missed), key=attrgetter("at"))
+
+    @property
+    def support(self) -> Support:
+        """Whether the agent numbers its events at all."""
+        return self.facts.support
+
+    def exchanges(self) -> Iterator[Exchange]:
+        """The calls that touched it, by time."""
+        found = [
+            exchange
+            for file, seen in self._views
+            for exchange in file.exchanges_numbered(seen.row.session, seen.row.task.exchanges)
+        ]
+        return iter(sorted(found, key=attrgetter("started")))
+
+    def artifacts(self) -> list[Artifact]:
+        """Its artifacts, put together from their chunks: of those that several sessions saw, what the last one saw."""
+        found: dict[str, Artifact] = {}
+        for _, seen in sorted(self._views, key=lambda view: view[1].row.task.last):
+            made = artifacts_of(seen.member.recording, seen.row.session, seen.row.task)
+            found.update((name, each.artifact) for name, each in made.items())
+        return list(found.values())

@@ -1,0 +1,34 @@
+"""A frame's payload as JSON values: for people, programs and diffs alike."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.protocol.event import normalise, plain
+
+_SHOWN = 64 << 10
+"""Octets of an undecoded payload that are given."""
+
+
+def decoded(frame: Frame, exchange: Exchange | None) -> Any:
+    """The payload as JSON values, A2A in 1.0 form; text where it is no JSON; None where it is empty."""
+    if not frame.payload:
+        return None
+    try:
+        value = _value(frame, exchange)
+    except (ValueError, TypeError, RecursionError):
+        value = None  # cut short, or nested deeper than anybody means it
+    return frame.payload[:_SHOWN].decode("utf-8", "replace") if value is None else value
+
+
+def _value(frame: Frame, exchange: Exchange | None) -> Any:
+    value = plain(frame.payload, frame.schema)
+    if exchange is not None and exchange.operation and value is not None and not frame.truncated:
+        canonical = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+        return canonical or value
+    if value is None and frame.schema in ("trailers", "control"):
+        return json.loads(frame.payload)
+    return value

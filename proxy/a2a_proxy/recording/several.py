@@ -1,0 +1,157 @@
+"""Several recordings as one: their rows by time, their tasks joined. One is a case of several.
+
+Nothing is copied and no index is made: each file is read by pages as ever, and the pages are merged. So files that are
+being written are followed like one, and memory does not grow with them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.codec import pack_uuid, unpack_ident, unpack_text
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, TaskRow
+
+_ENDINGS = (".a2a.db", ".a2a.jsonl")
+
+_TASKS = """SELECT t.id, t.session, CASE WHEN t.ident < 0 THEN CAST(-1 - t.ident AS TEXT) ELSE i.value END, a.value,
+    s.started + t.first AS first
+  FROM task t JOIN session s ON s.id = t.session
+    LEFT JOIN ident i ON i.id = t.ident LEFT JOIN text a ON a.id = t.agent"""
+
+
+class Member(msgspec.Struct, frozen=True):
+    """One of the files."""
+
+    number: int
+    """From 0, in the order in which they were named."""
+    name: str
+    """Short, and its own among them: the file's name without its ending."""
+    recording: Recording
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A task as one session of one file has it."""
+
+    member: Member
+    row: TaskRow
+
+
+class Several:
+    """The files, open for reading. Not for two threads at once.
+
+    Raises RecordingError on opening; then none of them is open.
+    """
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
+        members: list[Member] = []
+        try:
+            for number, name in enumerate(short_names(paths)):
+                members.append(Member(number, name, open_any(paths[number])))
+        except BaseException:
+            for member in members:
+                member.recording.close()
+            raise
+        self.members = tuple(members)
+
+    def close(self) -> None:
+        """Close all of them."""
+        for member in self.members:
+            member.recording.close()
+
+    def __enter__(self) -> Several:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def sessions(self) -> list[tuple[Member, SessionRow]]:
+        """All sessions by the time of their start; one that several files hold is that of the first of them."""
+        known: set[str] = set()
+        found: list[tuple[Member, SessionRow]] = []
+        for member in self.members:
+            rows = [row for row in member.recording.sessions() if row.facts.uuid not in known]
+            known.update(row.facts.uuid for row in rows)
+            found += [(member, row) for row in rows]
+        return sorted(found, key=lambda each: (each[1].facts.started, each[0].number, each[1].id))
+
+    def exchanges(self, where: str = "") -> Iterator[tuple[Member, ExchangeRow]]:
+        """All exchanges by the time of their first octet, or those for which an expression of the filter holds.
+
+        Raises as `Recording.find_exchanges`.
+        """
+        merged = [_exchanges(member, row.id, where) for member, row in self.sessions()]
+        return heapq.merge(*merged, key=lambda each: each[1].exchange.started)
+
+    def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[tuple[Member, FrameRow]]:
+        """All frames by the time of their last octet; those of one file stay in the order in which it stored them.
+
+        Raises as `Recording.find_frames`.
+        """
+        own = self.own()
+        merged = [_frames(member, where, payloads, own[member.number]) for member in self.members]
+        return heapq.merge(*merged, key=lambda each: each[1].frame.at)
+
+    def tasks(self) -> Iterator[list[Seen]]:
+        """Each task once, in order of first sight, with what each session of each file knows of it, the earliest first.
+
+        A UUID names the same task wherever it stands. Any other id does so at agents of one name only: two agents may
+        both have a task 1.
+        """
+        own = self.own()
+        groups: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+        for member in self.members:
+            for number, session, ident, agent, first in member.recording.db.execute(_TASKS).fetchall():
+                if session in own[member.number]:
+                    task = unpack_ident(ident)
+                    home = "" if pack_uuid(task) else unpack_text(agent)
+                    groups.setdefault((task, home), []).append((first, member.number, number))
+        for rows in sorted(map(sorted, groups.values())):
+            seen = (self._seen(member, number) for _, member, number in rows)
+            if known := [each for each in seen if each is not None]:
+                yield known
+
+    def own(self) -> list[set[int]]:
+        """By member the numbers of its sessions, without those that a member before it has."""
+        own: list[set[int]] = [set() for _ in self.members]
+        for member, row in self.sessions():
+            own[member.number].add(row.id)
+        return own
+
+    def _seen(self, number: int, row_id: int) -> Seen | None:
+        member = self.members[number]
+        row = member.recording.task_row(row_id)
+        return Seen(member, row) if row is not None else None
+
+
+def _exchanges(member: Member, session: int, where: str) -> Iterator[tuple[Member, ExchangeRow]]:
+    recording = member.recording
+    rows = recording.find_exchanges(where, session) if where else recording.exchanges(session)
+    return ((member, row) for row in rows)
+
+
+def _frames(member: Member, where: str, payloads: bool, own: set[int]) -> Iterator[tuple[Member, FrameRow]]:
+    recording = member.recording
+    rows = recording.find_frames(where, payloads=payloads) if where else recording.frames_after(0, payloads=payloads)
+    return ((member, row) for row in rows if row.session in own)
+
+
+def short_names(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """What to call each file: its name without its ending, after as many folders as tell it from the others."""
+    files = [Path(path).absolute() for path in paths]
+    names = {file: _stem(file) for file in files}
+    for depth in range(1, max((len(file.parts) for file in files), default=0)):
+        told = list(names.values())
+        names = {file: name if told.count(name) == 1 else "/".join(file.parts[-depth:]) for file, name in names.items()}
+    return [names[file] for file in files]
+
+
+def _stem(file: Path) -> str:
+    ending = next((ending for ending in _ENDINGS if file.name.endswith(ending)), file.suffix)
+    return file.name.removesuffix(ending) or file.name

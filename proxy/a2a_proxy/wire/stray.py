@@ -1,0 +1,74 @@
+"""Lines that stand between the messages of a pipe: a few of them one by one, many in blocks.
+
+An agent that prints a word of its own now and then shows where it does; one that pours text into the pipe would make a
+frame of every line, and a recording many times as large as the text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Line, WireEvent
+from a2a_proxy.wire.body import BodyCollector
+from a2a_proxy.wire.lines import LineCollector
+
+FEW = 100
+"""Lines in a row that are told one by one."""
+BLOCK = 16 << 10
+"""Octets of lines, after those, that are told together."""
+
+
+class StrayLines:
+    """Of one direction. A block ends where it is full, with the next message, and with the pipe."""
+
+    __slots__ = ("_block", "_direction", "_ending", "_row")
+
+    def __init__(self, direction: Direction) -> None:
+        self._direction = direction
+        self._row = 0
+        """Lines since the last message, up to `FEW`."""
+        self._block: BodyCollector | None = None
+        self._ending = ""
+        """Of the last line in the block."""
+
+    def add(self, line: LineCollector, framed: bool, at: int, out: list[WireEvent]) -> None:
+        """A whole line that came at `at` (ns). `framed`: after a message with a header block, where an empty line is
+        one that nobody asked for; elsewhere it means nothing."""
+        body = line.body
+        if self._block is None and not (framed or body.data.strip()):
+            return
+        if self._row < FEW or body.truncated:
+            self._flush(at, out)
+            self._row += self._row < FEW
+            out.append(line.line(self._direction, at, stray=True))
+            return
+        block = self._block = self._block or BodyCollector()
+        block.add(self._ending.encode() + body.data, body.began, body.start, line.end)
+        self._ending = line.ending
+        if block.size >= BLOCK:
+            self._flush(at, out)
+
+    def message(self, at: int, out: list[WireEvent]) -> None:
+        """Something else follows, at `at` (ns)."""
+        self._flush(at, out)
+        self._row = 0
+
+    def _flush(self, at: int, out: list[WireEvent]) -> None:
+        block, ending = self._block, self._ending
+        self._block, self._ending = None, ""
+        if block is not None:
+            place = (self._direction, block.began, at, block.start, block.end)
+            out.append(Line(*place, block.data, stray=True, framing=f"\0{ending}", size=block.size))
+
+    def save(self) -> dict[str, object]:
+        """Plain values for `restore`."""
+        return {"row": self._row, "block": self._block and self._block.save(), "ending": self._ending}
+
+    @classmethod
+    def restore(cls, direction: Direction, state: dict[str, Any]) -> StrayLines:
+        """The lines that gave `state`."""
+        lines = cls(direction)
+        lines._row, lines._ending = state["row"], state["ending"]
+        lines._block = state["block"] and BodyCollector.restore(state["block"])
+        return lines

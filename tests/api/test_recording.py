@@ -1,0 +1,129 @@
+"""Recordings from Python: what the page of the manual does not show."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy import Recording
+from a2a_proxy.api import EventKind, QueryError, RecordingError
+from support_inspect import TASK
+from support_several import OTHER, TRACE, begin, call, pair
+
+
+def test_several_files_are_one_by_time(tmp_path: Path) -> None:
+    """Calls and frames of both, each with the file that has it."""
+    with Recording(*pair(tmp_path)) as recording:
+        assert [(call.file, call.number) for call in recording.exchanges()] == [
+            ("first", 1),
+            ("second", 1),
+            ("first", 2),
+            ("second", 2),
+            ("first", 3),
+        ]
+        times = [frame.at for frame in recording.frames()]
+        assert len(times) == 10
+        assert times == sorted(times)
+        assert [(session.file, session.agents) for session in recording.sessions()] == [
+            ("first", ("agent-1:8000",)),
+            ("second", ("agent-2:8000",)),
+        ]
+
+
+def test_the_filter_holds_for_all_files(tmp_path: Path) -> None:
+    """And a wrong one is told before anything is read."""
+    with Recording(*pair(tmp_path)) as recording:
+        assert [(call.file, call.outcome) for call in recording.exchanges("err")] == [("first", "error")]
+        assert [frame.file for frame in recording.frames("Question agent:agent-2")] == ["second", "second"]
+        with pytest.raises(QueryError):
+            recording.frames("nonsense:1")
+
+
+def test_a_task_that_several_files_saw_comes_once(tmp_path: Path) -> None:
+    """With all of its calls by time."""
+    with Recording(*pair(tmp_path)) as recording:
+        tasks = list(recording.tasks())
+        assert [(task.id, task.files) for task in tasks] == [(TASK, ["first", "second"]), (OTHER, ["second"])]
+        assert [(call.file, call.number) for call in tasks[0].exchanges()] == [
+            ("first", 1),
+            ("second", 1),
+            ("first", 2),
+        ]
+        assert [state for _, state in tasks[0].states] == ["working"]
+        assert recording.task("no such task") is None
+
+
+def test_an_id_that_is_no_uuid_names_a_task_of_its_agent_alone(tmp_path: Path) -> None:
+    """Two agents may both have a task 1."""
+    files = tmp_path / "a.a2a.db", tmp_path / "b.a2a.db"
+    for number, path in enumerate(files, 1):
+        writer = begin(path, number)
+        call(writer, number, 1, number, task_id="1")
+        writer.finish(0)
+    with Recording(*files) as recording:
+        assert [(task.id, task.agent, task.files) for task in recording.tasks()] == [
+            ("1", "agent-1:8000", ["a"]),
+            ("1", "agent-2:8000", ["b"]),
+        ]
+
+
+def test_a_trace_is_followed_over_files(tmp_path: Path) -> None:
+    """By its id, by a context, by how they begin; an id that is not there has no calls."""
+    with Recording(*pair(tmp_path)) as recording:
+        assert [(call.file, call.trace_id) for call in recording.trace(TRACE)] == [("first", TRACE), ("second", TRACE)]
+        assert [(call.agent, call.number) for call in recording.trace("ctx")] == [
+            ("agent-1:8000", 1),
+            ("agent-1:8000", 2),
+        ]
+        assert list(recording.trace(TRACE[:8])) != []
+        assert list(recording.trace("ffff")) == []
+        with pytest.raises(ValueError):
+            recording.trace("")
+
+
+def test_a_session_that_two_files_hold_is_read_once(tmp_path: Path) -> None:
+    """A copy adds nothing."""
+    first, second = pair(tmp_path)
+    shutil.copy(first, tmp_path / "copy.a2a.db")
+    with Recording(first, tmp_path / "copy.a2a.db", second) as recording:
+        assert len(list(recording.exchanges())) == 5
+        assert len(list(recording.frames())) == 10
+        assert [task.files for task in recording.tasks()] == [["first", "second"], ["second"]]
+
+
+def test_what_is_written_while_it_is_open_is_found(tmp_path: Path) -> None:
+    """A session that goes on says so."""
+    writer = begin(tmp_path / "live.a2a.db", 1)
+    call(writer, 1, 1, 1)
+    with Recording(tmp_path / "live.a2a.db") as recording:
+        assert len(list(recording.exchanges())) == 1
+        assert recording.sessions()[0].complete is None
+        call(writer, 1, 2, 2)
+        assert [call.number for call in recording.exchanges()] == [1, 2]
+        writer.finish(0, complete="2 octets are missing")
+        assert (recording.sessions()[0].complete, recording.sessions()[0].missing) == (False, "2 octets are missing")
+
+
+def test_payloads_come_when_they_are_asked_for(tmp_path: Path) -> None:
+    """Left out or not, a frame has the same."""
+    with Recording(pair(tmp_path)[0]) as recording:
+        with_them, without = list(recording.frames()), list(recording.frames(payloads=False))
+        assert {frame.facts.payload for frame in without} == {b""}
+        assert [frame.payload for frame in without] == [frame.payload for frame in with_them]
+        assert [frame.decoded() for frame in without] == [frame.decoded() for frame in with_them]
+        statuses = [frame for frame in without if frame.event is EventKind.STATUS]
+        update = statuses[0].said().status_update
+        assert update is not None
+        assert update.task_id == TASK
+        assert without[0].text() == 'message user "Question 1.1"'
+
+
+def test_a_file_that_is_none_opens_nothing(tmp_path: Path) -> None:
+    """The error names it; without a name there is nothing to open."""
+    first, _ = pair(tmp_path)
+    with pytest.raises(RecordingError, match="absent"):
+        Recording(first, tmp_path / "absent.a2a.db")
+    with pytest.raises(ValueError):
+        Recording()
