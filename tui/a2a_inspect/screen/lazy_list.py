@@ -23,6 +23,7 @@ from textual.strip import Strip
 
 from a2a_inspect.positions import PAGE
 from a2a_inspect.screen.columns import GAP, Column, fit, fitting
+from a2a_inspect.screen.styles import component_style
 
 _KEPT = 16
 """Pages."""
@@ -43,10 +44,10 @@ class LazyList(ScrollView, can_focus=True):
         background: $background; color: $foreground;
         &> .list--head { color: $text-muted; }
         &> .list--cursor { background: $foreground 8%; }
-        &:focus > .list--cursor { background: $primary 40%; }
+        &:focus > .list--cursor { background: $primary 25%; }
         &> .list--mark { color: $foreground 30%; }
         &:focus > .list--mark { color: $accent; }
-        &> .list--dim { color: $foreground 60%; }
+        &> .list--dim { color: $text-muted; }
         &> .list--strong { text-style: bold; }
         &> .list--good { color: $text-success; }
         &> .list--bad { color: $text-error; text-style: bold; }
@@ -192,7 +193,7 @@ class LazyList(ScrollView, can_focus=True):
         return cells[:-1]
 
     def _style(self, *names: str) -> Style:
-        return self.get_visual_style(*names).rich_style
+        return component_style(self, *names)
 
     def _row(self, index: int) -> Any:
         page, offset = divmod(index, PAGE)

@@ -63,7 +63,7 @@ DAY = Theme(
     surface="#efede7",
     panel="#e3e0d8",
     variables={
-        "text-muted": "#5a6372",
+        "text-muted": "#4b5463",
         "text-primary": "#0d50b0",
         "text-secondary": "#4a3cab",
         "text-accent": "#944000",
@@ -125,7 +125,6 @@ Footer { background: $panel; }
 App:ansi {
     LazyList:focus > .list--cursor { text-style: reverse; }
     Pane.-focused > PaneTitle { text-style: bold reverse; }
-    Summary { text-style: reverse; }
     ToastRack, Toast { background: ansi_default; }
 }
 """
