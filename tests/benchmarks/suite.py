@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -17,6 +19,7 @@ from typing import Any
 
 import beside
 import cost
+import inspecting
 import journals
 import judging
 import lag
@@ -55,6 +58,8 @@ HTTP2: dict[str, Contestant] = {
 STREAM = {name: contestant for name, contestant in HTTP2.items() if name != REWRITING}
 BURST = 8
 """Messages in one read of the relay in a burst. Measured: 16 under h2load, 2 from Python's gRPC server."""
+FOLLOWED = 5_000
+"""Messages a second while the screen follows a recorder."""
 _TURNS = 5
 """Of two that are to be compared by their best, at least: on a machine of several tenants a single one may take twice
 as long as the next."""
@@ -66,6 +71,9 @@ class Suite:
 
     def __init__(self, folder: Path, *, rounds: int, seconds: int) -> None:
         self.folder = folder
+        self._lasting = folder
+        """What is made once and used by several scenarios."""
+        self._recordings: dict[int, tuple[cost.Cost, Path]] = {}
         self._rounds = rounds
         self._seconds = seconds
         self.rows: list[Row] = []
@@ -185,9 +193,7 @@ class Suite:
 
     def query(self, messages: int) -> None:
         """How long filters take over a recording: first pages by column, first signs of a search in payloads."""
-        with cost.state_in(self.folder):
-            made = journals.make(self.folder / "asked", messages, BURST)
-            spent, recording = cost.recorded(made, self.folder, rules=False)
+        spent, recording = self._recording(messages)
         pages, searches = querying.columns(recording), querying.words(recording)
         for one in pages:
             title = f"First page of 100, {one.rows} of {spent.frames:,} frames"
@@ -200,6 +206,33 @@ class Suite:
         slowest, latest = max(one.page for one in pages), max(one.sign for one in searches)
         self._target("slowest first page by column", 300, 1e3 * slowest, at_most=True, unit=" ms")
         self._target("latest first sign of a search", 300, 1e3 * latest, at_most=True, unit=" ms")
+
+    def inspect(self, messages: int, seconds: float) -> None:
+        """How long the screen keeps whoever sits before it waiting, over a large recording and while it grows."""
+        spent, recording = self._recording(messages)
+        opened = [inspecting.opening(recording) for _ in range(self._rounds)]
+        title = f"Screen, {spent.frames:,} frames"
+        name = "start of the process to the first rows"
+        self.rows.append(row(title, name, "ms", [1e3 * each for each in opened], less_is_better=True))
+        still = inspecting.moving(recording, self.folder, seconds)
+        with cost.state_in(self.folder):
+            live = journals.make(self.folder / "live", int(8 * seconds * FOLLOWED), BURST)
+            shutil.copy(recording, grown := self.folder / "grown.a2a.db")
+            fed = inspecting.following(grown, live, self.folder, FOLLOWED, seconds)
+        self._moves(title, still)
+        self._moves(f"{title}, {FOLLOWED:,} more a second", fed)
+        pages, searches = querying.columns(recording), querying.words(recording)
+        self.details["inspect"] = [msgspec.to_builtins(one) for one in (still, fed, *pages, *searches)]
+        self._target("screen: start to the first rows", 1000, 1e3 * min(opened), at_most=True, unit=" ms")
+        of = [one for one in pages if one.rows == "exchanges"]
+        self._target("slowest first page by column", 300, 1e3 * max(one.page for one in of), at_most=True, unit=" ms")
+        latest = max(one.sign for one in searches)
+        self._target("latest first sign of a search", 300, 1e3 * latest, at_most=True, unit=" ms")
+        for words, looked in (("", still), (f", {FOLLOWED:,} frames/s", fed)):
+            pause = 1e3 * max(one.pause for one in looked.moves)
+            self._target(f"longest pause of the screen{words}", 100, pause, at_most=True, unit=" ms")
+        mib = max(still.mib, fed.mib)
+        self._target("memory of the screen", 200, mib, at_most=True, unit=" MiB")
 
     def hooks(self, messages: int) -> None:
         """What a hook that computes for ever takes from the recorder."""
@@ -249,6 +282,25 @@ class Suite:
                     added = min(values[piped.OURS]) - min(values[piped.DIRECT])
                     self._target("added to the start of a stdio agent", 150, added, at_most=True, unit=" ms")
 
+    def _recording(self, messages: int) -> tuple[cost.Cost, Path]:
+        """A recording of so many messages, made once in a run."""
+        if messages not in self._recordings:
+            with cost.state_in(self._lasting):
+                made = journals.make(self._lasting / f"asked-{messages}", messages, BURST)
+                self._recordings[messages] = cost.recorded(made, self._lasting, rules=False)
+        return self._recordings[messages]
+
+    def _moves(self, title: str, looked: inspecting.Looked) -> None:
+        """What keys waited for."""
+        for move in looked.moves:
+            for word, values in (("the cursor painted", move.painted), ("its row too", move.read)):
+                if values:
+                    half, most = statistics.median(values), max(values)
+                    name = f"{move.name}: key to {word}, p50, longest {1e3 * most:.0f} ms"
+                    self.rows.append(row(title, name, "ms", [1e3 * half], less_is_better=True))
+            name = f"{move.name}: longest pause of the loop, {1e3 * move.worked:.0f} ms of it at work"
+            self.rows.append(row(title, name, "ms", [1e3 * move.pause], less_is_better=True))
+
     def _rates(
         self,
         title: str,
@@ -277,7 +329,19 @@ class Suite:
 def parse() -> argparse.Namespace:
     """What was typed."""
     parser = argparse.ArgumentParser(prog="tests/benchmarks/run", description="compare a2a-proxy with other proxies")
-    scenarios = ("http1", "http2", "latency", "stream", "recorder", "rules", "query", "hooks", "lag", "stdio")
+    scenarios = (
+        "http1",
+        "http2",
+        "latency",
+        "stream",
+        "recorder",
+        "rules",
+        "query",
+        "inspect",
+        "hooks",
+        "lag",
+        "stdio",
+    )
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(scenarios)}; all by default")
     parser.add_argument("--quick", action="store_true", help="one short round: a look, not a measurement")
     parser.add_argument("--full", action="store_true", help="recorder, rules and query with 1,000,000 frames")
@@ -312,6 +376,7 @@ def main() -> None:
             "recorder": lambda: suite.recorder(*_sizes(typed)),
             "rules": lambda: suite.rules(_sizes(typed)[0], 20_000 if typed.quick else 100_000),
             "query": lambda: suite.query(_sizes(typed)[0]),
+            "inspect": lambda: suite.inspect(*_looked_at(typed)),
             "stdio": suite.stdio,
             "hooks": lambda: suite.hooks(30_000 if typed.quick else 100_000),
             "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),
@@ -331,6 +396,11 @@ def main() -> None:
     print(table(suite.rows, suite.targets, [note]))
     if typed.json:
         typed.json.write_bytes(encode(suite.rows, suite.targets, suite.details))
+
+
+def _looked_at(typed: argparse.Namespace) -> tuple[int, float]:
+    """Messages of the recording on the screen, and seconds of each thing done with it."""
+    return (200_000, 2) if typed.quick else (1_000_000, 5)
 
 
 def _sizes(typed: argparse.Namespace) -> tuple[int, int]:

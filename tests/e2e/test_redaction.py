@@ -142,7 +142,7 @@ def test_inspect_shows_no_secret(leak: Leak, words: list[str]) -> None:
 
 def test_the_cassette_holds_no_secret(leak: Leak, tmp_path: Path) -> None:
     """Nor does the file that people commit."""
-    inspect(leak.between.state, "cassette", "write", leak.between.recording, tmp_path / "c.a2a.jsonl")
+    inspect(leak.between.state, "export", leak.between.recording, "-o", tmp_path / "c.a2a.jsonl")
     written = (tmp_path / "c.a2a.jsonl").read_bytes()
 
     assert b"redacted-" in written

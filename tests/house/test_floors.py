@@ -37,6 +37,17 @@ def test_the_relay_starts_light(module: str) -> None:
     assert _loaded(module) & set(_HEAVY) == set()
 
 
+def test_the_screen_opens_light() -> None:
+    """The first rows of a recording are there before what decodes payloads, reads cassettes or explains rules is."""
+    later = {
+        "google.protobuf",
+        "a2a_proxy.protocol.event",
+        "a2a_proxy.recording.cassette_in",
+        "a2a_proxy.rules.catalogue",
+    }
+    assert _loaded("a2a_inspect.app, a2a_inspect.keys.places") & later == set()
+
+
 def test_who_has_no_hooks_does_not_load_them() -> None:
     """Nor SQLite, nor what looks for installed packages, which takes its time."""
     loaded = _loaded("a2a_proxy.cli.run")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.console import Console
 from textual.app import SystemCommand
@@ -86,6 +87,11 @@ class InspectApp(ThemedApp):
 
         here = {found.binding.id for found in self.screen.active_bindings.values() if found.binding.id}
         self.push_screen(Help(actions(PLACES, self._keys), here))
+
+    def run(self, *given: Any, **options: Any) -> int | None:
+        """As always; what is loaded by now is never looked through for garbage: that kept keys waiting for 60 ms."""
+        gc.freeze()
+        return super().run(*given, **options)
 
     def on_unmount(self) -> None:
         """Close the file."""

@@ -21,10 +21,13 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect show                 the conversation, frame by frame
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
   a2a-inspect tail -f              every frame as it passes
+  a2a-inspect diff LEFT RIGHT      what differs between two runs
   a2a-inspect stats                how many, how fast, what failed
   a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
+  a2a-inspect lanes FILE TASK      a task's messages as arrows between its parties
   a2a-inspect note 2.5 'lost here' a note at frame 5 of exchange 2
   a2a-inspect check                what the peers did wrong
+  a2a-inspect merge OUT A B        several recordings into one
   a2a-inspect rules GEN-001        what a rule means
   a2a-inspect keys                 the screen's keys, and where to change them
 
@@ -109,9 +112,15 @@ def ls(recording: Path | None, tasks: bool, where: str, explain: bool, as_json: 
 @click.option("--payloads", "-p", is_flag=True, help="Each frame with its payload, decoded.")
 @click.option("--artifacts", "-a", is_flag=True, help="Each task with its artifacts, put together from their chunks.")
 @click.option("--raw", is_flag=True, help="Each frame with its payload as it was on the wire.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["json", "raw", "curl", "grpcurl", "python", "pytest", "ids"]),
+    help="One exchange, or a frame (2.5), in another form: to send it again, or to test it.",
+)
 @_filter
 @_json
-def show(words: tuple[str, ...], where: str, as_json: bool, **detail: bool) -> None:
+def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool) -> None:
     """Show the conversation: session, context, task, exchange, frame.
 
     EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
@@ -124,6 +133,11 @@ def show(words: tuple[str, ...], where: str, as_json: bool, **detail: bool) -> N
 
     path, chosen = split_words(words)
     with opened(path) as source:
+        if form is not None:
+            from a2a_inspect.commands.show_as import show_as
+
+            show_as(source, chosen, form)
+            return
         show_conversation(source, Wanted(chosen, where=where, **detail), as_json=as_json)
 
 
@@ -140,6 +154,25 @@ def show_tail(recording: Path | None, **wanted: Any) -> None:
     from a2a_inspect.commands.tail import Tail, tail
 
     tail(recording, Tail(**wanted))
+
+
+@cli.command("diff")
+@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
+@click.option("--all", "everything", is_flag=True, help="Identifiers, times, addresses and the like as well.")
+@_filter
+@_json
+def show_difference(words: tuple[str, ...], everything: bool, where: str, as_json: bool) -> int:
+    """Tell what differs between two recordings, or between two places of one.
+
+    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a session (1:) or the
+    beginning of a task's id. One exchange alone is compared with the one before it of the same operation.
+
+    \b
+    Exit code: 0 nothing differs, 1 something does, 2 it cannot be compared.
+    """
+    from a2a_inspect.commands.diff import Options, diff
+
+    return diff(Options(words, everything, where, as_json))
 
 
 @cli.command("stats")
@@ -169,6 +202,25 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
     path, chosen = split_words(words)
     with opened(path) as source:
         show_segments(source, Options(chosen, as_json, media))
+
+
+@cli.command("lanes")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]")
+@click.option("--mermaid", is_flag=True, help="As a sequence diagram in Mermaid's language.")
+@click.option("--width", type=click.IntRange(min=40), metavar="CELLS", help="Of the drawing; else the terminal's.")
+@_json
+def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
+    """Draw a task's swimlane: a lane for each party, time downwards, with pauses, interruptions and findings in place.
+
+    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
+    Tasks that agents handed over to one another are drawn together. A recording of one task needs no name.
+    """
+    from a2a_inspect.commands.lanes import Drawing, show_lanes
+    from a2a_inspect.place import opened, split_words
+
+    path, chosen = split_words(words)
+    with opened(path) as source:
+        show_lanes(source, Drawing(chosen, **drawing))
 
 
 @cli.command("note")
@@ -218,19 +270,47 @@ def prune_recordings(
     prune(recordings, limits, time.time_ns(), dry_run=dry_run)
 
 
+@cli.command("export")
+@_recording
+@_filter
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="There, not to standard output.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["cassette", "jsonl"]),
+    default="cassette",
+    show_default=True,
+    help="A cassette is a recording as text (*.a2a.jsonl); jsonl has one object an exchange, as show --json.",
+)
+def export_recording(recording: Path | None, where: str, output: Path | None, form: str) -> None:
+    """Write a recording, or the exchanges that match, to a file that is read, reviewed and committed.
+
+    An exchange that matches is written whole, with its task, findings and notes. The sessions then say that not all of
+    them is there.
+    """
+    from a2a_inspect.commands.export import export_recording as run_export
+
+    run_export(recording, output, form, where)
+
+
+@cli.command("merge")
+@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--overwrite", is_flag=True, help="OUT may exist: it is replaced.")
+@click.option("--dry-run", "-n", is_flag=True, help="Say what would be merged; write nothing.")
+def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
+    """Make one recording OUT of several, cassettes too, by whole sessions; one that two of them hold goes in once.
+
+    What is being recorded is merged as it is at this moment. The recordings themselves are only read.
+    """
+    from a2a_inspect.commands.merge import Options, merge_recordings
+
+    merge_recordings(target, recordings, Options(**options))
+
+
 @cli.group()
 def cassette() -> None:
-    """Recordings as text files (`*.a2a.jsonl`) to commit and review."""
-
-
-@cassette.command("write")
-@click.argument("recording", type=click.Path(path_type=Path))
-@click.argument("target", type=click.Path(path_type=Path))
-def cassette_write(recording: Path, target: Path) -> None:
-    """Write RECORDING as a cassette to TARGET."""
-    from a2a_inspect.commands.cassette import write
-
-    write(recording, target)
+    """Text files that `export` wrote (`*.a2a.jsonl`)."""
 
 
 @cassette.command("read")

@@ -1,7 +1,8 @@
 """What the screens read: pages of exchanges and frames, one frame with its payload, and whether anything changed.
 
 All reading happens in one thread of its own, one query after another; widgets get frozen values. No transaction is held
-between two calls.
+between two calls. What explains payloads is imported there too, when it is first needed: the first rows do not wait for
+it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,10 @@ from typing import TypeVar
 
 import msgspec
 
-from a2a_inspect.commands.session import operation
 from a2a_inspect.positions import PAGE, Positions
 from a2a_proxy.cli import generations
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.protocol.describe import describe
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.errors import RecordingError
@@ -118,6 +117,22 @@ class Source:
         """One frame by its id, with its payload."""
         return await self._run(lambda reader: reader.recording.frame(number), None)
 
+    async def ask(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+        """Any question to the recording, in the thread that reads it; `nothing` while there is no recording yet."""
+        return await self._run(lambda reader: question(reader.recording), nothing)
+
+    async def index(self, exchange: int) -> int:
+        """Where the exchange of this key stands, or would stand, in the list of all."""
+        return await self._run(lambda reader: reader.index(exchange), 0)
+
+    def another(self) -> Recording | None:
+        """The same recording opened once more, for another thread; None while there is none yet.
+
+        Raises:
+            RecordingError: it cannot be opened.
+        """
+        return None if _missing(self.path) else open_any(self.path)
+
     def close(self) -> None:
         """Close the file when what runs has ended; nothing may be awaited after."""
         self._thread.submit(self._close)
@@ -181,6 +196,14 @@ class _Reader:
             skip = 0
         return rows
 
+    def index(self, exchange: int) -> int:
+        """See `Source.index`."""
+        session = split(exchange)[0]
+        before = sum(positions.count for each, positions in self._lists.items() if each < session)
+        page, after = self._list(session).page_of(exchange)
+        within = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
+        return before + page * PAGE + int(self.recording.db.execute(within, (after, exchange)).fetchone()[0])
+
     def stream(self, exchange: int) -> Stream | None:
         """See `Source.stream`."""
         row = self.recording.exchange(exchange)
@@ -199,6 +222,8 @@ class _Reader:
         )
 
     def _generations(self, row: ExchangeRow) -> str:
+        from a2a_inspect.commands.session import operation
+
         rows = self.recording.task(row.exchange.task_id) if row.exchange.task_id else []
         told = (
             generations.line(each.task, lambda number: operation(self.recording, row.session, number))
@@ -218,6 +243,8 @@ class _Reader:
         return [FrameLine(row, self._described(row, of)) for row in rows]
 
     def _described(self, row: FrameRow, exchange: Exchange | None) -> str:
+        from a2a_proxy.protocol.describe import describe
+
         try:
             payload = self.recording.payload(row) if row.frame.size <= _DESCRIBED else b""
         except RecordingError as damage:
@@ -251,7 +278,11 @@ class Tally:
         last = self._db.execute(f"SELECT max(id) FROM {self._table}").fetchone()[0] or 0
         if last < self._last:  # a session was removed
             self._count = self._last = 0
-        since = f"SELECT count(*) FROM {self._table} WHERE id > ?"
-        self._count += self._db.execute(since, (self._last,)).fetchone()[0]
-        self._last = last
+        if self._last:
+            since = f"SELECT count(*) FROM {self._table} WHERE id > ? AND id <= ?"
+            self._count += self._db.execute(since, (self._last, last)).fetchone()[0]
+        else:  # SQLite counts a whole table without a look at its rows, a fifth of the time
+            whole = f"SELECT (SELECT count(*) FROM {self._table}), (SELECT max(id) FROM {self._table})"
+            self._count, last = self._db.execute(whole).fetchone()
+        self._last = last or 0
         return self._count

@@ -13,22 +13,26 @@ Lines of another session than the first say which: `"session":2`. Times are ns r
 Lossless both ways but for what belongs to a live journal (position, snapshot). Segments, interruptions and hand-offs
 have no lines: they follow from the frames, and are cut again on reading. Writing and reading hold one line at a time,
 and as much of a recording as one transaction.
+
+Who opens a recording does not wait for the import of what reads and writes cassettes.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from a2a_proxy.recording.cassette_in import Importer
-from a2a_proxy.recording.cassette_out import Exporter
-from a2a_proxy.recording.database import open_writable, private
+from a2a_proxy.recording.database import private
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.whole import made_whole
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.cassette_out import Selection
 
 _FIRST = b'{"cassette":"a2a",'
 
@@ -47,10 +51,11 @@ def write_cassette(
     path: str | os.PathLike[str],
     *,
     sessions: Iterable[int] | None = None,
+    selection: Selection | None = None,
     blobs: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Write a recording, or some sessions of it, as a cassette (0600), whole or not at all.
+    """Write a recording, or some sessions or exchanges of it, as a cassette (0600), whole or not at all.
 
     With `blobs`, payloads of BLOB_MIN octets or more go to `blobs/<sha256>` beside it. Raises RecordingError where the
     file exists (unless `overwrite`) or cannot be written.
@@ -60,11 +65,13 @@ def write_cassette(
         raise RecordingError(f"{file} exists", "name another file, or delete it first")
     wanted = None if sessions is None else set(sessions)
     rows = [row for row in recording.sessions() if wanted is None or row.id in wanted]
+    from a2a_proxy.recording.cassette_out import Exporter
+
     try:
         handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
-                Exporter(recording, rows, stream, file.parent / "blobs" if blobs else None).run()
+                Exporter(recording, rows, stream, file.parent / "blobs" if blobs else None, selection).run()
             os.replace(name, file)
         finally:
             Path(name).unlink(missing_ok=True)
@@ -78,18 +85,8 @@ def read_cassette(path: str | os.PathLike[str], into: str | os.PathLike[str], *,
     Raises RecordingError with the number of the line: truncated, changed (unless `verify` is False: for one edited by
     hand), of a newer format, or senseless.
     """
-    target = Path(into)
-    if target.exists():
-        raise RecordingError(f"{target} exists", "name another file, or delete it first")
-    made = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with contextlib.closing(open_writable(made)) as db:
-            _import(Path(path), db, verify)
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        os.rename(made, target)
-    finally:
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{made}{suffix}").unlink(missing_ok=True)
+    with made_whole(into) as db:
+        _import(Path(path), db, verify)
 
 
 def open_any(path: str | os.PathLike[str]) -> Recording:
@@ -107,6 +104,8 @@ def open_any(path: str | os.PathLike[str]) -> Recording:
 
 def _import(path: Path, db: sqlite3.Connection, verify: bool) -> None:
     """Store all lines of a cassette."""
+    from a2a_proxy.recording.cassette_in import Importer
+
     try:
         with path.open("rb") as stream:
             Importer(path, stream, db, verify).run()

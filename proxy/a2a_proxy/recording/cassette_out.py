@@ -14,7 +14,7 @@ from a2a_proxy.recording import lines, payload_text
 from a2a_proxy.recording.codec import pack_json
 from a2a_proxy.recording.lines import Line
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionRow
+from a2a_proxy.recording.rows import SessionRow, TaskRow, key
 
 FORMAT_VERSION = 2
 """2 has notes; a cassette without any says 1, so that those who only know that can read it."""
@@ -25,12 +25,47 @@ COUNTED = ("connection", "exchange", "frame", "task", "finding")
 """The kinds of lines between the first and the last; notes are counted where there are any."""
 
 
-class Exporter:
-    """Writes one cassette."""
+class Selection:
+    """Some exchanges of a recording, whole, with the connections, tasks, findings and notes that belong to them."""
 
-    def __init__(self, recording: Recording, rows: list[SessionRow], stream: BinaryIO, blobs: Path | None) -> None:
+    def __init__(self, recording: Recording, keys: Iterable[int], remark: str) -> None:
+        self._exchanges = set(keys)
+        self._connections = set()
+        for number in self._exchanges:
+            row = recording.exchange(number)
+            if row is not None:
+                self._connections.add(key(row.session, row.exchange.connection))
+        self.remark = remark
+        """What is missing, in words: it stands in the sessions, so that nobody takes this for all there was."""
+
+    def exchange(self, session: int, number: int) -> bool:
+        """The exchange is one of them."""
+        return key(session, number) in self._exchanges
+
+    def connection(self, session: int, number: int) -> bool:
+        """One of them came over this connection."""
+        return key(session, number) in self._connections
+
+    def task(self, row: TaskRow) -> TaskRow | None:
+        """The task with those of its exchanges that are here; None where there is none."""
+        kept = tuple(number for number in row.task.exchanges if self.exchange(row.session, number))
+        return msgspec.structs.replace(row, task=msgspec.structs.replace(row.task, exchanges=kept)) if kept else None
+
+
+class Exporter:
+    """Writes one cassette, of all exchanges of some sessions or of a selection of them."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        rows: list[SessionRow],
+        stream: BinaryIO,
+        blobs: Path | None = None,
+        selection: Selection | None = None,
+    ) -> None:
         self.recording = recording
-        self._rows = rows
+        self.selection = selection
+        self._rows = [_marked(row, selection) for row in rows]
         self._stream = stream
         self._blobs = blobs
         self._digest = hashlib.sha256()
@@ -42,14 +77,17 @@ class Exporter:
     def run(self) -> None:
         """All lines."""
         tool = self._rows[0].facts.tool if self._rows else ""
-        notes = [*self._of_sessions(self.recording.notes())]
+        notes = [row for row in self._of_sessions(self.recording.notes()) if self._has(row, row.note.exchange or None)]
         version = FORMAT_VERSION if notes else 1
         self._line({"cassette": "a2a", "version": version, "tool": tool, "sessions": [*map(_session, self._rows)]})
         self._conversation()
         for task in self._of_sessions(self.recording.tasks()):
-            self._put(task.session, lines.write_task(task.task, self._started[task.session]))
+            kept = task if self.selection is None else self.selection.task(task)
+            if kept is not None:
+                self._put(task.session, lines.write_task(kept.task, self._started[task.session]))
         for finding in self._of_sessions(self.recording.findings()):
-            self._put(finding.session, lines.write_finding(finding.finding, self._started[finding.session]))
+            if self._has(finding, finding.finding.exchange):
+                self._put(finding.session, lines.write_finding(finding.finding, self._started[finding.session]))
         for note in notes:
             self._put(note.session, lines.write_note(note.note, self._started[note.session]))
         end = {f"{name}s": count for name, count in self._counts.items()}
@@ -59,16 +97,21 @@ class Exporter:
     def _conversation(self) -> None:
         """Frames, each after the connection and the exchange that it needs."""
         waiting = {row.id: _Waiting(self, row.id) for row in self._rows}
-        for row in self._of_sessions(self.recording.frames_after(0)):
-            frame = row.frame
-            waiting[row.session].up_to(frame.connection, frame.exchange)
-            start = self._started[row.session]
-            self._put(row.session, lines.write_frame(frame, start, self._payload(frame)))
+        for row in self._of_sessions(self.recording.frames_after(0, payloads=False)):
+            if self._has(row, row.frame.exchange):
+                frame = msgspec.structs.replace(row.frame, payload=self.recording.payload(row))
+                waiting[row.session].up_to(frame.connection, frame.exchange)
+                start = self._started[row.session]
+                self._put(row.session, lines.write_frame(frame, start, self._payload(frame)))
         for rest in waiting.values():
             rest.all()
 
     def _of_sessions(self, values: Iterable[Any]) -> Iterator[Any]:
         return (value for value in values if value.session in self._places)
+
+    def _has(self, row: Any, exchange: int | None) -> bool:
+        """What belongs to this exchange is wanted; None is what belongs to the session."""
+        return self.selection is None or exchange is None or self.selection.exchange(row.session, exchange)
 
     def _payload(self, frame: Frame) -> Line:
         payload = frame.payload
@@ -93,11 +136,13 @@ class Exporter:
 
     def connection(self, row: Any) -> None:
         """The line of a connection."""
-        self._put(row.session, lines.write_connection(row.connection, self._started[row.session]))
+        if self.selection is None or self.selection.connection(row.session, row.connection.id):
+            self._put(row.session, lines.write_connection(row.connection, self._started[row.session]))
 
     def exchange(self, row: Any) -> None:
         """The line of an exchange."""
-        self._put(row.session, lines.write_exchange(row.exchange, self._started[row.session]))
+        if self._has(row, row.exchange.id):
+            self._put(row.session, lines.write_exchange(row.exchange, self._started[row.session]))
 
 
 class _Waiting:
@@ -127,6 +172,14 @@ class _Waiting:
         while self._connection is not None and self._connection.connection.id <= number:
             row, self._connection = self._connection, next(self._connections, None)
             self._exporter.connection(row)
+
+
+def _marked(row: SessionRow, selection: Selection | None) -> SessionRow:
+    """A session that says that not all of it is here."""
+    if selection is None:
+        return row
+    known = "" if row.complete in ("", "complete") else f"{row.complete}; "
+    return msgspec.structs.replace(row, complete=known + selection.remark)
 
 
 def _session(row: SessionRow) -> Line:

@@ -259,6 +259,10 @@ class Recording:
             catch_up(self.db)
             return stored(self.db, session)
 
+    def has_segments(self) -> bool:
+        """Segments, interruptions and hand-offs are stored; recordings before schema version 3 have none."""
+        return self._pages.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'segment'") is not None
+
     def segments(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[SegmentRow]:
         """Segments as they stand, by session and number, those with a key greater than `after`; turns that are one
         unary call have none (see `segment_schema`)."""
@@ -278,7 +282,7 @@ class Recording:
         self, table: str, make: Callable[[Row], _Value], session: int | None, after: int, limit: int | None
     ) -> Iterator[_Value]:
         """Rows of a table that recordings before schema version 3 do not have."""
-        if not self._pages.all("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)):
+        if not self.has_segments():
             return iter(())
         return self._pages.of_session(table, make, session, after, limit=limit)
 

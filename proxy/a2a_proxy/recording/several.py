@@ -72,14 +72,14 @@ class Several:
         self.close()
 
     def sessions(self) -> list[tuple[Member, SessionRow]]:
-        """All sessions by the time of their start; one that several files hold is that of the first of them."""
-        known: set[str] = set()
-        found: list[tuple[Member, SessionRow]] = []
+        """All sessions by the time of their start; of one that several files hold, that of the file with most of it."""
+        best: dict[str, tuple[Member, SessionRow]] = {}
         for member in self.members:
-            rows = [row for row in member.recording.sessions() if row.facts.uuid not in known]
-            known.update(row.facts.uuid for row in rows)
-            found += [(member, row) for row in rows]
-        return sorted(found, key=lambda each: (each[1].facts.started, each[0].number, each[1].id))
+            for row in member.recording.sessions():
+                known = best.get(row.facts.uuid)
+                if known is None or _much(member, row) > _much(*known):
+                    best[row.facts.uuid] = member, row
+        return sorted(best.values(), key=lambda each: (each[1].facts.started, each[0].number, each[1].id))
 
     def exchanges(self, where: str = "") -> Iterator[tuple[Member, ExchangeRow]]:
         """All exchanges by the time of their first octet, or those for which an expression of the filter holds.
@@ -94,9 +94,7 @@ class Several:
 
         Raises as `Recording.find_frames`.
         """
-        own = self.own()
-        merged = [_frames(member, where, payloads, own[member.number]) for member in self.members]
-        return heapq.merge(*merged, key=lambda each: each[1].frame.at)
+        return frames_by_time(zip(self.members, self.own(), strict=True), where, payloads=payloads)
 
     def tasks(self) -> Iterator[list[Seen]]:
         """Each task once, in order of first sight, with what each session of each file knows of it, the earliest first.
@@ -118,7 +116,7 @@ class Several:
                 yield known
 
     def own(self) -> list[set[int]]:
-        """By member the numbers of its sessions, without those that a member before it has."""
+        """By member the numbers of its sessions, without those of which another has more."""
         own: list[set[int]] = [set() for _ in self.members]
         for member, row in self.sessions():
             own[member.number].add(row.id)
@@ -130,16 +128,28 @@ class Several:
         return Seen(member, row) if row is not None else None
 
 
+def _much(member: Member, row: SessionRow) -> tuple[bool, int]:
+    return bool(row.how), member.recording.counts(row.id).frames
+
+
 def _exchanges(member: Member, session: int, where: str) -> Iterator[tuple[Member, ExchangeRow]]:
     recording = member.recording
     rows = recording.find_exchanges(where, session) if where else recording.exchanges(session)
     return ((member, row) for row in rows)
 
 
-def _frames(member: Member, where: str, payloads: bool, own: set[int]) -> Iterator[tuple[Member, FrameRow]]:
+def frames_by_time(
+    own: Iterable[tuple[Member, set[int]]], where: str = "", *, payloads: bool = True
+) -> Iterator[tuple[Member, FrameRow]]:
+    """Frames of these sessions of each file; see `Several.frames`."""
+    merged = [_frames(member, sessions, where, payloads) for member, sessions in own]
+    return heapq.merge(*merged, key=lambda each: each[1].frame.at)
+
+
+def _frames(member: Member, sessions: set[int], where: str, payloads: bool) -> Iterator[tuple[Member, FrameRow]]:
     recording = member.recording
     rows = recording.find_frames(where, payloads=payloads) if where else recording.frames_after(0, payloads=payloads)
-    return ((member, row) for row in rows if row.session in own)
+    return ((member, row) for row in rows if row.session in sessions)
 
 
 def short_names(paths: Iterable[str | os.PathLike[str]]) -> list[str]:

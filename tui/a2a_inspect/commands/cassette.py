@@ -1,4 +1,4 @@
-"""`a2a-inspect cassette`: recordings to text files and back."""
+"""`a2a-inspect cassette read`: a text file to a recording; `export` is the way there."""
 
 from __future__ import annotations
 
@@ -7,28 +7,11 @@ import shlex
 from pathlib import Path
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.recording.cassette import read_cassette, write_cassette
+from a2a_proxy.recording.cassette import read_cassette
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
 
 _DATABASE = b"SQLite format 3\0"
 """How a recording begins."""
-
-
-def write(recording: Path, target: Path) -> None:
-    """Write the recording as a cassette; an existing file is never replaced.
-
-    Raises:
-        UserError: it cannot be read or written.
-    """
-    _refuse_existing(target)
-    try:
-        with Recording(recording) as source:
-            write_cassette(source, target)
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
-    except OSError as wrong:
-        raise UserError(f"cannot write {target}: {wrong.strerror}", "choose a folder that you may write to") from wrong
 
 
 def read(source: Path, recording: Path) -> None:

@@ -19,6 +19,7 @@ from textual.widgets import Footer, Static
 from a2a_inspect.screen.detail import Detail
 from a2a_inspect.screen.exchange_list import ExchangeList
 from a2a_inspect.screen.frame_list import FrameList
+from a2a_inspect.screen.lane_screen import Chosen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marks
 from a2a_inspect.screen.pane import ListHead, Pane
@@ -197,6 +198,19 @@ class Browse(Screen[None]):
         for name, pane in self._panes.items():
             self.set_class(pane in event.widget.ancestors, f"-at-{name}")
         self._retitle()
+
+    def reveal(self, chosen: Chosen | None) -> None:
+        """Put the cursor on a frame of any exchange; without one, stay."""
+        if chosen is not None:
+            self._go_to(chosen)
+
+    @work(group="reveal", exclusive=True)
+    async def _go_to(self, chosen: Chosen) -> None:
+        self._exchanges.select(await self._asked("index", self._source.index(chosen.exchange), 0))
+        self._chosen = chosen.exchange
+        await self._choose(chosen.exchange).wait()
+        self._frames.select(chosen.seq)
+        self._enter("frames")
 
     # Words.
 

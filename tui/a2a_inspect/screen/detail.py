@@ -18,7 +18,6 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
-from a2a_inspect.decoded import decoded_lines
 from a2a_inspect.screen.facts import fact_lines, header_lines, paint_facts, paint_fields
 from a2a_inspect.screen.hex_view import HexView
 from a2a_inspect.screen.json_paint import paint_json
@@ -27,7 +26,6 @@ from a2a_inspect.source import Stream
 from a2a_proxy.cli import text
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.schema import TRAILERS
 from a2a_proxy.protocol.text import visible
 
 TABS = ("Decoded", "Raw", "Headers", "Facts")
@@ -127,6 +125,8 @@ class Detail(Vertical):
     async def show(self, frame: Frame, stream: Stream) -> None:
         """One frame with its payload. Cancel it when another is wanted: decoding happens in a thread."""
         lines = await asyncio.to_thread(_decoded, frame, stream.row.exchange)
+        from a2a_proxy.protocol.schema import TRAILERS  # that thread has loaded it
+
         self._frame = frame
         self.decoded.show(lines, paint_fields if frame.schema == TRAILERS else paint_json)
         self.raw.dump(frame.payload)
@@ -152,6 +152,9 @@ class Detail(Vertical):
 
 def _decoded(frame: Frame, exchange: Exchange) -> list[str]:
     """The lines of the Decoded tab."""
+    from a2a_inspect.decoded import decoded_lines
+    from a2a_proxy.protocol.schema import TRAILERS
+
     if not frame.payload:
         return ["(no payload)"]
     if len(frame.payload) > _DECODED:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.session import Meanings, evidence_words
 from a2a_inspect.source import Stream
 from a2a_proxy.cli import generations, text
 from a2a_proxy.model.chunk import Direction
@@ -12,7 +11,6 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.errors import GRPC_STATUS
 from a2a_proxy.protocol.text import visible
 
 _NAME = 18
@@ -59,6 +57,8 @@ def fact_lines(stream: Stream, frame: Frame | None) -> list[str]:
 
 
 def _finding_facts(stream: Stream) -> Iterator[Fact]:
+    from a2a_inspect.commands.session import Meanings, evidence_words
+
     meanings = Meanings()
     for finding in stream.findings:
         yield finding.severity.name.lower(), f"{finding.rule} {finding.summary}"
@@ -104,6 +104,8 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
 
 
 def _exchange_facts(stream: Stream) -> Iterator[Fact]:
+    from a2a_proxy.protocol.errors import GRPC_STATUS
+
     exchange = stream.row.exchange
     yield "number", f"{exchange.id} of session {stream.row.session}"
     yield "outcome", ", ".join(word for word in (text.standing(exchange), exchange.how) if word)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from time import monotonic
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -15,11 +16,12 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events, work
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.timer import Timer
 
 from a2a_inspect.positions import PAGE
 from a2a_inspect.screen.columns import GAP, Column, fit, fitting
@@ -27,6 +29,8 @@ from a2a_inspect.screen.styles import component_style
 
 _KEPT = 16
 """Pages."""
+_TELL = 0.1
+"""Seconds between two words about the cursor."""
 _CURSOR = "▌"
 
 
@@ -102,6 +106,9 @@ class LazyList(ScrollView, can_focus=True):
         self._epoch = 0
         self._seen = 0
         self._g = False
+        self._styles: dict[tuple[str, ...], Style] = {}
+        self._told = 0.0
+        self._telling: Timer | None = None
 
     async def load(self, page: int) -> Sequence[Any]:
         """The rows of one page, at most PAGE. Exceptions are the subclass's to handle."""
@@ -126,7 +133,6 @@ class LazyList(ScrollView, can_focus=True):
         self.set_reactive(LazyList.cursor, 0)
         self.set_reactive(LazyList.total, 0)
         self.follow = follow
-        self.virtual_size = Size(0, 0)
         self.scroll_to(y=0, animate=False)
         self.refresh()
 
@@ -170,6 +176,11 @@ class LazyList(ScrollView, can_focus=True):
         cells = GAP.join(fit(column.title, width, right=column.right) for column, width in self._layout)
         return Strip([Segment(f" {cells}", style)]).adjust_cell_length(self.size.width, style)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Some lines of the screen. Styles are asked for once for all of them: that is what takes the time."""
+        self._styles.clear()
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
         index = self.scroll_offset.y + y
@@ -193,7 +204,9 @@ class LazyList(ScrollView, can_focus=True):
         return cells[:-1]
 
     def _style(self, *names: str) -> Style:
-        return component_style(self, *names)
+        if (style := self._styles.get(names)) is None:
+            style = self._styles[names] = component_style(self, *names)
+        return style
 
     def _row(self, index: int) -> Any:
         page, offset = divmod(index, PAGE)
@@ -256,16 +269,31 @@ class LazyList(ScrollView, can_focus=True):
             self._stale.discard(self._pages.popitem(last=False)[0])
         self.refresh()
         if self.row is not before and self.cursor // PAGE == page:
-            self.post_message(self.Moved(self, self.row))
+            self._tell()
 
     def _go(self, index: int) -> None:
         index = max(0, min(index, self.total - 1))
-        moved = index != self.cursor
-        self.cursor = index
+        before, self.cursor = self.cursor, index
         self._reveal()
-        self.refresh()
+        self.refresh_line(before)
+        self.refresh_line(index)
         self._feed()
-        if moved and self.row is not None:
+        if index != before and self.row is not None:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Say where the cursor stands: at once, but not more than ten times a second while a key is held."""
+        wait = self._told + _TELL - monotonic()
+        if wait <= 0:
+            self._tell_now()
+        elif self._telling is None:
+            self._telling = self.set_timer(wait, self._tell_now)
+
+    def _tell_now(self) -> None:
+        if self._telling is not None:
+            self._telling.stop()
+        self._told, self._telling = monotonic(), None
+        if self.row is not None:
             self.post_message(self.Moved(self, self.row))
 
     def _reveal(self) -> None:

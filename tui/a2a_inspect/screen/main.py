@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 
 from a2a_inspect.screen.browse import PANES, Browse
 from a2a_inspect.screen.detail import TABS
+from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marked
 from a2a_inspect.source import FrameLine
@@ -34,6 +35,7 @@ class MainScreen(Browse):
             )
             for tab, name in enumerate(TABS)
         ),
+        Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
         Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
         Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
         Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane out"),
@@ -77,6 +79,12 @@ class MainScreen(Browse):
         elif isinstance(row, FrameLine):
             self._marks.toggle(Marked(row.row.exchange_key, row.row.id))
         rows.refresh()
+
+    def action_lanes(self) -> None:
+        """The swimlane of the exchange's task; whoever opens a row there comes back to that frame."""
+        if self._chosen:
+            frame = self._frame if self._where() else 0
+            self.app.push_screen(LaneScreen(self._source, self._chosen, frame), self.reveal)
 
     def action_pause(self) -> None:
         """Hold the display, or show what has come."""

@@ -1,0 +1,93 @@
+"""What an exchange brought of each artifact, put together: compared as one text, whatever chunks it came in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.protocol.artifact import Assembled, assemble
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, Ids
+from a2a_proxy.recording.difference.values import Change, Ignored, Part, Path, Row
+from a2a_proxy.recording.difference.view import View
+
+
+class Text(msgspec.Struct, frozen=True):
+    """The text of an artifact on one side."""
+
+    text: str
+    starts: tuple[tuple[int, int], ...]
+    """Where each chunk begins, in characters, and the frame that brought it."""
+    complete: bool
+
+    def frame_at(self, at: int) -> int:
+        """The frame that brought the character at `at`."""
+        return next((seq for start, seq in reversed(self.starts) if start <= at), -1)
+
+
+class Texts(msgspec.Struct, frozen=True):
+    """An artifact on both sides."""
+
+    name: str
+    left: Text
+    right: Text
+
+
+def compare_artifacts(left: View, right: View, ids: Ids) -> tuple[list[Row], tuple[Texts, ...]]:
+    """Rows about artifacts, and the texts of those that both sides have. `ids` knows the exchanges' events already."""
+    mine, other = _texts(left), _texts(right)
+    rows: list[Row] = []
+    both: list[Texts] = []
+    free = dict(other)
+    for (artifact, name), text in mine.items():
+        found = next((key for key in free if _same(ids, artifact, key[0])), None)
+        if found is None:
+            rows.append(_row(Change.LEFT, (name,), text.text, None))
+            continue
+        pair = Texts(name, text, free.pop(found))
+        both.append(pair)
+        rows += _differences(pair)
+    rows += [_row(Change.RIGHT, (name,), None, text.text) for (_, name), text in free.items()]
+    return rows, tuple(both)
+
+
+def _same(ids: Ids, left: str, right: str) -> bool:
+    known = ids.number(LEFT, "artifact", left)
+    return known == ids.number(RIGHT, "artifact", right) if known else left == right
+
+
+def _differences(texts: Texts) -> Iterator[Row]:
+    left, right = texts.left, texts.right
+    if left.text != right.text:
+        yield _row(Change.CHANGED, (texts.name, "text"), left.text, right.text)
+    if left.complete != right.complete:
+        yield _row(Change.CHANGED, (texts.name, "complete"), left.complete, right.complete)
+    if len(left.starts) != len(right.starts):
+        path = (texts.name, "chunks")
+        yield _row(Change.CHANGED, path, len(left.starts), len(right.starts), Ignored.ARTIFACT)
+
+
+def _row(change: Change, path: Path, before: object, after: object, ignored: Ignored = Ignored.NOT) -> Row:
+    places = (None if change is Change.RIGHT else path, None if change is Change.LEFT else path)
+    return Row(change, *places, before, after, ignored, Part.ARTIFACTS)
+
+
+def _texts(view: View) -> dict[tuple[str, str], Text]:
+    """By id and name; those that have text."""
+    brought = [entry for entry in view.events if entry.kind in (EventKind.ARTIFACT, EventKind.TASK)]
+    found = assemble((entry.seq, entry.event) for entry in brought)
+    named = {(artifact, of.artifact.name or artifact): _text(of) for artifact, of in found.items()}
+    return {key: text for key, text in named.items() if text.text}
+
+
+def _text(found: Assembled[int]) -> Text:
+    """The parts' text in one. Which part came in which chunk follows from their order where each brought one part."""
+    parts = [part.text or "" for part in found.artifact.parts]
+    chunks = found.chunks if len(found.chunks) == len(parts) else found.chunks[:1] * len(parts)
+    starts: list[tuple[int, int]] = []
+    at = 0
+    for text, seq in zip(parts, chunks, strict=True):
+        starts.append((at, seq))
+        at += len(text)
+    return Text("".join(parts), tuple(starts), found.complete)

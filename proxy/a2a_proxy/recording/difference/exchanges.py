@@ -1,0 +1,214 @@
+"""What differs between two exchanges: how they went, what was found, what was asked, what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.errors import GENERATION_MISMATCH, REASONS, REASONS_0_1
+from a2a_proxy.recording.difference.artifacts import Texts, compare_artifacts
+from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.recording.difference.ids import Ids
+from a2a_proxy.recording.difference.structure import compare
+from a2a_proxy.recording.difference.values import Change, Compared, Ignored, Part, Path, Row
+from a2a_proxy.recording.difference.view import Entry, view
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow
+
+_REASONS = {*REASONS.values(), *REASONS_0_1.values(), GENERATION_MISMATCH}
+_OF_BINDINGS = frozenset({"status", "grpc_status", "target", "method"})
+_PARTS = tuple(Part)
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """Two exchanges, and what differs between them."""
+
+    left: ExchangeRow
+    right: ExchangeRow
+    rows: tuple[Row, ...]
+    """In the order of `Part`."""
+    texts: tuple[Texts, ...] = ()
+    """Of the artifacts that both sides have."""
+    cut: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Differences that count."""
+        return sum(row.counts for row in self.rows)
+
+    @property
+    def ignored(self) -> int:
+        """Differences in canonical fields."""
+        return len(self.rows) - self.count
+
+
+def compare_exchanges(
+    left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], ids: Ids | None = None
+) -> Difference:
+    """Compare two exchanges, of one recording or of two, in whatever bindings and dialects they are.
+
+    Times are not compared. Raises RecordingError.
+    """
+    return _Pair(left, right, ids or Ids()).difference()
+
+
+class _Pair:
+    """One comparison."""
+
+    def __init__(self, left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], ids: Ids) -> None:
+        self._sides = left, right
+        self._left = view(*left)
+        self._right = view(*right)
+        self._ids = ids
+        one, other = left[1].exchange, right[1].exchange
+        self._bindings = one.binding is not other.binding
+        self._dialects = one.dialect is not other.dialect
+        self._cut: list[str] = [*self._left.cut, *self._right.cut]
+
+    def difference(self) -> Difference:
+        """All parts."""
+        requests = self._messages(self._left.requests, self._right.requests, Part.REQUEST)
+        said = [
+            [entry for entry in of.events if not (self._bindings and entry.failed)] for of in (self._left, self._right)
+        ]
+        events = self._messages(said[0], said[1], Part.EVENTS)
+        artifacts, texts = compare_artifacts(self._left, self._right, self._ids)
+        covered = {text.name for text in texts}
+        events = [_covered(row) if covered else row for row in events]
+        rows = [*self._call(), *self._findings(), *requests, *artifacts, *events, *self._headers()]
+        rows.sort(key=lambda row: _PARTS.index(row.part))
+        return Difference(self._left.row, self._right.row, tuple(rows), texts, tuple(dict.fromkeys(self._cut)))
+
+    def _fields(self, *, headers: bool = False) -> Fields:
+        exchange = self._left.exchange
+        card = exchange.binding is Binding.CARD or exchange.operation == "GetExtendedAgentCard"
+        return Fields(self._dialects, card, headers, plain=not exchange.operation and not headers)
+
+    def _compare(self, left: Any, right: Any, fields: Fields) -> Compared:
+        found = compare(left, right, self._ids, fields)
+        self._cut += found.cut
+        return found
+
+    def _messages(self, left: list[Entry], right: list[Entry], part: Part) -> list[Row]:
+        """One message each is compared with the other, however unlike they are; several are aligned."""
+        if len(left) == len(right) == 1:
+            frames = left[0].seq, right[0].seq
+            rows = self._compare(left[0].value, right[0].value, self._fields()).rows
+            return [msgspec.structs.replace(row, part=part, frames=frames) for row in rows]
+        found = self._compare([entry.value for entry in left], [entry.value for entry in right], self._fields())
+        return [_of_message(row, left, right, part) for row in found.rows]
+
+    def _call(self) -> Iterator[Row]:
+        left, right = self._facts(self._left.exchange), self._facts(self._right.exchange)
+        for name, before in left.items():
+            after = right[name]
+            if before == after:
+                continue
+            ignored = Ignored.BINDING if name == "binding" or (self._bindings and name in _OF_BINDINGS) else Ignored.NOT
+            ignored = Ignored.DIALECT if name == "dialect" else ignored
+            if not ignored and isinstance(before, str) and isinstance(after, str):
+                row = next(iter(compare({name: before}, {name: after}, self._ids, Fields(plain=True)).rows))
+                ignored = row.ignored
+            yield Row(Change.CHANGED, (name,), (name,), before, after, ignored, Part.CALL)
+
+    def _facts(self, exchange: Exchange) -> dict[str, Any]:
+        facts: dict[str, Any] = {
+            "operation": exchange.operation,
+            "error": _error(exchange.error) if self._bindings else exchange.error,
+            "end": exchange.how,
+            "states": " > ".join(exchange.states),
+            "status": exchange.status,
+            "grpc_status": exchange.grpc_status,
+            "binding": str(exchange.binding),
+            "dialect": str(exchange.dialect),
+            "live_payload": exchange.live_payload,
+            "made_by_proxy": exchange.ours,
+        }
+        if not exchange.operation:
+            facts |= {"method": exchange.method, "target": exchange.target}
+        return facts
+
+    def _findings(self) -> list[Row]:
+        sides = []
+        for recording, row in self._sides:
+            found = [each.finding for each in recording.findings(exchange=row.key)]
+            sides.append([{each.rule: each.summary} for each in found])
+        rows = self._compare(sides[0], sides[1], Fields(plain=True)).rows
+        return [msgspec.structs.replace(row, part=Part.FINDINGS) for row in rows]
+
+    def _headers(self) -> list[Row]:
+        rows: list[Row] = []
+        one, other = self._left.exchange, self._right.exchange
+        for name in ("request_headers", "response_headers", "trailers"):
+            fields = self._fields(headers=True)
+            found = self._compare(_members(getattr(one, name)), _members(getattr(other, name)), fields)
+            for row in found.rows:
+                ignored = row.ignored or (Ignored.BINDING if self._bindings else Ignored.NOT)
+                places = _below(row.left, name), _below(row.right, name)
+                rows.append(Row(row.change, *places, row.before, row.after, ignored, Part.HEADERS))
+        return rows
+
+
+def _below(path: Path | None, name: str) -> Path | None:
+    return None if path is None else (name, *path)
+
+
+def _error(line: str) -> str:
+    """The error without the code that a binding has for it."""
+    head, colon, message = line.partition(": ")
+    reason = next((word for word in head.split() if word in _REASONS), "")
+    return f"{reason}: {message}".removeprefix(": ") if colon else line
+
+
+def _members(headers: Headers) -> dict[str, str]:
+    """By name in lower case; several values of one name as one."""
+    made: dict[str, str] = {}
+    for raw, octets in headers:
+        name, value = raw.decode("latin-1").lower(), octets.decode("utf-8", "backslashreplace")
+        made[name] = f"{made[name]}, {value}" if name in made else value
+    return made
+
+
+def _of_message(row: Row, left: list[Entry], right: list[Entry], part: Part) -> Row:
+    """A row about a list of messages as one about its message."""
+    frames = _seq(row.left, left), _seq(row.right, right)
+    places = row.left and row.left[1:], row.right and row.right[1:]
+    return Row(row.change, *places, row.before, row.after, row.ignored, part, frames)
+
+
+def _seq(path: Path | None, entries: list[Entry]) -> int:
+    return entries[path[0]].seq if path and isinstance(path[0], int) else -1
+
+
+def _covered(row: Row) -> Row:
+    """What the artifact as a whole tells already: text of parts, and where it was cut."""
+    path = row.left or row.right or ()
+    if row.ignored or not _is_text(row, path):
+        return row
+    return msgspec.structs.replace(row, ignored=Ignored.ARTIFACT)
+
+
+def _is_text(row: Row, path: Path) -> bool:
+    if not path:
+        values = [value for value in (row.before, row.after) if value is not None]
+        return row.change is not Change.CHANGED and all(map(_only_text, values))
+    if path[0] == "artifactUpdate" and path[1:] in (("append",), ("lastChunk",)):
+        return True
+    if "parts" not in path or ("artifact" not in path and "artifacts" not in path):
+        return False
+    below = path[path.index("parts") + 1 :]
+    if len(below) == 2:
+        return below[1] == "text"
+    values = [value for value in (row.before, row.after) if value is not None]
+    return len(below) == 1 and all(isinstance(value, dict) and set(value) <= {"text"} for value in values)
+
+
+def _only_text(event: Any) -> bool:
+    """A whole event that brings nothing but text of an artifact."""
+    update = event.get("artifactUpdate") if isinstance(event, dict) else None
+    parts = update.get("artifact", {}).get("parts") if isinstance(update, dict) else None
+    return isinstance(parts, list) and all(isinstance(part, dict) and set(part) <= {"text"} for part in parts)

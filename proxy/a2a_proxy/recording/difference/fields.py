@@ -1,0 +1,121 @@
+"""Canonical fields: what two runs of one program differ in. By name, and only in what A2A defines: what peers put into
+`data` and `metadata` is theirs, and is compared as it is."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import msgspec
+
+from a2a_proxy.recording.difference.values import Ignored
+
+_ADDRESS = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+):[0-9]{1,5}", re.IGNORECASE | re.ASCII)
+OPAQUE = frozenset({"data", "metadata", "progress", "params"})
+"""Members whose content is the peers' own."""
+
+_IDS = {
+    "messageId": "message",
+    "contextId": "context",
+    "taskId": "task",
+    "artifactId": "artifact",
+    "referenceTaskIds": "task",
+    "nextPageToken": "page",
+    "pageToken": "page",
+}
+IDENTIFIERS = frozenset({"id", *_IDS})
+AMBIGUOUS = frozenset({"id", "url", "token"})
+"""What these are depends on the object that has them."""
+_TIMES = frozenset(
+    {"timestamp", "statusTimestampAfter", "lastUpdatedAfter", "createdAt", "createdTime", "lastModified"}
+)
+_SECRETS = frozenset(
+    {"token", "credentials", "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"}
+)
+_TRACES = frozenset(
+    {
+        *("traceparent", "tracestate", "baggage", "b3", "x-b3-traceid", "x-b3-spanid", "x-b3-parentspanid"),
+        *("x-b3-sampled", "x-request-id", "x-correlation-id", "x-cloud-trace-context", "x-amzn-trace-id"),
+        *("uber-trace-id", "grpc-trace-bin", "x-datadog-trace-id", "x-datadog-parent-id"),
+    }
+)
+_ADDRESSES = frozenset({"url", "uri", "host", ":authority", "forwarded", "via", "x-forwarded-for", "x-forwarded-host"})
+_TRANSPORT = frozenset(
+    {
+        *("content-length", "date", "server", "user-agent", "grpc-timeout", "last-event-id", "connection", "expires"),
+        *("keep-alive", "transfer-encoding", "accept", "accept-encoding", "accept-language", "content-encoding", "age"),
+        *("grpc-accept-encoding", "grpc-encoding", "te", "etag", "last-modified", "cache-control", "vary", "pragma"),
+        *("grpc-status", "grpc-message", "grpc-status-details-bin", "sec-fetch-mode", "priority"),
+    }
+)
+"""Headers; how a call ended is told of the call, not of its trailers."""
+_CARD_FORMS = frozenset(
+    {
+        *("additionalInterfaces", "supportedInterfaces", "preferredTransport", "url", "protocolVersion"),
+        *("supportsAuthenticatedExtendedCard", "extendedAgentCard", "authenticatedExtendedCard"),
+    }
+)
+"""Where each line says how the agent is reached, and that there is another card."""
+_OF_DIALECTS = frozenset({"final", "protocolVersion", "a2a-version", "a2a-extensions", "x-a2a-extensions"})
+
+
+class Fields(msgspec.Struct, frozen=True):
+    """How the members of one value are to be read."""
+
+    dialects: bool = False
+    """The sides speak different lines of the protocol."""
+    card: bool = False
+    """It is an agent card: `id` is a skill's name, and its protocol version matters."""
+    headers: bool = False
+    """It is a set of headers."""
+    plain: bool = False
+    """It is not A2A: nothing is canonical but what concerns tracing."""
+
+    def id_kind(self, name: str, holder: dict[str, object] | None) -> str:
+        """What an identifier of this name identifies; empty where it is none. `holder` has it as a member."""
+        if self.plain or self.headers:
+            return ""
+        if name == "id" and not self.card:
+            return "config" if holder is not None and ("url" in holder or "taskId" in holder) else "task"
+        if name in ("url", "token") and holder is not None and ("token" in holder or "taskId" in holder):
+            return name  # of a push configuration
+        return _IDS.get(name, "")
+
+    def ignored(self, name: str) -> Ignored:
+        """Why a difference in this member does not count, whatever its values are."""
+        if name in _TRACES:
+            return Ignored.TRACE
+        if self.plain:
+            return Ignored.NOT
+        if name in _SECRETS:
+            return Ignored.SECRET
+        if self.headers and name in _TRANSPORT:
+            return Ignored.TRANSPORT
+        if self.headers and name in _ADDRESSES:
+            return Ignored.ADDRESS
+        if name in _TIMES:
+            return Ignored.TIME
+        of_dialects = _CARD_FORMS if self.card else _OF_DIALECTS
+        return Ignored.DIALECT if self.dialects and name in of_dialects else Ignored.NOT
+
+    def is_address(self, name: str) -> bool:
+        """Its authority says where a program runs."""
+        return not self.plain and name in _ADDRESSES
+
+
+def is_default(value: object) -> bool:
+    """Leaving it out means the same (ProtoJSON)."""
+    if isinstance(value, dict):
+        return all(map(is_default, value.values()))
+    return not value
+
+
+def without_authority(url: str) -> str:
+    """A URL without the host and port, of an address alone nothing; other texts as they are."""
+    if _ADDRESS.fullmatch(url):
+        return ""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return parts._replace(netloc="").geturl() if parts.netloc else url

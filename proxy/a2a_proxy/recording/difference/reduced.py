@@ -1,0 +1,101 @@
+"""A JSON value without what is canonical, as a token to align by and as leaves to tell how alike two values are."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from a2a_proxy.recording.difference.fields import OPAQUE, Fields, is_default, without_authority
+from a2a_proxy.recording.difference.ids import Ids, unlabelled
+from a2a_proxy.recording.difference.values import Ignored
+
+DEPTH = 64
+"""Levels: deeper values are not looked into; those of A2A have some ten."""
+_LEAVES = 64
+_DEEP = "deeper than anybody means it"
+
+_KINDS = ("text", "raw", "url", "data")
+
+
+class Reduced:
+    """Values of one side. Identifiers that are known become the number of their pair, unknown ones are all alike."""
+
+    def __init__(self, ids: Ids, fields: Fields, side: int) -> None:
+        self._ids = ids
+        self._fields = fields
+        self._side = side
+
+    def token(self, value: Any, name: str = "", opaque: bool = False) -> bytes:
+        """The same for values between which nothing that counts differs."""
+        made = repr(self._of(value, name, None, opaque, 0))
+        return hashlib.blake2b(made.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+
+    def leaves(self, value: Any, name: str = "", opaque: bool = False) -> tuple[str, frozenset[Any]]:
+        """What kind of value it is, and its first leaves, each with its name."""
+        found: list[Any] = []
+        _collect(self._of(value, name, None, opaque, 0), "", found)
+        return label(value), frozenset(found)
+
+    def _of(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
+        if depth > DEPTH:
+            return _DEEP
+        if isinstance(value, dict):
+            inner = opaque or name in OPAQUE
+            members = sorted(value.items())
+            return {
+                key: self._of(item, key, value, inner, depth + 1)
+                for key, item in members
+                if not self._goes(key, item, inner)
+            }
+        if isinstance(value, list):
+            return [self._of(item, name, holder, opaque, depth + 1) for item in value]
+        return self._scalar(value, name, holder, opaque)
+
+    def _goes(self, name: str, value: Any, opaque: bool) -> bool:
+        why = self._fields.ignored(name)
+        if opaque:
+            return why is Ignored.TRACE
+        return bool(why) or (not self._fields.plain and name not in OPAQUE and is_default(value))
+
+    def _scalar(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool) -> Any:
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        if not isinstance(value, str):
+            return value
+        kind = "" if opaque else self._fields.id_kind(name, holder)
+        if kind and value:
+            return (kind, self._ids.number(self._side, kind, value))
+        text = unlabelled(self._ids.neutral(self._side, value))
+        return without_authority(text) if not opaque and self._fields.is_address(name) else text
+
+
+def label(value: Any) -> str:
+    """What kind of value: `{statusUpdate}` of an event, `{text}` of a part, otherwise its JSON type."""
+    if isinstance(value, dict):
+        if len(value) == 1:
+            return f"{{{next(iter(value))}}}"
+        return next((f"{{{kind}}}" for kind in _KINDS if kind in value), "{}")
+    if isinstance(value, list):
+        return "[]"
+    return "scalar"
+
+
+def _collect(value: Any, name: str, found: list[Any]) -> None:
+    if len(found) >= _LEAVES:
+        return
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _collect(item, key, found)
+    elif isinstance(value, list):
+        for item in value:
+            _collect(item, name, found)
+    else:
+        found.append((name, value))
+
+
+def likeness(one: tuple[str, frozenset[Any]], other: tuple[str, frozenset[Any]]) -> int:
+    """0 for values of different kinds; otherwise more the more leaves they share."""
+    if one[0] != other[0]:
+        return 0
+    every = len(one[1] | other[1])
+    return 1000 + (1000 * len(one[1] & other[1]) // every if every else 0)

@@ -1,0 +1,257 @@
+"""What differs between two runs: which call of one is which of the other, and what differs in each.
+
+Calls are matched by operation, what they ask, and order: first those that ask the same, then what lies between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.task import Task
+from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges
+from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, Ids
+from a2a_proxy.recording.difference.reduced import Reduced, likeness
+from a2a_proxy.recording.difference.sequences import Aligned, Pair, align
+from a2a_proxy.recording.difference.values import Change, Ignored, Row
+from a2a_proxy.recording.difference.view import request_of
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow
+
+CALLS = 20_000
+"""Calls of a side that are compared."""
+_KEPT = 1000
+"""Calls of which it is kept what differs; of further ones, only that something does."""
+_ROWS = 50_000
+"""Rows that are kept, some 30 MB; from then on those of canonical fields are only counted."""
+
+Watch = Callable[[int, int], bool]
+"""Called with calls compared and calls in all; False ends the comparison."""
+
+
+class Stopped(Exception):
+    """Whoever watched wanted no more."""
+
+
+class Run(msgspec.Struct):
+    """Calls of one side, in order."""
+
+    recording: Recording
+    rows: list[ExchangeRow]
+    more: bool = False
+    """There are more, which are not compared."""
+
+
+class Match(msgspec.Struct):
+    """A call on the left and its like on the right, or a call that only one side has."""
+
+    left: ExchangeRow | None
+    right: ExchangeRow | None
+    moved: bool = False
+    """It came in another order."""
+    overlaps: bool = False
+    """While it ran, so did another one: that its order is another one does not count."""
+    difference: Difference | None = None
+    """None of a call that only one side has, and where there are too many to keep."""
+    inside: int = 0
+    """Differences that count between the two."""
+    ignored: int = 0
+    """Differences in canonical fields."""
+
+    @property
+    def count(self) -> int:
+        """Differences that count, this call's being alone or out of order included."""
+        alone = self.left is None or self.right is None
+        return self.inside + (alone or (self.moved and not self.overlaps))
+
+    @property
+    def change(self) -> Change | None:
+        """What became of the call; None where it is as it was."""
+        if self.left is None or self.right is None:
+            return Change.RIGHT if self.left is None else Change.LEFT
+        if self.inside:
+            return Change.CHANGED
+        return Change.MOVED if self.count else None
+
+
+class RunDifference(msgspec.Struct):
+    """Two runs side by side."""
+
+    matches: list[Match]
+    """In the order of the left side; what is only on the right stands where it came."""
+    tasks: list[Row]
+    """What differs in the course of tasks: `(task id, "states")` and so on."""
+    cut: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Differences that count, in all calls and tasks."""
+        return sum(match.count for match in self.matches) + sum(row.counts for row in self.tasks)
+
+    @property
+    def ignored(self) -> int:
+        """Differences in canonical fields."""
+        return sum(match.ignored for match in self.matches) + sum(not row.counts for row in self.tasks)
+
+
+def run_of(recording: Recording, rows: Iterable[ExchangeRow]) -> Run:
+    """The first CALLS of some calls."""
+    kept: list[ExchangeRow] = []
+    for row in rows:
+        if len(kept) == CALLS:
+            return Run(recording, kept, more=True)
+        kept.append(row)
+    return Run(recording, kept)
+
+
+def compare_runs(left: Run, right: Run, ids: Ids | None = None, watch: Watch | None = None) -> RunDifference:
+    """Match the calls of two runs and compare each pair, in order, so that identifiers keep their partners.
+
+    Raises RecordingError; Stopped where `watch` ended it.
+    """
+    ids = ids or Ids()
+    cut = [f"only the first {CALLS} calls are compared"] if left.more or right.more else []
+    found = _matched(left, right, ids)
+    if found.coarse:
+        cut.append("there are too many calls to match them exactly")
+    matches = list(_in_order(left, right, found))
+    kept = _Kept()
+    for number, match in enumerate(matches):
+        if watch is not None and not watch(number, len(matches)):
+            raise Stopped
+        if match.left is None or match.right is None:
+            continue
+        difference = compare_exchanges((left.recording, match.left), (right.recording, match.right), ids)
+        match.inside, match.ignored = difference.count, difference.ignored
+        match.difference = kept.of(difference)
+        cut += difference.cut
+    cut += kept.cut
+    return RunDifference(matches, list(_tasks(left, right, ids)), tuple(dict.fromkeys(cut)))
+
+
+class _Kept:
+    """What is kept of the calls' differences."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._rows = 0
+        self.cut: list[str] = []
+
+    def of(self, found: Difference) -> Difference | None:
+        """As much of it as there is room for."""
+        self._rows += len(found.rows)
+        self._calls += bool(found.count)
+        if found.count and self._calls > _KEPT:
+            self.cut = [f"what differs is told of the first {_KEPT} calls in which something does"]
+            return None
+        if self._rows <= _ROWS:
+            return found
+        return msgspec.structs.replace(found, rows=tuple(row for row in found.rows if row.counts))
+
+
+def _matched(left: Run, right: Run, ids: Ids) -> Aligned:
+    sides = [[_Call(run.recording, row, ids, side) for row in run.rows] for side, run in ((LEFT, left), (RIGHT, right))]
+
+    def alike(i: int, j: int) -> int:
+        return likeness(sides[0][i].leaves, sides[1][j].leaves)
+
+    return align([call.token for call in sides[0]], [call.token for call in sides[1]], alike)
+
+
+class _Call:
+    """What a call is matched by."""
+
+    def __init__(self, recording: Recording, row: ExchangeRow, ids: Ids, side: int) -> None:
+        exchange = row.exchange
+        reduced = Reduced(ids, Fields(plain=not exchange.operation), side)
+        asked: Any = request_of(recording, row)
+        self._name = exchange.operation or f"{exchange.method} {exchange.target.partition('?')[0]}"
+        self.token = self._name.encode() + b" " + reduced.token(asked)
+        _, leaves = reduced.leaves(asked)
+        outcome = (("error", bool(exchange.error)), *(("state", state) for state in exchange.states))
+        self.leaves = (self._name, leaves | frozenset(outcome))
+
+
+def _in_order(left: Run, right: Run, found: Aligned) -> Iterator[Match]:
+    """By place on the left; what is only on the right comes behind what it followed there."""
+    moved = dict(found.moved)
+    partner: dict[int, Pair] = {j: (i, j) for i, j in (*found.pairs, *found.moved)}
+    steady = dict(found.pairs)
+    busy = _overlapping(left.rows), _overlapping(right.rows)
+    at = 0
+    for i, row in enumerate(left.rows):
+        if i in steady:
+            yield from _alone(right, partner, at, steady[i])
+            at = steady[i] + 1
+        j = steady.get(i, moved.get(i))
+        if j is None:
+            yield Match(row, None)
+        else:
+            yield Match(row, right.rows[j], i in moved, i in busy[0] or j in busy[1])
+    yield from _alone(right, partner, at, len(right.rows))
+
+
+def _alone(right: Run, partner: dict[int, Pair], first: int, last: int) -> Iterator[Match]:
+    return (Match(None, right.rows[j]) for j in range(first, last) if j not in partner)
+
+
+def _overlapping(rows: list[ExchangeRow]) -> set[int]:
+    """Calls that ran while another one did."""
+    found: set[int] = set()
+    longest, end = -1, 0
+    for number, row in enumerate(rows):
+        if longest >= 0 and row.exchange.started < end:
+            found |= {longest, number}
+        ended = _end(row.exchange)
+        if ended > end:
+            longest, end = number, ended
+    return found
+
+
+def _end(exchange: Exchange) -> int:
+    return exchange.closed or max(exchange.last_event, exchange.started) + 1
+
+
+def _tasks(left: Run, right: Run, ids: Ids) -> Iterator[Row]:
+    """Tasks of which both sides know; those that only one side has are told by the calls."""
+    mine, other = _known(left), _known(right)
+    by_number = {ids.number(RIGHT, "task", name): task for name, task in other.items()}
+    for name, task in mine.items():
+        number = ids.number(LEFT, "task", name)
+        twin = by_number.get(number) if number else None
+        if twin is None:
+            continue
+        before, after = _course(task), _course(twin)
+        for fact, value in before.items():
+            if value != after[fact]:
+                yield Row(Change.CHANGED, (name, fact), (twin.task_id, fact), value, after[fact])
+        if task.generation != twin.generation:
+            paths = (name, "generation"), (twin.task_id, "generation")
+            absent = Ignored.NOT if task.generation and twin.generation else Ignored.DIALECT
+            yield Row(Change.CHANGED, *paths, task.generation, twin.generation, absent)
+
+
+def _course(task: Task) -> dict[str, Any]:
+    return {
+        "states": [_state(number) for _, number in task.states],
+        "missed": [[run.first, run.last] for run in task.missed],
+    }
+
+
+def _state(number: int) -> str:
+    return TaskState(number).label if number in TaskState._value2member_map_ else str(number)
+
+
+def _known(run: Run) -> dict[str, Task]:
+    """The tasks that its calls touched."""
+    wanted = {(row.session, row.exchange.id) for row in run.rows}
+    return {
+        row.task.task_id: row.task
+        for row in run.recording.tasks()
+        if any((row.session, number) in wanted for number in row.task.exchanges)
+    }

@@ -1,0 +1,177 @@
+"""Two sequences side by side: which item of one is which item of the other, and which has only moved.
+
+Equal tokens are aligned first (a longest common subsequence), then what lies between is paired by likeness, in order.
+The result does not depend on which sequence is called left: both ways it is worked out from the same one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+CELLS = 250_000
+"""Pairs of items looked at for one exact alignment: some 50 ms. Above, items that are there once are the anchors."""
+
+Pair = tuple[int, int]
+Likeness = Callable[[int, int], int]
+"""Of a left and a right item: 0 where they have nothing to do with each other."""
+
+
+class Aligned(msgspec.Struct):
+    """Which items belong together."""
+
+    pairs: list[Pair]
+    """In order on both sides; equal, or alike."""
+    moved: list[Pair]
+    """Equal, but out of order."""
+    coarse: bool = False
+    """There were too many for an exact alignment."""
+
+
+def align(left: Sequence[Any], right: Sequence[Any], alike: Likeness | None = None) -> Aligned:
+    """Align tokens, which must be ordered and hashable; without `alike` only equal ones are paired."""
+    if list(right) < list(left):
+        found = _align(right, left, None if alike is None else lambda a, b: alike(b, a))
+        return Aligned([(b, a) for a, b in found.pairs], [(b, a) for a, b in found.moved], found.coarse)
+    return _align(left, right, alike)
+
+
+def _align(left: Sequence[Any], right: Sequence[Any], alike: Likeness | None) -> Aligned:
+    exact = _Exact(left, right)
+    exact.run()
+    pairs = exact.pairs
+    moved = _moved(left, right, pairs)
+    coarse = exact.coarse
+    if alike is not None:
+        gone = {a for a, _ in moved}, {b for _, b in moved}
+        more: list[Pair] = []
+        for (a, b), (c, d) in zip([(-1, -1), *pairs], [*pairs, (len(left), len(right))], strict=True):
+            rest = [i for i in range(a + 1, c) if i not in gone[0]]
+            other = [j for j in range(b + 1, d) if j not in gone[1]]
+            found, rough = _likeliest(rest, other, alike)
+            more += found
+            coarse = coarse or rough
+        pairs = sorted([*pairs, *more])
+    return Aligned(pairs, moved, coarse)
+
+
+class _Exact:
+    """Pairs of equal tokens, in order."""
+
+    def __init__(self, left: Sequence[Hashable], right: Sequence[Hashable]) -> None:
+        self._left = left
+        self._right = right
+        self.pairs: list[Pair] = []
+        self.coarse = False
+
+    def run(self) -> None:
+        """Work them out: spans are put on a stack, so that no input makes it deep."""
+        spans = [(0, len(self._left), 0, len(self._right))]
+        while spans:
+            spans += self._span(*spans.pop())
+        self.pairs.sort()
+
+    def _span(self, a: int, b: int, c: int, d: int) -> list[tuple[int, int, int, int]]:
+        left, right = self._left, self._right
+        while a < b and c < d and left[a] == right[c]:
+            self.pairs.append((a, c))
+            a, c = a + 1, c + 1
+        while a < b and c < d and left[b - 1] == right[d - 1]:
+            b, d = b - 1, d - 1
+            self.pairs.append((b, d))
+        if a == b or c == d:
+            return []
+        if (b - a) * (d - c) <= CELLS:
+            self.pairs += [(a + i, c + j) for i, j in _longest(left[a:b], right[c:d])]
+            return []
+        self.coarse = True
+        anchors = _anchors(left[a:b], right[c:d])
+        if not anchors:
+            return []
+        self.pairs += [(a + i, c + j) for i, j in anchors]
+        ends = [(a - 1, c - 1), *((a + i, c + j) for i, j in anchors), (b, d)]
+        return [(i + 1, k, j + 1, n) for (i, j), (k, n) in pairwise(ends)]
+
+
+def _longest(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
+    """A longest common subsequence."""
+    return _best(len(left), len(right), lambda i, j: int(left[i] == right[j]))
+
+
+def _best(rows: int, columns: int, worth: Likeness) -> list[Pair]:
+    """The pairs in order that are worth most together; pairs worth nothing are left out."""
+    table = [[0] * (columns + 1)]
+    worths = []
+    for i in range(rows):
+        above, here = table[-1], [0]
+        values = [worth(i, j) for j in range(columns)]
+        for j, value in enumerate(values):
+            here.append(max(above[j] + value if value else 0, above[j + 1], here[j]))
+        table.append(here)
+        worths.append(values)
+    pairs: list[Pair] = []
+    i, j = rows, columns
+    while i and j:
+        if table[i][j] == table[i - 1][j]:
+            i -= 1
+        elif table[i][j] == table[i][j - 1]:
+            j -= 1
+        else:
+            i, j = i - 1, j - 1
+            pairs.append((i, j))
+    return pairs[::-1]
+
+
+def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
+    """Items that both sides have exactly once, as many as are in one order."""
+    places: list[dict[Hashable, list[int]]] = []
+    for side in (left, right):
+        found: dict[Hashable, list[int]] = defaultdict(list)
+        for index, token in enumerate(side):
+            found[token].append(index)
+        places.append(found)
+    once = [
+        (at[0], places[1][token][0]) for token, at in places[0].items() if len(at) == len(places[1].get(token, ())) == 1
+    ]
+    return _ascending(once)
+
+
+def _ascending(pairs: list[Pair]) -> list[Pair]:
+    """The longest run of pairs whose second members ascend as the first do."""
+    tails: list[int] = []
+    ends: list[int] = []
+    before: list[int] = []
+    for index, (_, second) in enumerate(pairs):
+        at = bisect_left(tails, second)
+        before.append(ends[at - 1] if at else -1)
+        tails[at : at + 1] = [second]
+        ends[at : at + 1] = [index]
+    chain: list[Pair] = []
+    at = ends[-1] if ends else -1
+    while at >= 0:
+        chain.append(pairs[at])
+        at = before[at]
+    return chain[::-1]
+
+
+def _moved(left: Sequence[Hashable], right: Sequence[Hashable], pairs: list[Pair]) -> list[Pair]:
+    """What is left over on both sides and equal."""
+    used = {a for a, _ in pairs}, {b for _, b in pairs}
+    free: dict[Hashable, list[int]] = defaultdict(list)
+    for index in range(len(right) - 1, -1, -1):
+        if index not in used[1]:
+            free[right[index]].append(index)
+    return [(i, free[token].pop()) for i, token in enumerate(left) if i not in used[0] and free.get(token)]
+
+
+def _likeliest(left: list[int], right: list[int], alike: Likeness) -> tuple[list[Pair], bool]:
+    """Pairs of what is between two exact ones; by position where there is too much."""
+    if len(left) * len(right) <= CELLS // 4:
+        found = _best(len(left), len(right), lambda i, j: alike(left[i], right[j]))
+        return [(left[i], right[j]) for i, j in found], False
+    return [(a, b) for a, b in zip(left, right, strict=False) if alike(a, b)], True

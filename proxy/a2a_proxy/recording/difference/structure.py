@@ -1,0 +1,195 @@
+"""The difference of two JSON values, as rows by path. Objects by name, lists aligned, identifiers paired."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.recording.difference.fields import AMBIGUOUS, IDENTIFIERS, OPAQUE, Fields, is_default, without_authority
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, Ids, unlabelled
+from a2a_proxy.recording.difference.reduced import DEPTH, Reduced, likeness
+from a2a_proxy.recording.difference.sequences import align
+from a2a_proxy.recording.difference.values import Change, Compared, Ignored, Path, Row
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How much is compared, and how much is told."""
+
+    rows: int = 2000
+    """Of those that count, and as many of those that do not."""
+    values: int = 200_000
+    """Visited in both values together: some 0.5 s."""
+
+
+def compare(
+    left: Any, right: Any, ids: Ids | None = None, fields: Fields | None = None, limits: Limits | None = None
+) -> Compared:
+    """What differs between two JSON values.
+
+    `ids` is asked and taught which identifier stands for which. All differences are told, those of canonical fields
+    with the reason why they do not count. Cost: linear in the values' size but for lists (see `sequences`).
+    """
+    walk = _Walk(ids or Ids(), fields or Fields(), limits or Limits())
+    walk.value(left, right, _At())
+    return Compared(tuple(walk.rows), tuple(walk.cut))
+
+
+class _At(msgspec.Struct, frozen=True):
+    """A place in both values."""
+
+    left: Path = ()
+    right: Path = ()
+    name: str = ""
+    """The nearest name above."""
+    opaque: bool = False
+    holder: dict[str, Any] | None = None
+    """What it is a member of, of both sides; only where that tells what kind of identifier it is."""
+    ignored: Ignored = Ignored.NOT
+    """Of all that is in it."""
+
+    def member(self, name: str, left: dict[str, Any], right: dict[str, Any], ignored: Ignored) -> _At:
+        holder = {**left, **right} if name in AMBIGUOUS else None
+        return _At((*self.left, name), (*self.right, name), name, self.inside, holder, self.ignored or ignored)
+
+    def item(self, left: int, right: int) -> _At:
+        return msgspec.structs.replace(self, left=(*self.left, left), right=(*self.right, right))
+
+    @property
+    def inside(self) -> bool:
+        """What is in it is the peers' own."""
+        return self.opaque or self.name in OPAQUE
+
+
+class _Walk:
+    """One comparison."""
+
+    def __init__(self, ids: Ids, fields: Fields, limits: Limits) -> None:
+        self._ids = ids
+        self._fields = fields
+        self._limits = limits
+        self._reduced = Reduced(ids, fields, LEFT), Reduced(ids, fields, RIGHT)
+        self._visited = 0
+        self._told = [0, 0]
+        self.rows: list[Row] = []
+        self.cut: list[str] = []
+
+    def value(self, left: Any, right: Any, at: _At) -> None:
+        """Two values that stand for each other."""
+        self._visited += 1
+        if self._visited > self._limits.values or len(at.left) > DEPTH:
+            self._say("compared by value alone where there was too much, or it was too deep")
+            if not _equal(left, right):
+                self._tell(Change.CHANGED, at, left, right)
+        elif isinstance(left, dict) and isinstance(right, dict):
+            self._object(left, right, at)
+        elif isinstance(left, list) and isinstance(right, list):
+            self._list(left, right, at)
+        elif isinstance(left, str) and isinstance(right, str):
+            self._text(left, right, at)
+        elif not _equal(left, right):
+            self._tell(Change.CHANGED, at, left, right, self._default(left, right, at))
+
+    def _object(self, left: dict[str, Any], right: dict[str, Any], at: _At) -> None:
+        for name in sorted(left.keys() | right.keys(), key=_identifiers_first):
+            ignored = self._fields.ignored(name)
+            if at.inside and ignored is not Ignored.TRACE:
+                ignored = Ignored.NOT
+            inner = at.member(name, left, right, ignored)
+            if name in left and name in right:
+                self.value(left[name], right[name], inner)
+            else:
+                change, said = (Change.LEFT, left[name]) if name in left else (Change.RIGHT, right[name])
+                plain = at.inside or self._fields.plain or name in OPAQUE
+                default = Ignored.DEFAULT if not plain and is_default(said) else Ignored.NOT
+                self._tell(change, inner, left.get(name), right.get(name), default)
+
+    def _list(self, left: list[Any], right: list[Any], at: _At) -> None:
+        self._visited += len(left) + len(right)
+        mine, other = self._reduced
+        inside = at.inside
+        tokens = (
+            [mine.token(item, at.name, inside) for item in left],
+            [other.token(item, at.name, inside) for item in right],
+        )
+        leaves: tuple[dict[int, Any], dict[int, Any]] = ({}, {})
+
+        def alike(i: int, j: int) -> int:
+            for side, number, items, known in ((mine, i, left, leaves[0]), (other, j, right, leaves[1])):
+                if number not in known:
+                    known[number] = side.leaves(items[number], at.name, inside)
+            return likeness(leaves[0][i], leaves[1][j])
+
+        found = align(*tokens, alike)
+        if found.coarse:
+            self._say(f"lists of {len(left)} and {len(right)} items aligned coarsely")
+        for i, j in found.pairs:
+            self.value(left[i], right[j], at.item(i, j))
+        for i, j in found.moved:
+            self._tell(Change.MOVED, at.item(i, j), left[i], right[j])
+            self.value(left[i], right[j], at.item(i, j))
+        taken = {i for i, _ in (*found.pairs, *found.moved)}, {j for _, j in (*found.pairs, *found.moved)}
+        for i, item in enumerate(left):
+            if i not in taken[0]:
+                self._tell(Change.LEFT, at.item(i, 0), item, None)
+        for j, item in enumerate(right):
+            if j not in taken[1]:
+                self._tell(Change.RIGHT, at.item(0, j), None, item)
+
+    def _text(self, left: str, right: str, at: _At) -> None:
+        kind = "" if at.inside else self._fields.id_kind(at.name, at.holder)
+        if kind and left and right:
+            paired = self._ids.pair(kind, left, right)
+            if left != right:
+                self._tell(Change.CHANGED, at, left, right, Ignored.ID if paired else Ignored.NOT)
+        elif left != right:
+            self._tell(
+                Change.CHANGED, at, left, right, self._default(left, right, at) or self._ignored_text(left, right, at)
+            )
+
+    def _ignored_text(self, left: str, right: str, at: _At) -> Ignored:
+        one, other = self._ids.neutral(LEFT, left), self._ids.neutral(RIGHT, right)
+        if one == other:
+            return Ignored.ID
+        if unlabelled(one) == unlabelled(other):
+            return Ignored.SECRET
+        if not at.inside and self._fields.is_address(at.name) and without_authority(one) == without_authority(other):
+            return Ignored.ADDRESS
+        return Ignored.NOT
+
+    def _default(self, left: Any, right: Any, at: _At) -> Ignored:
+        plain = at.inside or self._fields.plain or not at.left or isinstance(at.left[-1], int)
+        return Ignored.DEFAULT if not plain and is_default(left) and is_default(right) else Ignored.NOT
+
+    def _tell(self, change: Change, at: _At, left: Any, right: Any, ignored: Ignored = Ignored.NOT) -> None:
+        ignored = at.ignored or ignored
+        self._told[bool(ignored)] += 1
+        if self._told[bool(ignored)] > self._limits.rows:
+            if not ignored:
+                self._say(f"more than {self._limits.rows} differences: the others are not told")
+            return
+        alone = bool(at.left) and isinstance(at.left[-1], int)
+        places = (
+            None if alone and change is Change.RIGHT else at.left,
+            None if alone and change is Change.LEFT else at.right,
+        )
+        self.rows.append(Row(change, *places, left, right, ignored))
+
+    def _say(self, what: str) -> None:
+        if what not in self.cut:
+            self.cut.append(what)
+
+
+def _identifiers_first(name: str) -> tuple[bool, str]:
+    """Texts beside them may name them."""
+    return name not in IDENTIFIERS, name
+
+
+def _equal(left: Any, right: Any) -> bool:
+    """As JSON: `true` is not 1, but 1.0 is."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    try:
+        return bool(left == right)
+    except RecursionError:
+        return False

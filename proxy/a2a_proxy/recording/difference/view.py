@@ -1,0 +1,132 @@
+"""An exchange as it is compared: what the client asked, what the agent said, in the 1.0 form of every dialect."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import Event
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.protocol.event import normalise, plain, typed
+from a2a_proxy.protocol.json_summary import camel
+from a2a_proxy.protocol.rest_path import match
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow, FrameRow
+
+LARGE = 1 << 20
+"""Octets: larger payloads are compared by their size and their hash."""
+_OCTETS = 64 << 20
+"""Of all payloads of one exchange that are looked into."""
+_FRAMES = 4000
+"""Messages of one exchange that are compared."""
+_SAID = (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER, FrameKind.UNDECODABLE)
+_PUSH = "PushNotificationConfig"
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One message."""
+
+    seq: int
+    value: Any
+    """Canonical JSON."""
+    kind: EventKind
+    failed: bool = False
+    """It is an error."""
+
+    @property
+    def event(self) -> Event:
+        """The same, typed."""
+        return typed(self.value) if isinstance(self.value, dict) else Event()
+
+
+class View(msgspec.Struct):
+    """One exchange."""
+
+    row: ExchangeRow
+    requests: list[Entry]
+    events: list[Entry]
+    cut: tuple[str, ...] = ()
+
+    @property
+    def exchange(self) -> Exchange:
+        """The exchange itself."""
+        return self.row.exchange
+
+
+def view(recording: Recording, row: ExchangeRow) -> View:
+    """Read an exchange, as far as its size allows. Raises RecordingError."""
+    made = View(row, [], [])
+    octets = 0
+    for frame_row in recording.frames(row.key, payloads=False):
+        frame = frame_row.frame
+        asked = frame.direction is Direction.TO_AGENT and frame.kind is FrameKind.REQUEST
+        if not asked and frame.kind not in _SAID:
+            continue
+        octets += min(frame.size, LARGE)
+        if len(made.requests) + len(made.events) >= _FRAMES or octets > _OCTETS:
+            made.cut = (f"#{row.exchange.id} is compared up to its frame {frame.seq}",)
+            break
+        entry = _entry(recording, frame_row, row.exchange)
+        (made.requests if frame.direction is Direction.TO_AGENT else made.events).append(entry)
+    return made
+
+
+def request_of(recording: Recording, row: ExchangeRow) -> Any:
+    """What an exchange was asked first; None where the recording does not tell."""
+    for frame_row in recording.frames(row.key, limit=1, payloads=False):
+        if frame_row.frame.direction is Direction.TO_AGENT:
+            return _entry(recording, frame_row, row.exchange).value
+    return None
+
+
+def _entry(recording: Recording, row: FrameRow, exchange: Exchange) -> Entry:
+    frame = row.frame
+    failed = frame.kind is FrameKind.ERROR
+    if frame.size > LARGE or frame.truncated:
+        return Entry(frame.seq, _by_hash(recording, row), frame.event, failed)
+    payload = recording.payload(row)
+    return Entry(frame.seq, canonical(msgspec.structs.replace(frame, payload=payload), exchange), frame.event, failed)
+
+
+def canonical(frame: Frame, exchange: Exchange) -> Any:
+    """The payload in the 1.0 form; the parameters of a REST call from its target; text where it is no JSON."""
+    value: Any = plain(frame.payload, frame.schema)
+    if value is None:
+        value = frame.payload.decode("utf-8", "backslashreplace") if frame.payload else {}
+    elif exchange.operation:
+        value = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+        if "jsonrpc" in value:  # neither a result nor an error
+            value = {name: item for name, item in value.items() if name not in ("jsonrpc", "id")}
+    if frame.kind is FrameKind.REQUEST and exchange.binding is Binding.REST and isinstance(value, dict):
+        return {**_from_target(exchange), **value}
+    return value
+
+
+def _from_target(exchange: Exchange) -> dict[str, Any]:
+    """What a REST request says in its path and query, as members of the request."""
+    found = match(exchange.method, exchange.target.encode("latin-1", "replace"))
+    if found is None:
+        return {}
+    made: dict[str, Any] = camel({name: _typed(value) for name, value in found.query if value})
+    push = _PUSH in found.operation.name
+    if found.task_id:
+        made["taskId" if push else "id"] = found.task_id
+    return {**made, "id": found.config_id} if found.config_id else made
+
+
+def _typed(word: str) -> Any:
+    """A query parameter as the JSON value that it stands for."""
+    if word in ("true", "false"):
+        return word == "true"
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 16 else word
+
+
+def _by_hash(recording: Recording, row: FrameRow) -> dict[str, Any]:
+    """A payload that is too large to be looked into, or was not stored whole."""
+    frame = row.frame
+    digest = frame.sha256 or hashlib.sha256(recording.payload(row)).digest()
+    return {"octets": frame.size, "sha256": digest.hex()}

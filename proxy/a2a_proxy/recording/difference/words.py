@@ -1,0 +1,91 @@
+"""The difference of two texts, by words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from a2a_proxy.recording.difference.sequences import align
+from a2a_proxy.recording.difference.values import Change
+
+LONGEST = 262_144
+"""Characters of each text that are looked at."""
+_WORDS = re.compile(r"\s+|\w+(?:-\w+)*|[^\w\s]")
+"""Identifiers with hyphens are one word."""
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A run of words that both texts have, or only one of them."""
+
+    change: Change | None
+    """None: both have it."""
+    text: str
+    left: int
+    """Where it begins, or would, in the left text, in characters."""
+    right: int
+
+
+def compare_texts(left: str, right: str) -> tuple[Piece, ...]:
+    """Pieces in order: those of the left one and of both make the left text, and so on, each up to LONGEST."""
+    words = _WORDS.findall(left[:LONGEST]), _WORDS.findall(right[:LONGEST])
+    pieces: list[Piece] = []
+    done = [0, 0]
+    at = [0, 0]
+
+    def take(change: Change | None, ends: tuple[int, int]) -> None:
+        side = 1 if change is Change.RIGHT else 0
+        if text := "".join(words[side][done[side] : ends[side]]):
+            pieces.append(Piece(change, text, at[0], at[1]))
+            for number in (0, 1) if change is None else (side,):
+                at[number] += len(text)
+                done[number] = ends[number]
+
+    for first, last in _runs(align(*words).pairs):
+        take(Change.LEFT, first)
+        take(Change.RIGHT, first)
+        take(None, last)
+    ends = len(words[0]), len(words[1])
+    take(Change.LEFT, ends)
+    take(Change.RIGHT, ends)
+    return tuple(_joined(pieces))
+
+
+def _runs(pairs: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Neighbouring pairs as (first, behind the last)."""
+    first: tuple[int, int] | None = None
+    last = (0, 0)
+    for i, j in pairs:
+        if first is not None and (i, j) != last:
+            yield first, last
+            first = None
+        first = first or (i, j)
+        last = (i + 1, j + 1)
+    if first is not None:
+        yield first, last
+
+
+def _joined(pieces: list[Piece]) -> Iterator[Piece]:
+    """Where only a space is left between two differences, one difference is easier to read."""
+    waiting: list[Piece] = []
+    for number, piece in enumerate(pieces):
+        between = 0 < number < len(pieces) - 1
+        if piece.change is None and not (between and piece.text.isspace()):
+            yield from _merged(waiting)
+            waiting = []
+            yield piece
+        else:
+            waiting.append(piece)
+    yield from _merged(waiting)
+
+
+def _merged(pieces: list[Piece]) -> Iterator[Piece]:
+    """At most one piece of either side."""
+    if not pieces:
+        return
+    first = pieces[0]
+    for side, other in ((Change.LEFT, Change.RIGHT), (Change.RIGHT, Change.LEFT)):
+        if text := "".join(piece.text for piece in pieces if piece.change is not other):
+            left = first.left if side is Change.LEFT else pieces[-1].left
+            yield Piece(side, text, left, first.right)

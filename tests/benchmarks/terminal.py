@@ -1,0 +1,97 @@
+"""A program in a pseudo terminal: keys go in, what it paints comes out with the time at which it came."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from pathlib import Path
+
+from processes import end
+
+WAIT_SECONDS = 60.0
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|P[^\x1b]*\x1b\\|[ -/]*[0-~])")
+_PLACE = re.compile(r"\x1b\[[\d;]*H")
+
+
+class Terminal:
+    """A program with `columns` x `rows` cells. Times are those of `time.monotonic`."""
+
+    def __init__(self, command: list[str], columns: int = 160, rows: int = 50, **extra: str) -> None:
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **extra}
+        self.began = time.monotonic()
+        self.process = subprocess.Popen(
+            command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
+        )
+        os.close(slave)
+        self._painted: list[tuple[float, str]] = []
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def press(self, keys: bytes) -> float:
+        """Type; the time of it."""
+        at = time.monotonic()
+        os.write(self._master, keys)
+        return at
+
+    def painted(self, since: float) -> list[tuple[float, str]]:
+        """What was painted after this time, as plain text: each place on the screen is a line."""
+        with self._news:
+            return [(at, text) for at, text in self._painted if at > since]
+
+    def until(self, pattern: str, since: float) -> float:
+        """When this regular expression was painted, after `since`. Raises RuntimeError where it is not in a minute."""
+        wanted, deadline = re.compile(pattern), time.monotonic() + WAIT_SECONDS
+        with self._news:
+            while True:
+                for at, text in self._painted:
+                    if at > since and wanted.search(text):
+                        return at
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    shown = "".join(text for _, text in self._painted)[-3000:]
+                    raise RuntimeError(f"{self.process.args!r} does not show {pattern!r}: {shown}")
+                self._news.wait(0.2)
+
+    def forget(self) -> None:
+        """Let go of what was painted so far."""
+        with self._news:
+            self._painted.clear()
+
+    def resident_mib(self) -> float:
+        """The memory that the program has now and had at most, the larger of the two."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return max(int(found) for found in re.findall(r"Vm(?:RSS|HWM):\s+(\d+)", status)) / 1024
+
+    def close(self) -> None:
+        """End the program."""
+        end(self.process, signal.SIGTERM)
+        self._reader.join(5)
+        os.close(self._master)
+
+    def _read(self) -> None:
+        rest = ""
+        with contextlib.suppress(OSError):  # that is how Linux tells the end of the other side
+            while octets := os.read(self._master, 1 << 16):
+                at = time.monotonic()
+                rest, text = _plain(rest + octets.decode(errors="replace"))
+                with self._news:
+                    self._painted.append((at, text))
+                    self._news.notify_all()
+
+
+def _plain(octets: str) -> tuple[str, str]:
+    """What may be the beginning of a sequence, and the text before it."""
+    text = _SEQUENCE.sub("", _PLACE.sub("\n", octets))
+    text, escape, rest = text.partition("\x1b")
+    return escape + rest, text

@@ -1,0 +1,70 @@
+"""`a2a-inspect` itself, with a look at what it paints and at how long its event loop was kept from the terminal.
+
+Called with a recording and a file. A line goes there for each paint: the time, the cursor of the list that has the
+focus, the length of that list, whether the row under the cursor has been read; and one for each pause: when it began,
+how long it was by the clock, how much processor time the loop's thread had in it (less, where others wanted the
+processor). Times are those of `time.monotonic`, in seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from textual.drivers.linux_driver import LinuxDriver
+
+from a2a_inspect import app
+from a2a_inspect.screen.lazy_list import LazyList
+
+_LOOK = 0.005
+_WORTH = 0.02
+"""Seconds: a shorter pause is not written down."""
+
+
+class _Driver(LinuxDriver):
+    """The terminal; says when something was painted."""
+
+    def write(self, data: str) -> None:
+        """Paint."""
+        super().write(data)
+        if isinstance(self._app, Watched) and self._app.is_running:
+            self._app.painted()
+
+
+class Watched(app.InspectApp):
+    """See the module."""
+
+    told: TextIO
+    """Where it is written down."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.driver_class = _Driver
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        self._watch = asyncio.create_task(self._look())
+
+    def painted(self) -> None:
+        """Write down what is on the screen now."""
+        rows = self.focused if self.screen_stack else None
+        if isinstance(rows, LazyList):
+            read = int(rows.row is not None)
+            print("paint", time.monotonic(), rows.cursor, rows.total, read, file=self.told, flush=True)
+
+    async def _look(self) -> None:
+        while True:
+            began, had = time.monotonic(), time.thread_time()
+            await asyncio.sleep(_LOOK)
+            took = time.monotonic() - began - _LOOK
+            if took > _WORTH:
+                print("pause", began, took, time.thread_time() - had, file=self.told, flush=True)
+
+
+if __name__ == "__main__":
+    app.InspectApp = Watched  # type: ignore[misc]
+    with open(sys.argv[2], "w") as Watched.told:
+        app.run_app(Path(sys.argv[1]))

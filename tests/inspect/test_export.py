@@ -1,0 +1,121 @@
+"""`export`: all of a recording or what matches, to a file or to the next program; never over a file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands.export import export_recording
+from a2a_inspect.commands.show import Wanted, show_conversation
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.note_writer import Place, annotate
+from a2a_proxy.recording.reader import Recording
+from support_inspect import sample
+from support_recording import STARTED
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+DEMO = RECORDINGS / "demo.a2a.jsonl"
+
+
+@pytest.mark.parametrize("name", ["demo", "stdio", "live-2153", "sdk-1.x-grpc"])
+def test_all_of_it_is_the_same_recording(name: str, tmp_path: Path) -> None:
+    """Line for line what was committed."""
+    path = RECORDINGS / f"{name}.a2a.jsonl"
+    export_recording(path, tmp_path / "out.a2a.jsonl", "cassette", "")
+    assert (tmp_path / "out.a2a.jsonl").read_bytes() == path.read_bytes()
+
+
+def test_what_matches_is_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of an exchange that matches all frames are there, with its task, findings and connection; of others nothing."""
+    with open_any(DEMO) as recording:
+        task = next(row.exchange.task_id for row in recording.exchanges() if row.exchange.operation == "SendMessage")
+    target = tmp_path / "part.a2a.jsonl"
+    export_recording(DEMO, target, "cassette", f"task:{task}")
+    with open_any(target) as part, open_any(DEMO) as whole:
+        kept = [row.exchange for row in part.exchanges()]
+        assert kept == [row.exchange for row in whole.find_exchanges(f"task:{task}")]
+        for one in kept:
+            key = 1 << 40 | one.id
+            assert [row.frame for row in part.frames(key)] == [row.frame for row in whole.frames(key)]
+        assert [row.task.task_id for row in part.tasks()] == [task]
+        assert {number for row in part.tasks() for number in row.task.exchanges} == {one.id for one in kept}
+        assert {row.connection.id for row in part.connections()} == {one.connection for one in kept}
+        assert part.sessions()[0].complete == f"only what matches task:{task}"
+        found = [row.finding for row in whole.findings() if row.finding.exchange in {one.id for one in kept}]
+        assert [row.finding for row in part.findings()] == found
+    assert capfd.readouterr().err == f"{len(kept)} exchange{'s' * (len(kept) > 1)} written to {target}\n"
+
+
+def test_notes_go_with_it(tmp_path: Path) -> None:
+    """Those of the session and of what was taken."""
+    path = sample(tmp_path / "a.db")
+    for place in (Place(1), Place(1, 2), Place(1, 2, 1), Place(1, 3)):
+        annotate(path, place, STARTED, text="here")
+    export_recording(path, tmp_path / "part.a2a.jsonl", "cassette", "err")
+    with open_any(tmp_path / "part.a2a.jsonl") as part:
+        assert [(row.note.exchange, row.note.seq) for row in part.notes()] == [(0, -1), (2, -1), (2, 1)]
+
+
+def test_a_part_becomes_a_recording(tmp_path: Path) -> None:
+    """And a cassette again, the same one."""
+    export_recording(DEMO, tmp_path / "part.a2a.jsonl", "cassette", "op:SendMessage")
+    read_cassette(tmp_path / "part.a2a.jsonl", tmp_path / "part.db")
+    with Recording(tmp_path / "part.db") as recording:
+        write_cassette(recording, tmp_path / "again.a2a.jsonl")
+    assert (tmp_path / "again.a2a.jsonl").read_bytes() == (tmp_path / "part.a2a.jsonl").read_bytes()
+
+
+def test_json_lines_are_those_of_show(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """With a filter whole exchanges, as they are."""
+    with open_any(DEMO) as recording:
+        show_conversation(recording, Wanted(), as_json=True)
+    shown = capfd.readouterr().out.splitlines()
+    export_recording(DEMO, None, "jsonl", "")
+    assert capfd.readouterr().out.splitlines() == shown
+    export_recording(DEMO, tmp_path / "some.jsonl", "jsonl", "op:SendMessage state:completed")
+    some = (tmp_path / "some.jsonl").read_text().splitlines()
+    assert some
+    assert set(some) < set(shown)
+    assert {json.loads(line)["operation"] for line in some} == {"SendMessage"}
+    assert (tmp_path / "some.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("form", ["cassette", "jsonl"])
+def test_a_file_is_never_replaced(form: str, tmp_path: Path) -> None:
+    target = tmp_path / "there"
+    target.write_text("mine")
+    with pytest.raises(UserError, match="exists"):
+        export_recording(DEMO, target, form, "")
+    assert target.read_text() == "mine"
+
+
+@pytest.mark.parametrize("form", ["cassette", "jsonl"])
+def test_a_folder_that_is_not_there(form: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot write"):
+        export_recording(DEMO, tmp_path / "no" / "x.a2a.jsonl", form, "")
+
+
+def test_where_nothing_matches(tmp_path: Path) -> None:
+    """An error, and no file."""
+    for where, wrong in (("task:nothing", "nothing matches"), ("tsak:x", "unknown field")):
+        with pytest.raises(UserError, match=wrong):
+            export_recording(DEMO, tmp_path / "x", "cassette", where)
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("form", ["cassette", "jsonl"])
+def test_a_damaged_recording_leaves_no_file_behind(form: str, tmp_path: Path) -> None:
+    """What cannot be finished is not begun under its name."""
+    path = sample(tmp_path / "a.db")
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE block SET data = zeroblob(9)")
+        db.execute("DELETE FROM block_tail")
+        db.commit()
+    with pytest.raises(UserError):
+        export_recording(path, tmp_path / "x.a2a.jsonl", form, "")
+    assert not (tmp_path / "x.a2a.jsonl").exists()

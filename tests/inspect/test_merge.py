@@ -1,0 +1,46 @@
+"""`a2a-inspect merge`: what it says, and that it asks before it replaces anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from a2a_proxy.recording.reader import Recording
+from support_cli import Ran, run
+from support_several import pair
+
+
+def merge(tmp_path: Path, *words: object) -> Ran:
+    return run(tmp_path / "state", "a2a-inspect", "merge", *words)
+
+
+def test_it_says_what_is_in_the_new_file(tmp_path: Path) -> None:
+    """And before, with a dry run, which writes nothing."""
+    first, second = pair(tmp_path)
+    out = tmp_path / "out.a2a.db"
+
+    would = merge(tmp_path, out, second, first, first, "--dry-run")
+    assert not out.exists()
+    done = merge(tmp_path, out, second, first, first)
+
+    assert (would.code, done.code) == (0, 0)
+    assert [line.replace("would merge", "merged") for line in would.lines] == done.lines
+    assert done.lines[0].startswith(f"merged session 1 of {first} as 1  ")
+    assert done.lines[0].endswith("agent-1:8000  6 frames")
+    assert done.lines[2:] == [f"left out session 1 of {first}: it is in {first}", f"merged 2 sessions into {out}"]
+    with Recording(out) as recording:
+        assert recording.counts().frames == 10
+
+
+def test_errors_say_what_to_do(tmp_path: Path) -> None:
+    """The new file exists, or a recording does not."""
+    first, second = pair(tmp_path)
+    there = merge(tmp_path, second, first)
+    assert there.code == 2
+    assert f"{second} exists" in there.err
+    assert "--overwrite" in there.err
+    absent = merge(tmp_path, tmp_path / "out.a2a.db", first, tmp_path / "absent.a2a.db")
+    assert absent.code == 2
+    assert "there is no recording" in absent.err
+    nowhere = merge(tmp_path, tmp_path / "no" / "out.a2a.db", first)
+    assert nowhere.code == 2
+    assert "does not exist" in nowhere.err

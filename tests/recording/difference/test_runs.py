@@ -1,0 +1,170 @@
+"""Runs: which call is which, what is told of each pair, and that neither binding nor dialect is in the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges
+from a2a_proxy.recording.difference.runs import RunDifference, Stopped, compare_runs, run_of
+from a2a_proxy.recording.difference.values import Change, Ignored, Part, path_text
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import key
+from support_inspect import MS, TASK, changes, exchange, frame, request, status, writer
+from support_recording import STARTED
+
+SAMPLES = Path(__file__).parents[3] / "recordings"
+
+
+@pytest.fixture(scope="module")
+def sample() -> Iterator[Callable[[str], Recording]]:
+    opened: dict[str, Recording] = {}
+
+    def open_once(name: str) -> Recording:
+        if name not in opened:
+            opened[name] = open_any(SAMPLES / f"{name}.a2a.jsonl")
+        return opened[name]
+
+    yield open_once
+    for recording in opened.values():
+        recording.close()
+
+
+def runs(left: Recording, right: Recording, **more: Any) -> RunDifference:
+    return compare_runs(run_of(left, left.exchanges()), run_of(right, right.exchanges()), **more)
+
+
+def pair(left: Recording, number: int, right: Recording, other: int) -> Difference:
+    rows = left.exchange(key(1, number)), right.exchange(key(1, other))
+    assert rows[0] is not None
+    assert rows[1] is not None
+    return compare_exchanges((left, rows[0]), (right, rows[1]))
+
+
+def told(found: Difference) -> list[tuple[str, str, str]]:
+    return [
+        (str(row.part), str(row.change), path_text(row.left or row.right or ())) for row in found.rows if row.counts
+    ]
+
+
+@pytest.mark.parametrize("name", ["demo", "sdk-0.3-rest", "live-bidi", "stdio", "generations"])
+def test_a_run_does_not_differ_from_itself(sample: Callable[[str], Recording], name: str) -> None:
+    found = runs(sample(name), sample(name))
+
+    assert (found.count, found.ignored, found.cut) == (0, 0, ())
+    assert all(match.change is None for match in found.matches)
+
+
+def test_bindings_and_dialects_are_not_in_the_way(sample: Callable[[str], Recording]) -> None:
+    """One client program of two SDK generations over two bindings: half of all calls are the same."""
+    found = runs(sample("sdk-0.3-jsonrpc"), sample("sdk-1.x-grpc"))
+    changes_of = [match.change for match in found.matches]
+
+    assert changes_of.count(None) > 15
+    assert (changes_of.count(Change.LEFT), changes_of.count(Change.RIGHT)) == (1, 4)
+    assert {row.ignored for match in found.matches if match.difference for row in match.difference.rows} >= {
+        *(Ignored.ID, Ignored.TIME, Ignored.DIALECT, Ignored.BINDING, Ignored.DEFAULT, Ignored.ADDRESS)
+    }
+    assert all(
+        a.left is None or a.right is None or a.left.exchange.operation == a.right.exchange.operation
+        for a in found.matches
+    )
+
+
+def test_rest_calls_tell_in_their_path_what_others_tell_in_their_body(sample: Callable[[str], Recording]) -> None:
+    found = runs(sample("sdk-1.x-rest"), sample("sdk-1.x-grpc"))
+    rows = [row for match in found.matches if match.difference for row in match.difference.rows if row.counts]
+
+    assert not [row for row in rows if row.part is Part.REQUEST]
+
+
+def test_one_difference_is_told_as_one(sample: Callable[[str], Recording]) -> None:
+    """The demo asks for two cities over two bindings."""
+    assert told(pair(sample("demo"), 2, sample("demo"), 6)) == [("request", "changed", "$.message.parts[0].text")]
+
+
+def artifact(number: int, seq: int, text: str, *, append: bool) -> Frame:
+    """A chunk of the artifact `plan`."""
+    chunk = {"artifactId": "plan", "name": "plan", "parts": [{"text": text}]}
+    update = {"taskId": TASK, "contextId": "c", "artifact": chunk, "append": append}
+    payload = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"artifactUpdate": update}}).encode()
+    return frame(number, seq, payload, event=EventKind.ARTIFACT, task_id=TASK, artifact_id="plan", append=append)
+
+
+def made(path: Path, texts: list[list[str]], chunks: list[str] | None = None, **more: Any) -> Recording:
+    """A recording of one call for each list of what the agent says, the last one with an artifact in chunks."""
+    recorded = writer(path)
+    frames: list[Frame] = []
+    for number, said in enumerate(texts, 1):
+        frames += [request(number, said[0]), *(status(number, seq, words) for seq, words in enumerate(said[1:], 1))]
+    for seq, words in enumerate(chunks or (), 100):
+        frames.append(artifact(len(texts), seq, words, append=seq > 100))
+    recorded.write(frames, changes=changes(*(exchange(number, **more) for number in range(1, len(texts) + 1))))
+    recorded.finish(STARTED + 100_000 * MS)
+    return Recording(path)
+
+
+def test_calls_are_matched_by_what_they_ask(tmp_path: Path) -> None:
+    """A call in between does not shift the others; one that came earlier has moved."""
+    with (
+        made(tmp_path / "a.db", [["one", "x"], ["two", "y"], ["three", "z"]]) as left,
+        made(tmp_path / "b.db", [["three", "z"], ["one", "x"], ["new", "n"], ["two", "y!"]]) as right,
+    ):
+        found = runs(left, right)
+
+    numbers = [
+        (match.left and match.left.exchange.id, match.right and match.right.exchange.id, match.change)
+        for match in found.matches
+    ]
+    assert sorted(map(str, numbers)) == sorted(
+        map(str, [(1, 2, None), (None, 3, Change.RIGHT), (2, 4, Change.CHANGED), (3, 1, Change.MOVED)])
+    )
+
+
+def test_the_order_of_calls_at_one_time_does_not_count(tmp_path: Path) -> None:
+    long = {"closed": STARTED + 90_000 * MS}
+    with (
+        made(tmp_path / "a.db", [["one", "x"], ["two", "y"]], **long) as left,
+        made(tmp_path / "b.db", [["two", "y"], ["one", "x"]], **long) as right,
+    ):
+        found = runs(left, right)
+
+    assert found.count == 0
+    assert any(match.moved for match in found.matches)
+
+
+def test_an_event_more_is_one_difference(tmp_path: Path) -> None:
+    with (
+        made(tmp_path / "a.db", [["go", "one", "two", "three"]]) as left,
+        made(tmp_path / "b.db", [["go", "one", "between", "two", "three"]]) as right,
+    ):
+        found = pair(left, 1, right, 1)
+
+    (row,) = [row for row in found.rows if row.counts]
+    assert (row.part, row.change, row.frames) == (Part.EVENTS, Change.RIGHT, (-1, 2))
+
+
+def test_an_artifact_is_one_text_however_it_was_cut(tmp_path: Path) -> None:
+    """Other chunks do not count; other words do, once."""
+    with (
+        made(tmp_path / "a.db", [["go", "x"]], ["the old ", "town on foot"]) as left,
+        made(tmp_path / "b.db", [["go", "x"]], ["the ", "old town", " on foot"]) as right,
+        made(tmp_path / "c.db", [["go", "x"]], ["the old ", "town by tram"]) as other,
+    ):
+        cut, changed = pair(left, 1, right, 1), pair(left, 1, other, 1)
+
+    assert told(cut) == []
+    assert ("artifacts", "changed", Ignored.ARTIFACT) in [(r.part, r.change, r.ignored) for r in cut.rows]
+    assert told(changed) == [("artifacts", "changed", "$.plan.text")]
+    assert changed.texts[0].left.frame_at(9) == 101
+
+
+def test_whoever_watches_may_end_it(sample: Callable[[str], Recording]) -> None:
+    with pytest.raises(Stopped):
+        runs(sample("demo"), sample("demo"), watch=lambda done, _: done < 2)

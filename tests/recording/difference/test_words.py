@@ -1,0 +1,46 @@
+"""Texts by words: the pieces make both texts, and what differs in little is told as little."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_proxy.recording.difference.values import Change
+from a2a_proxy.recording.difference.words import compare_texts
+
+texts = st.lists(st.sampled_from(["a", "b", "word", " ", "  ", "\n", ".", "ä", "4b3a600d-8e08"]), max_size=20).map(
+    "".join
+)
+
+
+@given(texts, texts)
+def test_pieces_make_both_texts(left: str, right: str) -> None:
+    pieces = compare_texts(left, right)
+
+    assert "".join(piece.text for piece in pieces if piece.change is not Change.RIGHT) == left
+    assert "".join(piece.text for piece in pieces if piece.change is not Change.LEFT) == right
+    for piece in pieces:
+        if piece.change is not Change.RIGHT:
+            assert left.startswith(piece.text, piece.left)
+        if piece.change is not Change.LEFT:
+            assert right.startswith(piece.text, piece.right)
+
+
+@given(texts)
+def test_a_text_is_one_piece_of_itself(text: str) -> None:
+    assert [piece.change for piece in compare_texts(text, text)] == ([None] if text else [])
+
+
+def test_words() -> None:
+    """Neighbouring words that differ are one difference; an identifier is one word."""
+    pieces = compare_texts("see 4b3a-600d by the old town.", "see 4b3a-0000 by a new town.")
+
+    assert [(piece.change, piece.text) for piece in pieces] == [
+        (None, "see "),
+        (Change.LEFT, "4b3a-600d"),
+        (Change.RIGHT, "4b3a-0000"),
+        (None, " by "),
+        (Change.LEFT, "the old"),
+        (Change.RIGHT, "a new"),
+        (None, " town."),
+    ]

@@ -1,0 +1,58 @@
+"""`a2a-inspect merge`: several recordings into one file, by whole sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.cli import text
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.merge import Left, Taken, check_target, merge, plan
+from a2a_proxy.recording.several import Several
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What was asked for."""
+
+    overwrite: bool = False
+    dry_run: bool = False
+
+
+def merge_recordings(target: Path, recordings: tuple[Path, ...], options: Options) -> None:
+    """Make `target` of these, and say what is in it; with `dry_run` only say it.
+
+    Raises:
+        UserError: a recording cannot be read, or the target may not be written.
+    """
+    if target.exists() and not options.overwrite:
+        raise UserError(f"{target} exists", "name another file, or let it be replaced with --overwrite")
+    try:
+        with Several(recordings) as several:
+            check_target(several, target, overwrite=options.overwrite)
+            taken, left = plan(several)
+            if not options.dry_run:
+                taken = merge(several, target, overwrite=options.overwrite)
+            _tell(target, taken, left, "would merge" if options.dry_run else "merged")
+    except RecordingError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+    except OSError as wrong:
+        raise UserError(f"cannot write {target}: {wrong.strerror}", "choose a folder that you may write to") from wrong
+
+
+def _tell(target: Path, taken: list[Taken], left: list[Left], done: str) -> None:
+    for number, each in enumerate(taken, 1):
+        facts = each.row.facts
+        where = ", ".join(facts.upstreams)
+        ended = "" if each.row.how else "  (not ended)"
+        print(
+            f"{done} session {each.row.id} of {each.member.recording.path} as {number}  {text.day(facts.started)}  "
+            f"{visible(where)}  {text.plural(each.frames, 'frame')}{ended}"
+        )
+    for other in left:
+        print(
+            f"left out session {other.row.id} of {other.member.recording.path}: it is in {other.better.recording.path}"
+        )
+    print(f"{done} {text.plural(len(taken), 'session')} into {target}")

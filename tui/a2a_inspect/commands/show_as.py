@@ -1,0 +1,48 @@
+"""`a2a-inspect show PLACE --as FORM`: a call, or a frame of it, in another form, as the screen's copy menu has it."""
+
+from __future__ import annotations
+
+import sys
+
+from a2a_inspect.copying.call import NotOffered, load
+from a2a_inspect.copying.forms import FORMS
+from a2a_inspect.point import named, point
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import key
+
+
+def show_as(recording: Recording, words: tuple[str, ...], form: str) -> None:
+    """Print each place in this form. What goes to a terminal has no control characters; a file gets it exactly.
+
+    Raises:
+        UserError: no exchange is named, it is not there, or it has no such form.
+    """
+    if not words:
+        raise UserError("which exchange is meant?", "name one as ls prints it: a2a-inspect show 2 --as curl")
+    for word in words:
+        place = point(recording, word)
+        call = load(recording, key(place.session, place.exchange)) if place.exchange else None
+        if call is None:
+            raise UserError(f"{word} is no exchange", "name one as ls prints it: a2a-inspect show 2 --as curl")
+        frame = next((each for each in call.frames if each.seq == place.seq), None)
+        if place.seq >= 0 and frame is None:
+            raise UserError(
+                f"{word} is too far behind in a long exchange", "look at it on the screen, or with show --json"
+            )
+        try:
+            _put(FORMS[form].make(call, frame))
+        except NotOffered as why:
+            raise UserError(
+                f"{named(place)} cannot be had as {form}: {why}", "show it with --as json or --as raw"
+            ) from why
+
+
+def _put(octets: bytes) -> None:
+    if not sys.stdout.isatty():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(octets if octets.endswith(b"\n") else octets + b"\n")
+        return
+    for line in octets.decode("utf-8", "replace").splitlines():
+        print(visible(line))

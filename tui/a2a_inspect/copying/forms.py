@@ -1,0 +1,77 @@
+"""The forms in which a call, or one frame of it, can be had: their names, and what makes each of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import msgspec
+
+from a2a_inspect.commands.show import frame_object
+from a2a_inspect.copying.call import Call, NotOffered
+from a2a_inspect.copying.pytest_case import pytest_case
+from a2a_inspect.copying.python_sdk import python
+from a2a_inspect.copying.shell import curl, grpcurl
+from a2a_inspect.decoded import json_text
+from a2a_proxy.cli.console import exchange_object
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.protocol.decoded import decoded
+
+
+class Form(msgspec.Struct, frozen=True):
+    """One form."""
+
+    name: str
+    key: str
+    """Of the menu."""
+    about: str
+    make: Callable[[Call, Frame | None], bytes]
+    """Of a call, or of one frame of it where that makes a difference; raises NotOffered."""
+
+
+def _json(call: Call, frame: Frame | None) -> bytes:
+    if frame is not None:
+        return json_text(decoded(frame, call.exchange)).encode("utf-8", "replace")
+    if not call.whole:
+        raise NotOffered("it is too long: take it with show --json")
+    frames = [frame_object(each, call.exchange) for each in call.frames]
+    return json.dumps({"session": call.session, **exchange_object(call.exchange), "frames": frames}, indent=2).encode()
+
+
+def _raw(call: Call, frame: Frame | None) -> bytes:
+    return (call.first() if frame is None else frame).payload
+
+
+def _of_call(make: Callable[[Call], str]) -> Callable[[Call, Frame | None], bytes]:
+    return lambda call, _: make(call).encode("utf-8", "replace")
+
+
+def _ids(call: Call, frame: Frame | None) -> bytes:
+    exchange = call.exchange
+    about = exchange if frame is None else frame
+    place = call.place if frame is None else f"{call.place}.{frame.seq}"
+    facts = {
+        "place": place,
+        "task": about.task_id or exchange.task_id,
+        "context": about.context_id or exchange.context_id,
+        "message": frame.message_id if frame is not None else "",
+        "artifact": frame.artifact_id if frame is not None else "",
+        "rpc id": frame.rpc_id if frame is not None else "",
+        "trace": exchange.traceparent[3:35],
+    }
+    return "\n".join(f"{name}: {value}" for name, value in facts.items() if value).encode("utf-8", "replace")
+
+
+FORMS = {
+    form.name: form
+    for form in (
+        Form("json", "j", "the frame decoded, or the whole call", _json),
+        Form("raw", "r", "the payload as it was on the wire", _raw),
+        Form("curl", "c", "a shell line that asks the agent again", _of_call(curl)),
+        Form("grpcurl", "g", "the same for gRPC", _of_call(grpcurl)),
+        Form("python", "p", "a program with the SDK of its dialect", _of_call(python)),
+        Form("pytest", "t", "a test that asserts what was seen", _of_call(pytest_case)),
+        Form("ids", "i", "task, context, message, trace", _ids),
+    )
+}
+"""By name, in the order of the menu."""

@@ -1,0 +1,96 @@
+"""Blocks in rows of a width: side by side where there is room, else one column with the marks in front."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from rich.cells import cell_len, chop_cells
+
+from a2a_inspect.diff.blocks import Block, Kind
+
+SIDE_BY_SIDE = 120
+"""Cells from which both sides stand beside each other."""
+_INDENT = {Kind.NOTE: 0, Kind.TITLE: 0, Kind.HEAD: 2, Kind.VALUE: 4}
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One row."""
+
+    text: str
+    block: int
+    """Number of its block."""
+    middle: int = 0
+    """Where the right column begins; 0 where there is one column."""
+
+
+def lines(made: Sequence[Block], width: int) -> Iterator[Line]:
+    """All rows; with a width of 0 each value in one row, however long."""
+    for number, block in enumerate(made):
+        if width >= SIDE_BY_SIDE and block.right is not None:
+            yield from _beside(number, block, width)
+        else:
+            yield from (Line(text, number) for text in _below(block, width))
+
+
+def _beside(number: int, block: Block, width: int) -> Iterator[Line]:
+    """`left   ~  right`."""
+    half = (width - 5) // 2
+    indent = " " * _INDENT[block.kind]
+    left, right = (_wrapped(side or "", half - len(indent)) for side in (block.left, block.right))
+    for row in range(max(len(left), len(right), 1)):
+        one = indent + (left[row] if row < len(left) else "")
+        other = indent + (right[row] if row < len(right) else "")
+        mark = block.mark if row == 0 else " "
+        gap = " " * (half - cell_len(one))
+        yield Line(f"{one}{gap}  {mark}  {other}".rstrip(), number, len(one) + len(gap) + 5)
+
+
+def _below(block: Block, width: int) -> Iterator[str]:
+    indent = " " * _INDENT[block.kind]
+    if block.right is None:
+        mark = f"{block.mark} " if block.kind is Kind.HEAD else ""
+        return _hung(indent + mark, block.left, width)
+    return _sides(block, indent, width)
+
+
+def _sides(block: Block, indent: str, width: int) -> Iterator[str]:
+    """The left one with a minus, the right one with a plus; one row where both say the same, or little."""
+    left, right = block.left, block.right or ""
+    if block.kind is not Kind.VALUE:
+        mark = f"{block.mark} "
+        if not (left and right):
+            yield from _hung(indent + mark, left or right, width)
+        elif left == right:
+            yield from _hung(indent + mark, left, width)
+        else:
+            yield from _hung(indent + mark, left, width)
+            yield from _hung(indent + "| ", right, width)
+        return
+    if left or not right:
+        yield from _hung(f"{indent}- " if block.mark != ">" else f"{indent}  ", left, width)
+    if block.mark != ">" and (right or block.mark == "~"):
+        yield from _hung(f"{indent}+ ", right, width)
+
+
+def _hung(head: str, said: str, width: int) -> Iterator[str]:
+    """Rows under each other, the further ones indented as the first."""
+    for number, row in enumerate(_wrapped(said, width - len(head)) or [""]):
+        yield ((head if not number else " " * len(head)) + row).rstrip()
+
+
+def _wrapped(said: str, width: int) -> list[str]:
+    if width <= 8 or cell_len(said) <= width:
+        return [said] if said else []
+    rows: list[str] = []
+    row = ""
+    for word in said.split(" "):
+        longer = f"{row} {word}" if row else word
+        if cell_len(longer) <= width:
+            row = longer
+            continue
+        if row:
+            rows.append(row)
+        *whole, row = chop_cells(word, width) or [""]
+        rows += whole
+    return [*rows, row]

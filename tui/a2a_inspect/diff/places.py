@@ -1,0 +1,156 @@
+"""What is to be compared: two recordings, sessions, tasks or exchanges, by the words that `show` has for them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from a2a_inspect.place import chosen, opened
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.recording.difference.exchanges import compare_exchanges
+from a2a_proxy.recording.difference.runs import Match, RunDifference, Watch, compare_runs, run_of
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow, key
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One side: a recording, and what of it."""
+
+    path: Path
+    place: str = ""
+    """`3` or `#3` an exchange, `1:3` one of several sessions, `1:` a session, the beginning of a task's id a task;
+    empty: all of it."""
+
+
+def sides(words: tuple[str, ...]) -> tuple[Side, Side]:
+    """What the arguments of `diff` name.
+
+    One recording with two places, or two recordings with a place behind each; a place behind only one of two is meant
+    for both. One exchange alone is compared with the one before it of the same operation, a recording alone is its
+    last two sessions.
+
+    Raises:
+        UserError: it is neither.
+    """
+    groups: list[tuple[Path | None, list[str]]] = [(None, [])]
+    for word in words:
+        if "/" in word or "." in word or Path(word).is_file():
+            groups.append((Path(word), []))
+        else:
+            groups[-1][1].append(word)
+    if not groups[0][1] and len(groups) > 1:
+        groups.pop(0)
+    if len(groups) == 1:
+        return _in_one(chosen(groups[0][0]), groups[0][1])
+    if len(groups) == 2 and groups[0][0] is not None and all(len(places) < 2 for _, places in groups):
+        (left, mine), (right, other) = groups
+        return Side(chosen(left), (mine or other or [""])[0]), Side(chosen(right), (other or mine or [""])[0])
+    raise UserError("what is to be compared is not clear", "a2a-inspect diff LEFT [#3] RIGHT [#3]")
+
+
+def _in_one(path: Path, places: list[str]) -> tuple[Side, Side]:
+    if len(places) == 2:
+        return Side(path, places[0]), Side(path, places[1])
+    if len(places) > 2:
+        raise UserError("two things can be compared, not more", f"a2a-inspect diff {path} {places[0]} {places[1]}")
+    with opened(path) as recording:
+        if places:
+            row = _exchange(recording, places[0])
+            if row is None:
+                raise UserError(f"{places[0]} is compared with what?", f"a2a-inspect diff {path} {places[0]} OTHER")
+            before = previous(recording, row)
+            if before is None:
+                raise UserError(f"there is no {row.exchange.operation} before {places[0]}", "name both exchanges")
+            return Side(path, place_of(before)), Side(path, place_of(row))
+        numbers = [session.id for session in recording.sessions()]
+    if len(numbers) < 2:
+        raise UserError(f"{path} has one session", f"name another recording: a2a-inspect diff {path} OTHER")
+    return Side(path, f"{numbers[-2]}:"), Side(path, f"{numbers[-1]}:")
+
+
+def place_of(row: ExchangeRow) -> str:
+    """An exchange as a place."""
+    return f"{row.session}:{row.exchange.id}"
+
+
+def previous(recording: Recording, row: ExchangeRow) -> ExchangeRow | None:
+    """The last exchange before this one that did the same."""
+    word = recording.db.execute("SELECT operation FROM exchange WHERE id = ?", (row.key,)).fetchone()
+    find = "SELECT max(id) FROM exchange WHERE id < ? AND operation = ?"
+    found = recording.db.execute(find, (row.key, *word)).fetchone()[0] if word else None
+    return recording.exchange(found) if found is not None else None
+
+
+@contextlib.contextmanager
+def both(left: Side, right: Side) -> Iterator[tuple[Recording, Recording]]:
+    """The recordings of both sides, open; one recording is opened once.
+
+    Raises:
+        UserError: one cannot be opened or read.
+    """
+    with opened(left.path) as one:
+        if right.path == left.path:
+            yield one, one
+        else:
+            with opened(right.path) as other:
+                yield one, other
+
+
+def difference(left: Side, right: Side, where: str = "", watch: Watch | None = None) -> RunDifference:
+    """Compare them; two exchanges are a run of one call each, whatever they are.
+
+    Raises:
+        UserError: a recording cannot be read, has no such place, or the filter is wrong.
+        Stopped: `watch` wanted no more.
+    """
+    with both(left, right) as (one, other):
+        pair = _exchange(one, left.place), _exchange(other, right.place)
+        if pair[0] is not None and pair[1] is not None:
+            found = compare_exchanges((one, pair[0]), (other, pair[1]))
+            return RunDifference(
+                [Match(pair[0], pair[1], difference=found, inside=found.count, ignored=found.ignored)], [], found.cut
+            )
+        runs = [run_of(recording, _rows(recording, side, where)) for recording, side in ((one, left), (other, right))]
+        return compare_runs(runs[0], runs[1], watch=watch)
+
+
+def _exchange(recording: Recording, place: str) -> ExchangeRow | None:
+    """The exchange that a place names; None where it names something else.
+
+    Raises:
+        UserError: there is none of this number.
+    """
+    session, colon, number = place.removeprefix("#").rpartition(":")
+    if not number.isascii() or not number.isdigit() or (colon and not session.isdigit()):
+        return None
+    known = [int(session)] if colon else [row.id for row in recording.sessions()]
+    rows = (recording.exchange(key(each, int(number))) for each in known)
+    found = next((row for row in rows if row is not None), None)
+    if found is None and len(number) < 8:  # else it may be the beginning of a task's id
+        raise UserError(f"{recording.path} has no exchange {place}", f"see: a2a-inspect ls {recording.path}")
+    return found
+
+
+def _rows(recording: Recording, side: Side, where: str) -> Iterator[ExchangeRow]:
+    """The exchanges of a side."""
+    session: int | None = None
+    task = side.place
+    if side.place.endswith(":") and side.place[:-1].isdigit():
+        session, task = int(side.place[:-1]), ""
+        if recording.session(session) is None:
+            raise UserError(f"{recording.path} has no session {session}", f"a2a-inspect stats {recording.path}")
+    rows = recording.find_exchanges(where, session) if where else recording.exchanges(session)
+    exchange = _exchange(recording, task) if task else None
+    if exchange is not None:
+        yield exchange
+        return
+    found = False
+    for row in rows:
+        if not task or (len(task) >= 4 and row.exchange.task_id.startswith(task)):
+            found = True
+            yield row
+    if task and not found:
+        raise UserError(f"nothing in {recording.path} is called {task}", f"a2a-inspect ls --tasks {recording.path}")
