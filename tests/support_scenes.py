@@ -52,6 +52,10 @@ WALKS = (
             Scene("keys", ("question_mark",), ("Everywhere",)),
         ),
     ),
+    Walk(
+        "generations",
+        (Scene("swimlane", ("g", "g", "j", "j", "s"), ("Swimlane",)),),
+    ),
     Walk("dialect-vendor", (Scene("findings", ("g", "g", "j", "enter", "enter", "4", "G"), ("A2A-",)),)),
 )
 
