@@ -1,7 +1,7 @@
 """For all tests: property tests look at the same examples on every run, however slow the machine.
 
-`HYPOTHESIS_PROFILE=search pytest` looks for new ones. A terminal that hangs up does to the processes of the tests what it
-does to any, also where the tests were started by `nohup`, whose children ignore it.
+`HYPOTHESIS_PROFILE=search pytest` looks for new ones. A terminal that hangs up does to the processes of the tests what
+it does to any, also where the tests were started by `nohup`, whose children ignore it.
 """
 
 from __future__ import annotations

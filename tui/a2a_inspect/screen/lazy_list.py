@@ -106,6 +106,8 @@ class LazyList(ScrollView, can_focus=True):
         self._epoch = 0
         self._seen = 0
         self._g = False
+        self.placeholder = ""
+        """What stands where there is no row."""
         self._styles: dict[tuple[str, ...], Style] = {}
         self._told = 0.0
         self._telling: Timer | None = None
@@ -186,7 +188,8 @@ class LazyList(ScrollView, can_focus=True):
         index = self.scroll_offset.y + y
         width = self.size.width
         if index >= self.total:
-            return Strip.blank(width, self.rich_style)
+            words = fit(self.placeholder if not self.total and y == 1 else "", width)
+            return Strip([Segment(words, self._style("list--dim"))])
         row = self._row(index)
         under = ("list--cursor",) if index == self.cursor else ()
         mark = Segment(_CURSOR if under else " ", self._style(*under, "list--mark"))
