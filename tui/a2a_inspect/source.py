@@ -117,6 +117,10 @@ class Source:
         """One frame by its id, with its payload."""
         return await self._run(lambda reader: reader.recording.frame(number), None)
 
+    async def ask(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+        """The answer to a question about the recording, asked in the thread that reads; `nothing` without one."""
+        return await self._run(lambda reader: question(reader.recording), nothing)
+
     def close(self) -> None:
         """Close the file when what runs has ended; nothing may be awaited after."""
         self._thread.submit(self._close)
