@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left
 from typing import Any
 
 PAGE = 128
@@ -42,3 +43,8 @@ class Positions:
     def before(self, page: int) -> int:
         """The key after which this page begins; the last known one where the list is shorter."""
         return self._before[min(page, len(self._before) - 1)]
+
+    def page_of(self, row_key: int) -> tuple[int, int]:
+        """The page with this key, or where it would be, and the key after which that page begins."""
+        page = max(bisect_left(self._before, row_key) - 1, 0)
+        return page, self._before[page]

@@ -118,8 +118,20 @@ class Source:
         return await self._run(lambda reader: reader.recording.frame(number), None)
 
     async def ask(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
-        """The answer to a question about the recording, asked in the thread that reads; `nothing` without one."""
+        """Any question to the recording, in the thread that reads it; `nothing` while there is no recording yet."""
         return await self._run(lambda reader: question(reader.recording), nothing)
+
+    async def index(self, exchange: int) -> int:
+        """Where the exchange of this key stands, or would stand, in the list of all."""
+        return await self._run(lambda reader: reader.index(exchange), 0)
+
+    def another(self) -> Recording | None:
+        """The same recording opened once more, for another thread; None while there is none yet.
+
+        Raises:
+            RecordingError: it cannot be opened.
+        """
+        return None if _missing(self.path) else open_any(self.path)
 
     def close(self) -> None:
         """Close the file when what runs has ended; nothing may be awaited after."""
@@ -183,6 +195,14 @@ class _Reader:
             rows += list(self.recording.exchanges(session, after=after, limit=within + left))[within:]
             skip = 0
         return rows
+
+    def index(self, exchange: int) -> int:
+        """See `Source.index`."""
+        session = split(exchange)[0]
+        before = sum(positions.count for each, positions in self._lists.items() if each < session)
+        page, after = self._list(session).page_of(exchange)
+        within = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
+        return before + page * PAGE + int(self.recording.db.execute(within, (after, exchange)).fetchone()[0])
 
     def stream(self, exchange: int) -> Stream | None:
         """See `Source.stream`."""

@@ -1,0 +1,47 @@
+"""The swimlane on the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from a2a_inspect.screen.lane_list import LaneList
+from a2a_proxy.recording.cassette import read_cassette
+from support_inspect import changes, live, request, status, writer
+from support_screen import SMALL, looking
+
+GENERATIONS = Path(__file__).resolve().parents[3] / "recordings" / "generations.a2a.jsonl"
+
+
+async def test_from_a_call_to_what_its_client_lost_and_to_that_frame(tmp_path: Path) -> None:
+    """`s` draws the task, `e` goes to the finding, its words stand below in full, Enter opens its frame."""
+    read_cassette(GENERATIONS, tmp_path / "r.db")
+    async with looking(tmp_path / "r.db", SMALL) as person:
+        await person.sees("OPERATION")
+        await person.types("g", "g", "s")
+        await person.sees("Swimlane › task 3f7b1bdf", "SECONDS", "client", "├─ message user", "9 frames")
+        await person.types("e")
+        await person.sees("#1.4  127.0.0.1:44771", "error  A2A-GEN-001 5 after 3: 4 did not come")
+        await person.types("e", "e")  # the second one finds none
+        await person.sees("#1  127.0.0.1:44771", "generation 4 missed")
+        await person.types("E", "enter")
+        await person.sees("Exchanges › #1 SendStreamingMessage", "▌     4", "KIND")
+        await person.types("s")
+        await person.sees("#1.4  127.0.0.1:44771 → client")
+        await person.types("q")
+        await person.sees("KIND")
+
+
+async def test_it_grows_while_the_task_goes_on(tmp_path: Path) -> None:
+    made = writer(tmp_path / "r.db")
+    made.write([request(1)], changes=changes(live(1, events=0)))
+    async with looking(tmp_path / "r.db") as person:
+        await person.sees("Plan a day")
+        await person.types("s")
+        await person.sees("1 frame", "├─ message user")
+        made.write([status(1, 1, "Halfway")], changes=changes(live(1, events=1)))
+        await person.sees("2 frames", '◀─ status working "Halfway"')
+        await person.types("G")
+        rows = person.app.screen.query_one(LaneList)
+        made.write([status(1, 2, "Done")], changes=changes(live(1, events=2)))
+        await person.until(lambda: rows.cursor == 2, "the last row")
+    made.close()

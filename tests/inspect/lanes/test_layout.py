@@ -1,0 +1,99 @@
+"""Rows as text: what is drawn where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from a2a_inspect.lanes.layout import MARGIN, NARROWEST, geometry, head, moment, paint
+from a2a_inspect.lanes.model import Lane, Part, Row, What
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import FrameKind
+
+LANES = [Lane("client", Part.CLIENT), *(Lane(f"agent:{n}", Part.AGENT) for n in range(1, 7))]
+
+
+def row(source: int = 0, target: int = 1, text: str = "hello", **more: Any) -> Row:
+    values: dict[str, Any] = {"what": What.FRAME, "at": 0, "since_start": 1_500_000_000, "since_before": 12_000_000}
+    values |= {"source": source, "target": target, "text": text, "session": 1, "exchange": 1, "seq": 0}
+    return Row(**{**values, "kind": FrameKind.EVENT, **more})
+
+
+def drawn(width: int, lanes: int, of: Row) -> str:
+    """Without the times."""
+    return "".join(said for said, _ in paint(of, geometry(width, LANES[:lanes])))[MARGIN:]
+
+
+def test_arrows_go_between_lanes() -> None:
+    """To the right and back, over lanes between; the others' lines go on."""
+    assert drawn(61, 3, row(0, 1)) == "├─ hello ──────────▶│                   │"
+    assert drawn(61, 3, row(1, 0)) == "│◀─ hello ──────────┤                   │"
+    assert drawn(61, 3, row(1, 2)) == "│                   ├─ hello ──────────▶│"
+    assert drawn(61, 3, row(2, 0)) == "│◀─ hello ──────────────────────────────┤"
+    assert drawn(61, 3, row(0, 1, text="")) == "├──────────────────▶│                   │"
+
+
+def test_ends_are_faint_and_cuts_do_not_arrive() -> None:
+    assert drawn(41, 2, row(1, 0, kind=FrameKind.END)) == "│◀╌ hello ╌╌╌╌╌╌╌╌╌╌│"
+    assert drawn(41, 2, row(1, 0, kind=FrameKind.CUT)) == "│✕─ hello ──────────┤"
+
+
+def test_too_long_words_are_cut() -> None:
+    assert drawn(41, 2, row(text="a very long message indeed")) == "├─ a very long me… ─▶│"[:2] + " a very long m… ─▶│"
+
+
+def test_lanes_that_do_not_fit_share_the_last_column() -> None:
+    """Their names stand before the words; what they say to one another is a dot."""
+    places = geometry(MARGIN + 2 * NARROWEST + 1, LANES)
+    assert (len(places.places), places.folded) == (3, 5)
+    assert head(places).split()[2:] == ["client", "agent:1", "+5", "others"]
+    wide = MARGIN + 41
+    assert drawn(wide, 7, row(0, 1)).startswith("├─ hello")
+    assert "[agent:6] hello" in drawn(100, 7, row(0, 6))
+    assert drawn(100, 7, row(5, 6, text="x")).endswith(" agent:5 → agent:6: x ●")
+
+
+def test_marks_stand_between_the_lanes() -> None:
+    """With a sign in the margin and on the lane that they are about."""
+    found = row(1, 1, "error  A2A-GEN-001", what=What.FINDING, severity=Severity.ERROR, kind=None)
+    painted = paint(found, geometry(61, LANES[:2]))
+    assert ("error  A2A-GEN-001", "list--bad") in painted
+    line = "".join(said for said, _ in painted)
+    assert line.split() == ["!", "│", "error", "A2A-GEN-001", "!"]
+    assert drawn(61, 2, row(what=What.PAUSE, since_before=4_200_000_000, text="")).split() == [
+        "┊",
+        *["4.2", "s", "of", "silence"],
+        "┊",
+    ]
+
+
+def test_the_times_of_a_row() -> None:
+    """Since the start, and since the frame before; where that is too long a pause above says it."""
+    places = geometry(61, LANES[:2])
+    assert paint(row(), places)[0][0] == "   +1.500   +12 ms  "
+    assert paint(row(since_before=200_000_000_000), places)[0][0].split() == ["+1.500"]
+    assert paint(row(since_start=0), places)[0][0].split() == ["+0.000"]
+    assert moment(36_000_000_000_000) == "+10:00:00"
+
+
+@pytest.mark.parametrize("what", list(What))
+@given(
+    width=st.integers(0, 200),
+    count=st.integers(1, 7),
+    ends=st.tuples(st.integers(0, 6), st.integers(0, 6)),
+    text=st.text(st.characters(), max_size=60),
+    kind=st.sampled_from(FrameKind),
+)
+def test_every_row_has_the_same_width(
+    what: What, width: int, count: int, ends: tuple[int, int], text: str, kind: FrameKind
+) -> None:
+    """Whatever it says, in any script, between any lanes; and nothing that could act on a terminal gets through."""
+    places = geometry(width, LANES[:count])
+    source, target = (min(end, count - 1) for end in ends)
+    line = "".join(said for said, _ in paint(row(source, target, text, what=what, kind=kind), places))
+    assert cell_len(line) == places.end
+    assert line.isprintable()

@@ -1,0 +1,106 @@
+"""`a2a-inspect lanes`: a conversation as a swimlane, as JSON lines, or as a diagram in Mermaid's language."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Iterator
+from itertools import chain
+
+import msgspec
+
+from a2a_inspect.lanes.layout import MARGIN, NARROWEST, geometry, head, paint
+from a2a_inspect.lanes.mermaid import diagram
+from a2a_inspect.lanes.model import Row
+from a2a_inspect.lanes.objects import lanes_object, row_object
+from a2a_inspect.lanes.read import Conversation
+from a2a_inspect.positions import PAGE
+from a2a_proxy.cli import text
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import key
+
+_PIPED = 120
+"""Cells where the output goes to no terminal."""
+_LEAST = MARGIN + NARROWEST + 1
+_PREFIX = 4
+"""Characters of a task's id, at least."""
+
+
+class Drawing(msgspec.Struct, frozen=True):
+    """What to draw, and how."""
+
+    words: tuple[str, ...] = ()
+    """An exchange number (`2`, or `1:2` with that of the session) or the beginning of a task id."""
+    as_json: bool = False
+    mermaid: bool = False
+    width: int | None = None
+    """Cells; None: those of the terminal."""
+
+
+def show_lanes(recording: Recording, drawing: Drawing) -> None:
+    """Print one conversation.
+
+    Raises:
+        UserError: there is no such one, several are meant, or both forms of output are wanted.
+    """
+    if drawing.as_json and drawing.mermaid:
+        raise UserError("--json and --mermaid exclude each other", "choose one")
+    conversation = Conversation(recording, _meant(recording, drawing.words))
+    if drawing.as_json:
+        print(json.dumps(lanes_object(conversation.session, conversation.title, conversation.lanes)))
+        for row in _rows(conversation):
+            print(json.dumps(row_object(row, conversation.lanes)))
+        return
+    for line in diagram(conversation.lanes, _rows(conversation)) if drawing.mermaid else _lines(conversation, drawing):
+        print(line)
+
+
+def _lines(conversation: Conversation, drawing: Drawing) -> Iterator[str]:
+    width = drawing.width or shutil.get_terminal_size((_PIPED, 0)).columns
+    places = geometry(max(width, _LEAST), conversation.lanes)
+    began = text.day(conversation.order.start) if conversation.order.frames else "nothing was recorded"
+    yield f"session {conversation.session}  {conversation.title}  {began}"
+    yield head(places).rstrip()
+    for row in _rows(conversation):
+        yield "".join(said for said, _ in paint(row, places)).rstrip()
+
+
+def _rows(conversation: Conversation) -> Iterator[Row]:
+    pages = (conversation.rows(first, PAGE) for first in range(0, len(conversation.order), PAGE))
+    return chain.from_iterable(pages)
+
+
+def _meant(recording: Recording, words: tuple[str, ...]) -> int:
+    """Key of an exchange of the conversation."""
+    listing = shlex.join(("a2a-inspect", "ls", recording.path))
+    if len(words) > 1:
+        raise UserError("one conversation at a time", f"name one exchange or task of: {listing}")
+    found = list(_of_word(recording, words[0])) if words else list(_all(recording))
+    if not found:
+        what = f"nothing in it is called {words[0]}" if words else "there is no conversation in it"
+        raise UserError(what, f"see what there is with: {listing}")
+    if len(found) > 1:
+        what = f"{words[0]} may be one of {len(found)}" if words else "several conversations are in it"
+        raise UserError(what, f"name one exchange or task of: {listing}")
+    return found[0]
+
+
+def _of_word(recording: Recording, word: str) -> Iterator[int]:
+    session, _, number = word.removeprefix("#").rpartition(":")
+    if number.isdecimal() and (not session or session.isdecimal()):
+        for row in recording.sessions():
+            of = key(row.id, int(number))
+            if (not session or int(session) == row.id) and recording.exchange(of) is not None:
+                yield of
+    if len(word) >= _PREFIX:
+        exact = [row for row in recording.task(word) if row.task.exchanges]
+        rows = exact or [row for row in recording.tasks() if row.task.task_id.startswith(word)]
+        yield from (key(row.session, row.task.exchanges[0]) for row in rows if row.task.exchanges)
+
+
+def _all(recording: Recording) -> Iterator[int]:
+    """An exchange of each task; where there is no task, each exchange."""
+    tasks = [key(row.session, row.task.exchanges[0]) for row in recording.tasks() if row.task.exchanges]
+    yield from tasks or (row.key for row in recording.exchanges())

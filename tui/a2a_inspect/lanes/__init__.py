@@ -1,0 +1,1 @@
+"""A conversation as a swimlane: one lane for each party, time downwards."""

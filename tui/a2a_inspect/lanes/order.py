@@ -1,0 +1,158 @@
+"""Which row stands where: frames in order of time, marks and pauses between them. Holds two integers a row, no objects.
+
+An entry is the id of a frame, or 0 for a pause, or -1-n for mark n.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from itertools import chain
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from a2a_inspect.lanes.model import Mark, What
+from a2a_proxy.cli import text
+from a2a_proxy.model.segment import IDLE
+
+PAUSE = 0
+"""The entry of a pause."""
+
+
+class Turns(IntEnum):
+    """What a frame means for who is to speak."""
+
+    NEITHER = 0
+    ASKS_INPUT = 1
+    """The agent waits for input."""
+    ASKS_AUTH = 2
+    """The agent waits for authorisation."""
+    SAYS = 3
+    """The client says something to the agent."""
+
+
+_ASKS = (Turns.ASKS_INPUT, Turns.ASKS_AUTH)
+
+
+class Seen(NamedTuple):
+    """What is known of a frame before it is read."""
+
+    id: int
+    at: int
+    exchange: int
+    seq: int
+    task: int
+    """A number that tells tasks apart; 0 where it names none."""
+    turns: Turns
+
+
+class Order:
+    """Add the frames in order of time, then `finish`."""
+
+    def __init__(self, marks: Iterable[Mark] = ()) -> None:
+        self.entries = array("q")
+        self.times = array("q")
+        """Of each entry: of a frame its own, of anything else that of the frame before it."""
+        self.marks: list[Mark] = []
+        self.frames = 0
+        self._marked = array("q")
+        """Where each mark stands."""
+        self._placed: dict[tuple[int, int], list[Mark]] = {}
+        floating: list[Mark] = []
+        for mark in marks:
+            of = self._placed.setdefault((mark.exchange, mark.seq), []) if mark.seq >= 0 else floating
+            of.append(mark)
+        self._floating = deque(sorted(floating, key=lambda mark: mark.at))
+        self._waits: dict[tuple[int, int], int] = {}
+        """Task and exchange -> the mark that says that the agent waits."""
+        self._last = 0
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def start(self) -> int:
+        """Time of the first frame, ns; 0 where there is none."""
+        return self.times[0] if self.times else 0
+
+    def add(self, frame: Seen) -> None:
+        """The next frame."""
+        while self._floating and self._floating[0].at < frame.at:
+            self._mark(self._floating.popleft())
+        here = self._placed.pop((frame.exchange, frame.seq), ()) if self._placed else ()
+        if self.frames and frame.at - self._last >= IDLE:
+            self._entry(PAUSE)
+        if frame.turns is Turns.SAYS and self._waits:
+            self._answered(frame)
+        self._last = self._last if self.frames else frame.at
+        for mark in here:
+            if mark.what is What.TURN:
+                self._mark(mark)
+        self.entries.append(frame.id)
+        self.times.append(frame.at)
+        self._last = frame.at
+        self.frames += 1
+        for mark in here:
+            if mark.what is not What.TURN:
+                self._mark(mark)
+        if frame.turns in _ASKS:
+            self._asked(frame)
+
+    def finish(self) -> None:
+        """What has found no frame stands at the end."""
+        left = chain(self._floating, *self._placed.values())
+        for mark in sorted(left, key=lambda each: each.at):
+            self._mark(mark)
+        self._floating.clear()
+        self._placed.clear()
+
+    def frame_before(self, index: int) -> int:
+        """Time of the frame before this entry, ns; that of the entry itself where it is the first."""
+        return self.times[max(index - 1, 0)]
+
+    def pause(self, index: int) -> int:
+        """How long the pause at this entry is, ns."""
+        after = next(at for at in range(index + 1, len(self.entries)) if self.entries[at] > 0)
+        return self.times[after] - self.times[index]
+
+    def next_mark(self, index: int, by: int, whats: Sequence[What]) -> int | None:
+        """The nearest entry after (`by` 1) or before (-1) this one that is a mark of such a kind."""
+        after = bisect_right(self._marked, index) if by > 0 else bisect_left(self._marked, index) - 1
+        numbers = range(after, len(self._marked)) if by > 0 else range(after, -1, -1)
+        return next((self._marked[n] for n in numbers if self.marks[n].what in whats), None)
+
+    def index(self, frame: int) -> int | None:
+        """Where the frame of this id stands."""
+        try:
+            return self.entries.index(frame)
+        except ValueError:
+            return None
+
+    def _entry(self, value: int) -> None:
+        self.entries.append(value)
+        self.times.append(self._last)
+
+    def _mark(self, mark: Mark) -> None:
+        self.marks.append(mark)
+        self._marked.append(len(self.entries))
+        self._last = self._last or mark.at
+        self._entry(-len(self.marks))
+
+    def _asked(self, frame: Seen) -> None:
+        if any(frame.task == task for task, _ in self._waits):
+            return  # told again, on another stream or to a poll
+        what = "authorisation" if frame.turns is Turns.ASKS_AUTH else "input"
+        self._waits[frame.task, frame.exchange] = len(self.marks)
+        self._mark(Mark(What.WAIT, frame.at, frame.exchange, frame.seq, f"waits for {what}"))
+
+    def _answered(self, frame: Seen) -> None:
+        for task, exchange in list(self._waits):
+            if frame.task == task or frame.exchange == exchange:
+                number = self._waits.pop((task, exchange))
+                mark = self.marks[number]
+                words = mark.text.replace("waits", f"waited {text.duration(frame.at - mark.at)}", 1)
+                self.marks[number] = replace(mark, text=words)

@@ -1,0 +1,120 @@
+"""Who takes part in a conversation: which lanes there are, and between which of them each exchange passes."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from a2a_inspect.lanes.model import Lane, Part
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.segment import Handoff, Segment
+
+
+class Call(msgspec.Struct, frozen=True):
+    """What is known of an exchange."""
+
+    exchange: int
+    connection: int
+    client: str
+    """Address of who called."""
+    agent: str
+    """Who was called: the agent of its task, or the upstream."""
+    task_id: str
+    binding: str
+
+
+class Parties:
+    """The lanes of a conversation, in order of first sight, and who speaks on them."""
+
+    def __init__(self, calls: Sequence[Call], handoffs: Sequence[Handoff], segments: Iterable[Segment] = ()) -> None:
+        self.lanes: list[Lane] = []
+        self._ways: dict[int, tuple[int, int]] = {}
+        callers = _callers(calls, handoffs)
+        hosts = {_host(call.client) for call in calls if call.exchange not in callers}
+        for call in calls:
+            host = _host(call.client)
+            own = Lane(f"client {host}" if len(hosts) > 1 and host else "client", Part.CLIENT)
+            agent = Lane(call.agent or "agent", Part.AGENT)
+            caller = callers.get(call.exchange)
+            client = Lane(caller, Part.AGENT) if caller else own
+            if call.binding == Binding.WEBHOOK:  # the agent calls, its client listens
+                client, agent = self._webhook(call, calls), own
+            self._ways[call.exchange] = (self._lane(client), self._lane(agent))
+        self._authors = _authors(handoffs, segments)
+        self._author_lanes = {name: self._lane(Lane(name, Part.AUTHOR)) for name in _names(self._authors)}
+
+    def between(self, exchange: int, direction: Direction, at: int) -> tuple[int, int]:
+        """The lanes from which and to which a frame of this time goes."""
+        client, agent = self._ways.get(exchange, (0, len(self.lanes) - 1))
+        if direction is Direction.TO_AGENT:
+            return client, agent
+        name = self._author(self.lanes[agent].name, at) if self._authors else ""
+        return self._author_lanes.get(name, agent), client
+
+    def agent(self, exchange: int) -> int:
+        """The lane of who answers it."""
+        return self._ways.get(exchange, (0, len(self.lanes) - 1))[1]
+
+    def client(self, exchange: int) -> int:
+        """The lane of who asks."""
+        return self._ways.get(exchange, (0, 0))[0]
+
+    def _lane(self, lane: Lane) -> int:
+        if lane not in self.lanes:
+            self.lanes.append(lane)
+        return self.lanes.index(lane)
+
+    @staticmethod
+    def _webhook(call: Call, calls: Sequence[Call]) -> Lane:
+        of_task = (c.agent for c in calls if c.task_id == call.task_id and c.binding != Binding.WEBHOOK)
+        return Lane(next(of_task, "agent"), Part.AGENT)
+
+    def _author(self, agent: str, at: int) -> str:
+        said = self._authors.get(agent, [])
+        place = bisect_right(said, at, key=lambda each: each[0]) - 1
+        return said[place][1] if place >= 0 else ""
+
+
+def _callers(calls: Sequence[Call], handoffs: Sequence[Handoff]) -> dict[int, str]:
+    """Exchange -> the agent that makes it, where another agent's work is what calls for it (8.5, `delegation`)."""
+    made = {each.to_exchange: each for each in handoffs if each.kind == "delegation"}
+    connections = {call.connection: made[call.exchange].agent for call in calls if call.exchange in made}
+    theirs = {(each.to_agent, each.to_task): each.agent for each in made.values() if each.to_task}
+    clients = {call.connection for call in calls if (call.agent, call.task_id) not in theirs}
+    callers: dict[int, str] = {}
+    for call in calls:
+        if call.exchange in made:
+            callers[call.exchange] = made[call.exchange].agent
+        elif call.connection in connections:
+            callers[call.exchange] = connections[call.connection]
+        elif (call.agent, call.task_id) in theirs and call.connection not in clients:
+            callers[call.exchange] = theirs[call.agent, call.task_id]
+    return callers
+
+
+_Authors = dict[str, list[tuple[int, str]]]
+"""Agent -> from when on which author speaks for it."""
+
+
+def _authors(handoffs: Sequence[Handoff], segments: Iterable[Segment]) -> _Authors:
+    """Those who took over within a task. Who spoke first is the agent itself."""
+    taken = {(each.agent, each.to_agent) for each in handoffs if each.kind == "transfer"}
+    said: _Authors = {}
+    if taken:
+        for each in sorted(segments, key=lambda segment: segment.start):
+            name = each.author if (each.agent, each.author) in taken else ""
+            said.setdefault(each.agent, []).append((each.start, name))
+    return said
+
+
+def _names(authors: _Authors) -> list[str]:
+    return list(dict.fromkeys(name for said in authors.values() for _, name in said if name))
+
+
+def _host(address: str) -> str:
+    """Without the port, which is another one on each connection."""
+    host, colon, port = address.rpartition(":")
+    return host if colon and port.isdecimal() else address

@@ -1,0 +1,280 @@
+"""A conversation out of a recording: which exchanges belong to it, what stands in it, and any part of its rows.
+
+Of each frame two integers are kept; frames are read where their rows are asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
+from a2a_inspect.commands.session import finding_words, operation
+from a2a_inspect.lanes.model import Lane, Mark, Row, What
+from a2a_inspect.lanes.order import PAUSE, Order, Seen, Turns
+from a2a_inspect.lanes.parties import Call, Parties
+from a2a_proxy.cli import generations, text
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.segment import CLIENT, Handoff, Segment
+from a2a_proxy.protocol.describe import describe
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.database import translated
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow, FrameRow, TaskRow, key, split
+from a2a_proxy.recording.schema import SESSION_SHIFT
+
+_DESCRIBED = 64 << 10
+"""Octets: a larger payload is not read for the words on its arrow."""
+_FINDINGS = 2000
+"""Drawn, at most; of more, a last mark tells how many."""
+_HANDOFFS = 10_000
+"""Of a session; what comes after is not followed."""
+_KEPT = 64
+"""Exchanges that are kept decoded."""
+
+_FRAMES = """SELECT f.id, f.at, f.exchange, f.seq, f.task, f.shape FROM frame f
+  WHERE f.session = ? AND f.exchange IN (SELECT value FROM json_each(?)) AND f.at <= ? ORDER BY f.at, f.id"""
+_OF_TASK = "SELECT id FROM exchange WHERE id >= ? AND id < ? AND task = (SELECT ident FROM task WHERE id = ?)"
+_CALLS = """SELECT id, connection, (SELECT value FROM text WHERE id = e.binding) FROM exchange e
+  WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
+_END = 1 << 62
+
+
+class Conversation:
+    """All that belongs to an exchange: its task, those that were handed over to or from, and their exchanges.
+
+    `until` leaves out what came after this time, ns.
+    """
+
+    def __init__(self, recording: Recording, exchange: int, until: int = 0) -> None:
+        self._recording = recording
+        self.root = exchange
+        self.session = split(exchange)[0]
+        self._until = until
+        self._exchanges: dict[int, ExchangeRow | None] = {}
+        with translated(recording.path):
+            self._read()
+
+    def _read(self) -> None:
+        recording, exchange = self._recording, self.root
+        session = recording.session(self.session)
+        self._started = session.facts.started if session is not None else 0
+        handoffs = [row.handoff for row in recording.handoffs(self.session, limit=_HANDOFFS)]
+        self.tasks, self.exchanges = _closure(recording, exchange, handoffs)
+        names = {row.task.task_id for row in self.tasks}
+        self._handoffs = [h for h in handoffs if h.exchange in self.exchanges or {h.task_id, h.to_task} & names]
+        segments = list(self._segments())
+        self._parties = Parties(list(self._calls()), self._handoffs, segments)
+        self.order = Order(self._seen(self._marks(segments)))
+        for frame in self._frames():
+            self.order.add(frame)
+        self.order.finish()
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """The parties, in order of first sight."""
+        return self._parties.lanes
+
+    @property
+    def title(self) -> str:
+        """What is shown, in words."""
+        names = [f"task {text.short(visible(row.task.task_id))}" for row in self.tasks]
+        if not names:
+            row = self._recording.exchange(self.root)
+            names = [f"#{split(self.root)[1]} {visible(text.title(row.exchange)) if row else ''}"]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return ", ".join(names[:3]) + more
+
+    def rows(self, first: int, count: int) -> list[Row]:
+        """Some of the rows."""
+        last = min(first + count, len(self.order))
+        return [self._row(index) for index in range(first, last)]
+
+    def place(self, frame: int) -> int:
+        """Which row the frame of this id is; without one the first row of the exchange that was asked for."""
+        if not frame:
+            query = "SELECT id FROM frame WHERE session = ? AND exchange = ? ORDER BY seq LIMIT 1"
+            found = self._recording.db.execute(query, split(self.root)).fetchone()
+            frame = found[0] if found else 0
+        return self.order.index(frame) or 0
+
+    def _row(self, index: int) -> Row:
+        order = self.order
+        entry, at = order.entries[index], order.times[index]
+        since = at - order.start
+        if entry == PAUSE:
+            length = order.pause(index)
+            return Row(What.PAUSE, at, since, length, 0, 0, "", self.session, 0, -1)
+        if entry < 0:
+            mark = order.marks[-1 - entry]
+            lane = self._about(mark)
+            where = (lane, lane, mark.text, self.session, mark.exchange, mark.seq)
+            return Row(mark.what, mark.at, mark.at - order.start, 0, *where, severity=mark.severity)
+        row = self._recording.frame(entry, payload=False)
+        if row is None:  # its session has been removed meanwhile
+            return Row(What.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
+        frame = row.frame
+        source, target = self._parties.between(frame.exchange, frame.direction, frame.at)
+        where = (source, target, self._label(row), self.session, frame.exchange, frame.seq)
+        return Row(What.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
+
+    def _about(self, mark: Mark) -> int:
+        asks = mark.what in (What.TURN, What.INTERRUPTION)
+        return self._parties.client(mark.exchange) if asks else self._parties.agent(mark.exchange)
+
+    def _label(self, row: FrameRow) -> str:
+        exchange = self._exchange(row.frame.exchange)
+        try:
+            payload = self._recording.payload(row) if row.frame.size <= _DESCRIBED else b""
+        except RecordingError as damage:
+            return damage.message
+        if exchange is None:
+            return describe(row.frame, payload)
+        said = describe(row.frame, payload, exchange.operation, exchange.dialect)
+        title = text.title(exchange)
+        names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not said.startswith(title)
+        return f"{said}  {visible(title)}" if names else said
+
+    def _exchange(self, number: int) -> Exchange | None:
+        if number not in self._exchanges:
+            while len(self._exchanges) >= _KEPT:
+                self._exchanges.pop(next(iter(self._exchanges)))
+            self._exchanges[number] = self._recording.exchange(key(self.session, number))
+        found = self._exchanges[number]
+        return found.exchange if found is not None else None
+
+    # What it is made of.
+
+    def _calls(self) -> Iterator[Call]:
+        owners = {number: row.task for row in self.tasks for number in row.task.exchanges}
+        connections: dict[int, tuple[str, str]] = {}
+        wanted = json.dumps([key(self.session, number) for number in sorted(self.exchanges)])
+        for row_key, connection, binding in self._recording.db.execute(_CALLS, (wanted,)):
+            number = split(row_key)[1]
+            if connection not in connections:
+                found = self._recording.connection(key(self.session, connection))
+                connections[connection] = (found.connection.client, found.connection.upstream) if found else ("", "")
+            client, upstream = connections[connection]
+            task = owners.get(number)
+            yield Call(
+                number, connection, client, task.agent if task else upstream, task.task_id if task else "", binding
+            )
+
+    def _frames(self) -> Iterator[Seen]:
+        """In order of time."""
+        turns = self._turns()
+        wanted = json.dumps(sorted(self.exchanges))
+        until = self._until - self._started if self._until else _END
+        for number, at, exchange, seq, task, shape in self._recording.db.execute(
+            _FRAMES, (self.session, wanted, until)
+        ):
+            yield Seen(number, self._started + at, exchange, seq, task, turns.get(shape, Turns.NEITHER))
+
+    def _turns(self) -> dict[int, Turns]:
+        """By shape, of those that matter."""
+        states = {int(TaskState.INPUT_REQUIRED): Turns.ASKS_INPUT, int(TaskState.AUTH_REQUIRED): Turns.ASKS_AUTH}
+        found: dict[int, Turns] = {}
+        for number, direction, kind, event, state in self._recording.db.execute(
+            "SELECT id, direction, kind, event, state FROM shape"
+        ):
+            if direction == Direction.TO_CLIENT and state in states:
+                found[number] = states[state]
+            elif direction == Direction.TO_AGENT and (kind, event) == (FrameKind.REQUEST, EventKind.MESSAGE):
+                found[number] = Turns.SAYS
+        return found
+
+    def _segments(self) -> Iterator[Segment]:
+        """Those of the tasks; of others nobody asks."""
+        names = {row.task.task_id for row in self.tasks}
+        for number in self._keys("segment"):
+            for row in self._recording.segments(self.session, after=number - 1, limit=1):
+                if row.segment.task_id in names:
+                    yield row.segment
+
+    def _keys(self, table: str) -> list[int]:
+        """Of the rows in a table of segments that name one of the tasks."""
+        if not self._recording.db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchall():
+            return []
+        of = "task IN (SELECT ident FROM task WHERE id IN (SELECT value FROM json_each(?)))"
+        query = f"SELECT id FROM {table} WHERE id >= ? AND id < ? AND {of} ORDER BY id"
+        tasks = json.dumps([row.id for row in self.tasks])
+        return [row[0] for row in self._recording.db.execute(query, (*_span(self.session), tasks))]
+
+    def _seen(self, marks: Iterator[Mark]) -> Iterator[Mark]:
+        """Not what came after `until`."""
+        return (mark for mark in marks if not self._until or mark.at <= self._until)
+
+    def _marks(self, segments: Sequence[Segment]) -> Iterator[Mark]:
+        for each in segments:
+            if each.speaker == CLIENT and each.turn > 1:
+                yield Mark(What.TURN, each.began, each.exchange, each.seq, f"turn {each.turn}")
+        for number in self._keys("interruption"):
+            for row in self._recording.interruptions(self.session, after=number - 1, limit=1):
+                broken = row.interruption
+                words = interruption_words(broken)
+                yield Mark(What.INTERRUPTION, broken.at, broken.exchange, broken.seq, words)
+        for handoff in self._handoffs:
+            yield Mark(What.HANDOFF, handoff.at, handoff.exchange, handoff.seq, handoff_words(handoff))
+        yield from self._missed()
+        yield from self._findings()
+
+    def _missed(self) -> Iterator[Mark]:
+        for row in self.tasks:
+            for gap in row.task.missed:
+                numbers = generations.numbers(gap.first, gap.last)
+                healed = generations.healed(gap, lambda number: operation(self._recording, self.session, number))
+                words = f"generation {numbers} missed" + (f", {healed}" if gap.healed else "")
+                yield Mark(What.MISSED, gap.at, gap.exchange, -1, words)
+
+    def _findings(self) -> Iterator[Mark]:
+        left = _FINDINGS
+        for number in sorted(self.exchanges):
+            of = key(self.session, number)
+            for row in self._recording.findings(exchange=of, limit=left + 1):
+                found = row.finding
+                if not left:
+                    words = f"more than {_FINDINGS} findings: those of #{number} and later are not all shown"
+                    yield Mark(What.FINDING, found.at, number, found.seq, words, found.severity)
+                    return
+                left -= 1
+                yield Mark(What.FINDING, found.at, number, found.seq, finding_words(found), found.severity)
+
+
+def _closure(recording: Recording, exchange: int, handoffs: Sequence[Handoff]) -> tuple[list[TaskRow], set[int]]:
+    """Tasks and exchanges that belong together: of one task, or handed over from one agent to the next."""
+    session, number = split(exchange)
+    tasks: dict[str, TaskRow] = {}
+    exchanges: set[int] = set()
+    found = recording.exchange(exchange)
+    wanted = [found.exchange.task_id] if found is not None and found.exchange.task_id else []
+    new = {number}
+    while wanted or new - exchanges:
+        exchanges |= new
+        for name in dict.fromkeys(wanted):
+            for row in recording.task(name):
+                if row.session == session and name not in tasks:
+                    tasks[name] = row
+                    exchanges |= _of_task(recording, row)
+        joined = [h for h in handoffs if _touches(h, set(tasks), exchanges)]
+        wanted = [name for h in joined for name in (h.task_id, h.to_task) if name and name not in tasks]
+        wanted = [name for name in wanted if any(row.session == session for row in recording.task(name))]
+        new = {number for h in joined for number in (h.exchange, h.to_exchange) if number}
+    return sorted(tasks.values(), key=lambda row: row.id), exchanges
+
+
+def _touches(handoff: Handoff, tasks: set[str], exchanges: set[int]) -> bool:
+    return bool({handoff.task_id, handoff.to_task} & tasks) or bool({handoff.exchange, handoff.to_exchange} & exchanges)
+
+
+def _of_task(recording: Recording, row: TaskRow) -> set[int]:
+    """Exchanges of a task: those it names, which are the last 256, and all that name it."""
+    found = recording.db.execute(_OF_TASK, (*_span(row.session), row.id))
+    return {split(each[0])[1] for each in found} | set(row.task.exchanges)
+
+
+def _span(session: int) -> tuple[int, int]:
+    return session << SESSION_SHIFT, (session + 1) << SESSION_SHIFT
