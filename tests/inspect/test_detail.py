@@ -109,8 +109,8 @@ def test_an_artifact_with_its_chunks() -> None:
         chunks = [line for line in lines if "chunk " in line and "  1 part  " in line]
         frames = [each.frame for each in recording.frames(key(1, 2)) if each.frame.artifact_id == "plan"]
         assert artifact_lines(recording, key(1, 1), None) == ["(this exchange has no task)"]
-    assert lines[0].startswith("ARTIFACT")
-    assert "complete" in lines[1]
+    assert lines[:2] == ["ARTIFACT", "name              plan"]
+    assert lines[2].endswith(", complete")
     assert [f"1:2.{each.seq} " in line for each, line in zip(frames, chunks, strict=True)] == [True] * 3
     assert [line.startswith("▸ chunk") for line in chunks] == [each.seq == 4 for each in frames]
     content = [line.strip().split(":")[0] for line in lines if line.startswith("  ")]

@@ -36,7 +36,7 @@ def artifact_lines(recording: Recording, exchange_key: int, frame: int | None) -
             continue
         for name, found in artifacts_of(recording, row.session, known.task).items():
             end = "complete" if found.complete else "not complete"
-            lines.append(f"ARTIFACT {visible(found.artifact.name or name)}".upper())
+            lines += ["ARTIFACT", f"name              {visible(found.artifact.name or name)}"]
             lines.append(f"id                {visible(name)}, {end}")
             chunks = found.chunks[:_MAX_CHUNKS]
             here = (row.exchange.id, frame)
