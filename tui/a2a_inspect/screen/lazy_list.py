@@ -25,6 +25,7 @@ from textual.timer import Timer
 
 from a2a_inspect.positions import PAGE
 from a2a_inspect.screen.columns import GAP, Column, fit, fitting
+from a2a_inspect.screen.styles import component_style
 
 _KEPT = 16
 """Pages."""
@@ -47,10 +48,10 @@ class LazyList(ScrollView, can_focus=True):
         background: $background; color: $foreground;
         &> .list--head { color: $text-muted; }
         &> .list--cursor { background: $foreground 8%; }
-        &:focus > .list--cursor { background: $primary 40%; }
+        &:focus > .list--cursor { background: $primary 25%; }
         &> .list--mark { color: $foreground 30%; }
         &:focus > .list--mark { color: $accent; }
-        &> .list--dim { color: $foreground 60%; }
+        &> .list--dim { color: $text-muted; }
         &> .list--strong { text-style: bold; }
         &> .list--good { color: $text-success; }
         &> .list--bad { color: $text-error; text-style: bold; }
@@ -207,7 +208,7 @@ class LazyList(ScrollView, can_focus=True):
 
     def _style(self, *names: str) -> Style:
         if (style := self._styles.get(names)) is None:
-            style = self._styles[names] = self.get_visual_style(*names).rich_style
+            style = self._styles[names] = component_style(self, *names)
         return style
 
     def _row(self, index: int) -> Any:
