@@ -18,13 +18,17 @@ from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.screen.narrowed import Narrowed
+from a2a_inspect.screen.recording_tree import RecordingTree
 from a2a_inspect.screen.text_page import TextPage
 from a2a_inspect.screen.text_view import TextView
+from a2a_inspect.screen.treed import Treed
 from a2a_inspect.screen.views_screen import ViewsScreen
 
 PLACES = (
     Place("Everywhere", InspectApp),
     Place("The recording", MainScreen),
+    Place("Panes", Treed),
+    Place("The tree", RecordingTree, (MainScreen,)),
     Place("Finding things", Narrowed),
     Place("Finding things", Hopping),
     Place("Finding things", Commanded),
