@@ -10,6 +10,7 @@ from a2a_inspect.point import is_point
 from a2a_proxy.capture import places
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import newest_recording
 from a2a_proxy.recording.query.errors import QueryError
@@ -39,7 +40,7 @@ def opened(path: Path | None) -> Iterator[Recording]:
         UserError: it cannot be opened or read, or an expression that it is asked by is wrong.
     """
     try:
-        with open_any(chosen(path)) as recording:
+        with open_any(chosen(path)) as recording, translated(recording.path):
             yield recording
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
