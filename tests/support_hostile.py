@@ -379,7 +379,7 @@ def cassette_lines(name: str, *lines: str | bytes) -> Made:
         os.mkfifo(folder / "blobs" / ("0" * 64))
         path = folder / "hostile.a2a.jsonl"
         head = {"uuid": "u", "tool": "t", "started": STARTED}
-        first = '{"cassette":"a2a","version":1,"tool":"t","sessions":[%s]}' % json.dumps(head)
+        first = json.dumps({"cassette": "a2a", "version": 1, "tool": "t", "sessions": [head]}, separators=(",", ":"))
         octets = [line if isinstance(line, bytes) else line.encode() for line in (first, *lines)]
         path.write_bytes(b"\n".join(octets) + b"\n")
         return path

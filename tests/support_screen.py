@@ -55,5 +55,5 @@ class Person:
 @asynccontextmanager
 async def looking(path: Path, size: tuple[int, int] = LARGE) -> AsyncIterator[Person]:
     app = InspectApp(Source(path))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=True) as pilot:
         yield Person(app, pilot)

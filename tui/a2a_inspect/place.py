@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from a2a_inspect.point import is_point
 from a2a_proxy.capture import places
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import newest_recording
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.several import Several
+from a2a_proxy.recording.sound import sound
 
 
 def chosen(path: Path | None) -> Path:
@@ -39,9 +40,24 @@ def opened(path: Path | None) -> Iterator[Recording]:
     Raises:
         UserError: it cannot be opened or read, or an expression that it is asked by is wrong.
     """
+    with reading(), open_any(chosen(path)) as recording, sound(recording):
+        yield recording
+
+
+@contextlib.contextmanager
+def opened_several(paths: Sequence[Path]) -> Iterator[Several]:
+    """Several recordings as one, open for reading; without any the newest one. Raises as `opened`."""
+    with reading(), Several(paths or [chosen(None)]) as several, contextlib.ExitStack() as all_of_them:
+        for member in several.members:
+            all_of_them.enter_context(sound(member.recording))
+        yield several
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """What goes wrong with a recording, or with an expression that it is asked by, as a UserError."""
     try:
-        with open_any(chosen(path)) as recording, translated(recording.path):
-            yield recording
+        yield
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     except QueryError as wrong:

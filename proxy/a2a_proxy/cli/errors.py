@@ -39,7 +39,7 @@ def state_directory() -> Iterator[None]:
 
 
 def tell(program: str, message: str, hint: str) -> None:
-    """Print the error as `program: error: ...` and `program: hint: ...` on stderr, names as symbols where they could act on it."""
+    """Print the error as `program: error: ...` and `program: hint: ...` on stderr, made harmless."""
     for word, text in (("error", message), ("hint", hint)):
         if text:
             harmless = "\n".join(map(visible, text.split("\n")))

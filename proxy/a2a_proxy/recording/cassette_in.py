@@ -119,10 +119,13 @@ class Importer:
         name = str(line["blob"])
         if not _SHA256.fullmatch(name):
             raise ValueError("a blob is named by its SHA-256")
+        blob = self._path.parent / "blobs" / name
         try:
-            payload = (self._path.parent / "blobs" / name).read_bytes()
-        except OSError:
-            raise self._wrong(f"blobs/{name} is missing", "keep the folder `blobs` beside the cassette") from None
+            payload = blob.read_bytes() if blob.is_file() else None
+        except OSError as error:
+            raise self._wrong(f"blobs/{name} cannot be read: {error.strerror}", "check its permissions") from None
+        if payload is None:
+            raise self._wrong(f"blobs/{name} is missing", "keep the folder `blobs` beside the cassette")
         if hashlib.sha256(payload).hexdigest() != name:
             raise self._wrong(f"blobs/{name} has been changed", "restore it from git")
         return payload

@@ -21,6 +21,8 @@ class Payloads:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self._broken: set[str] = set()
+        """What could not be decompressed, and is not tried again for every frame in it."""
 
     def at(self, block: int | None, offset: int | None, size: int | None) -> bytes:
         """Octets of a block; none for NULLs. Raises RecordingError where the file does not have them."""
@@ -58,17 +60,26 @@ class Payloads:
         if row is None:
             raise RecordingError(f"blob {number} of the recording is missing", "the file is damaged")
         codec, data = row
-        return _inflate(data, f"blob {number}") if codec == "zstd" else _octets(data, f"blob {number}")
+        return self._inflate(data, f"blob {number}") if codec == "zstd" else _octets(data, f"blob {number}")
 
     def _load(self, block: int) -> bytes | None:
         """A closed block, kept; None for the open one, which still grows."""
         row = self._db.execute("SELECT data FROM block WHERE id = ?", (block,)).fetchone()
         if row is None or row[0] is None:
             return None
-        data = self._blocks[block] = _inflate(row[0], f"block {block}")
+        data = self._blocks[block] = self._inflate(row[0], f"block {block}")
         if len(self._blocks) > _BLOCKS:
             self._blocks.popitem(last=False)
         return data
+
+    def _inflate(self, data: object, what: str) -> bytes:
+        try:
+            if what in self._broken:
+                raise ZstdError("as before")
+            return decompress(_octets(data, what), _LARGEST)
+        except ZstdError as error:
+            self._broken.add(what)
+            raise RecordingError(f"{what} of the recording cannot be read: {error}", "the file is damaged") from None
 
     def _tail(self, block: int, offset: int, size: int) -> bytes:
         """Octets of an open block: one commit wrote them, so one piece has them all."""
@@ -87,10 +98,3 @@ def _octets(data: object, what: str) -> bytes:
     if not isinstance(data, bytes):
         raise RecordingError(f"{what} of the recording holds no octets", "the file is damaged")
     return data
-
-
-def _inflate(data: object, what: str) -> bytes:
-    try:
-        return decompress(_octets(data, what), _LARGEST)
-    except ZstdError as error:
-        raise RecordingError(f"{what} of the recording cannot be read: {error}", "the file is damaged") from None

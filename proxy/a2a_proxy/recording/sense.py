@@ -1,7 +1,7 @@
 """Do rows make sense? A file may be damaged, or made to do harm: no column is believed to hold what it should.
 
-What is expected is what our own schema declares, whatever the file's tables declare. Looking at the types of a row costs
-a microsecond: combinations of types that were seen once are known.
+What is expected is what our own schema declares, whatever the file's tables declare. Looking at the types of a row
+costs a microsecond: combinations of types that were seen once are known.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from a2a_proxy.recording import note_schema, schema, segment_schema
 from a2a_proxy.recording.errors import RecordingError
 
 DAMAGED = "the file is damaged; what can be saved: sqlite3 FILE .recover"
-_SENSELESS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, msgspec.MsgspecError)
+SENSELESS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, msgspec.MsgspecError)
 """What reading raises where values are not what they should be."""
 _KNOWN = 4096
 """Combinations of types that are kept for a table; a sound file has some ten."""
 _TYPES: dict[str, set[type]] = {"INTEGER": {int}, "TEXT": {str}, "BLOB": {bytes}, "ANY": {int, str, bytes}}
+
+_COLUMN = re.compile(r'"?[a-z_0-9]+"? (INTEGER|TEXT|BLOB|ANY)\b')
 
 Row = tuple[Any, ...]
 _P = ParamSpec("_P")
@@ -36,7 +38,6 @@ def sensible(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Self
     columns, known = declared()[table], set[tuple[type, ...]]()
 
     def decorate(make: _Reader[_Self, _P, _Value]) -> _Reader[_Self, _P, _Value]:
-        @functools.wraps(make)
         def made(self: _Self, row: Row, *args: _P.args, **more: _P.kwargs) -> _Value:
             try:
                 types = tuple(map(type, row))
@@ -45,10 +46,11 @@ def sensible(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Self
                     if len(known) < _KNOWN:
                         known.add(types)
                 return make(self, row, *args, **more)
-            except _SENSELESS as wrong:
+            except SENSELESS as wrong:
                 place = next(iter(row), None)
                 raise RecordingError(f"row {place!r} of table {table} makes no sense", DAMAGED) from wrong
 
+        functools.update_wrapper(made, make)
         return made
 
     return decorate
@@ -76,9 +78,7 @@ def declared() -> dict[str, tuple[frozenset[type], ...]]:
     found: dict[str, list[str]] = {}
     for script in (schema.TABLES, segment_schema.TABLES, note_schema.TABLE):
         for name, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\) STRICT", script, re.DOTALL):
-            found[name] = re.findall(
-                r'^\s*"?[a-z_0-9]+"? (?:INTEGER|TEXT|BLOB|ANY)[^,]*', body.replace(", ", ",\n"), re.MULTILINE
-            )
+            found[name] = [part for part in map(str.strip, body.split(",")) if _COLUMN.match(part)]
     for name, columns in schema.SINCE_2.items():
         found[name] += [f"{column} {kind}" for column, kind in columns.items()]
     return {name: tuple(map(_holds, columns)) for name, columns in found.items()}

@@ -1,5 +1,6 @@
-"""Are a file's tables what they seem? A name may be that of a view, or of columns that are worked out when they are read:
-both can take for ever. Nothing of them is read here."""
+"""Are a file's tables what they seem? A name may be that of a view, columns may be worked out when they are read, which
+can take for ever, and tables without types may hold anything. No row of them is read here.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +25,15 @@ def check_tables(file: str | os.PathLike[str], db: sqlite3.Connection, *, writin
         raise RecordingError(f"{file} is not a recording: what it calls its tables are none", _HINT)
     if writing and db.execute("SELECT 1 FROM sqlite_master WHERE type = 'trigger'").fetchone():
         raise RecordingError(f"{file} has triggers, which would run when it is written", _HINT)
+
+
+def typed(db: sqlite3.Connection) -> bool:
+    """SQLite itself sees to it that no column holds another type than it should."""
+    try:
+        strict = dict(db.execute("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'"))
+    except sqlite3.OperationalError:  # SQLite before 3.37
+        return False
+    return all(strict.get(name, True) for name in declared())
 
 
 def _works_out(db: sqlite3.Connection, table: str) -> bool:

@@ -13,6 +13,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import FindingRow, SessionRow, key
+from a2a_proxy.recording.several import Several
 from a2a_proxy.rules.catalogue import rules
 
 _UNREAD = {"tls": "not read: encrypted", "opaque": "not HTTP"}
@@ -26,10 +27,18 @@ def session_line(session: SessionRow) -> str:
     return f"session {session.id}  {text.day(facts.started)}  {visible(ways)}  {_completeness(session)}"
 
 
+def member_lines(several: Several) -> Iterator[str]:
+    """A line for each session, by time; of several files, each begins with the name that the file has in the list."""
+    many = len(several.members) > 1
+    width = max(len(member.name) for member in several.members)
+    for member, session in several.sessions():
+        yield f"{visible(member.name):{width}}  {session_line(session)}" if many else session_line(session)
+
+
 def _completeness(session: SessionRow) -> str:
     if not session.how:
         return _unended(session.facts.uuid)
-    return "capture complete" if session.complete == "complete" else f"INCOMPLETE: {session.complete}"
+    return "capture complete" if session.complete == "complete" else f"INCOMPLETE: {visible(session.complete)}"
 
 
 def _unended(uuid: str) -> str:
@@ -68,7 +77,7 @@ def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]
 
 def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
     """`warning  UNDECODABLE not HTTP/2`, the severity in so many cells, at their right."""
-    return f"{finding.severity.name.lower():>{width}}{' ' * gap}{finding.rule} {visible(finding.summary)}"
+    return f"{finding.severity.name.lower():>{width}}{' ' * gap}{visible(finding.rule)} {visible(finding.summary)}"
 
 
 def finding_facts(finding: Finding) -> dict[str, object]:

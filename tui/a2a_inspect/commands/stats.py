@@ -1,22 +1,27 @@
-"""`a2a-inspect stats`: a recording summed up. All of it is counted by SQLite, so its length costs no memory."""
+"""`a2a-inspect stats`: recordings summed up."""
 
 from __future__ import annotations
 
 import json
+from array import array
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from a2a_inspect.commands.ls import state_name
-from a2a_inspect.commands.session import session_line
+from a2a_inspect.commands.session import member_lines
 from a2a_inspect.commands.table import columns
 from a2a_proxy.cli import text
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.codec import unpack_text
+from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.outcome import OUTCOME
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.schema import SESSION_SHIFT
+from a2a_proxy.recording.several import Several
 
 _OUTCOMES = ("ok", "error", "cut", "refused", "live")
 _SHOWN = 10
@@ -24,19 +29,17 @@ _SHOWN = 10
 
 _WORD = "coalesce((SELECT value FROM text WHERE id = e.{0}), '') AS {0}"
 _KIND = ", ".join(_WORD.format(name) for name in ("operation", "binding", "dialect"))
+_OF = f"e.id >> {SESSION_SHIFT} IN ({{own}})"
 _CALLS = f"""SELECT {_KIND}, {OUTCOME} AS outcome,
     count(*), sum(e.events), sum(e.bytes_to_agent), sum(e.bytes_to_client)
-  FROM exchange e GROUP BY e.operation, e.binding, e.dialect, outcome"""
-_TIMES = f"""SELECT {_KIND}, n, c, d FROM (
-    SELECT *, row_number() OVER (kind ORDER BY d) AS n, count(*) OVER kind AS c FROM (
-      SELECT operation, binding, dialect, max({{end}} - coalesce(request_ended, started), 0) AS d
-        FROM exchange WHERE {{end}} IS NOT NULL AND {{which}})
-    WINDOW kind AS (PARTITION BY operation, binding, dialect)) e
-  WHERE n IN ((c + 1) / 2, (c * 95 + 99) / 100, c)"""
-_ERRORS = "SELECT error, count(*) AS times FROM exchange WHERE length(error) GROUP BY error ORDER BY times DESC, error"
+  FROM exchange e WHERE {_OF} GROUP BY e.operation, e.binding, e.dialect, outcome"""
+_KINDS = f"""SELECT e.operation, e.binding, e.dialect, {_KIND}
+  FROM (SELECT DISTINCT operation, binding, dialect FROM exchange) e"""
+_TIMES = f"""SELECT operation, binding, dialect, max({{end}} - coalesce(request_ended, started), 0)
+  FROM exchange e WHERE {{end}} IS NOT NULL AND {{which}} AND {_OF}"""
+_ERRORS = f"SELECT error, count(*) FROM exchange e WHERE length(error) AND {_OF} GROUP BY error"
 _FINDINGS = """SELECT (SELECT value FROM text WHERE id = rule) AS rule, severity, count(*)
-  FROM finding GROUP BY rule, severity ORDER BY severity DESC, 3 DESC, 1"""
-_TASKS = "SELECT state, count(*) FROM task GROUP BY state ORDER BY 2 DESC, 1"
+  FROM finding WHERE session IN ({own}) GROUP BY rule, severity"""
 
 Kind = tuple[str, str, str]
 """Operation (empty for what is not A2A), binding, dialect."""
@@ -81,31 +84,48 @@ class Statistics(msgspec.Struct):
     """Rule, severity and how often, the gravest first."""
 
 
-def statistics(recording: Recording) -> Statistics:
-    """Sum `recording` up.
+def statistics(several: Several) -> Statistics:
+    """Sum recordings up, a session that two of them hold once. Times take 8 octets an exchange while it is done.
 
     Raises:
-        RecordingError: it cannot be read.
+        RecordingError: one cannot be read.
     """
-    db = recording.db
     calls: dict[Kind, Calls] = {}
-    for *kind, outcome, count, events, to_agent, to_client in db.execute(_CALLS):
+    frames = 0
+    errors: Counter[str] = Counter()
+    findings: Counter[tuple[str, Severity]] = Counter()
+    first, took = _Durations("first_event", "flags & 1"), _Durations("closed", "1")
+    for member, sessions in zip(several.members, several.own(), strict=True):
+        recording, own = member.recording, ", ".join(map(str, sessions))
+        with translated(recording.path):
+            _count_calls(recording, own, calls)
+            first.add(recording, own)
+            took.add(recording, own)
+            errors.update({unpack_text(error): n for error, n in recording.db.execute(_ERRORS.format(own=own))})
+            found = recording.db.execute(_FINDINGS.format(own=own))
+            findings.update({(unpack_text(rule), Severity(severity)): n for rule, severity, n in found})
+            frames += sum(recording.counts(session).frames for session in sessions)
+    for kind, each in calls.items():
+        each.first, each.took = first.ranks(kind), took.ranks(kind)
+    states = sorted(several.task_states().items(), key=lambda item: (-item[1], item[0]))
+    return Statistics(
+        frames=frames,
+        calls=dict(sorted(calls.items(), key=lambda item: (-item[1].count, item[0]))),
+        tasks=[
+            (state_name(state) or "unknown", n) for state, n in sorted(states, key=lambda item: (-item[1], item[0]))
+        ],
+        errors=sorted(errors.items(), key=lambda item: (-item[1], item[0])),
+        findings=sorted(((*what, n) for what, n in findings.items()), key=lambda each: (-each[1], -each[2], each[0])),
+    )
+
+
+def _count_calls(recording: Recording, own: str, calls: dict[Kind, Calls]) -> None:
+    for *kind, outcome, count, events, to_agent, to_client in recording.db.execute(_CALLS.format(own=own)):
         of = calls.setdefault(_kind(kind), Calls())
-        of.outcomes[outcome] = count
+        of.outcomes[outcome] = of.outcomes.get(outcome, 0) + count
         of.events += events
         of.bytes_to_agent += to_agent
         of.bytes_to_client += to_client
-    for kind_of, times in _times(recording, "first_event", "flags & 1"):
-        calls[kind_of].first = times
-    for kind_of, times in _times(recording, "closed", "1"):
-        calls[kind_of].took = times
-    return Statistics(
-        frames=recording.counts().frames,
-        calls=dict(sorted(calls.items(), key=lambda item: (-item[1].count, item[0]))),
-        tasks=[(state_name(state) or "unknown", count) for state, count in db.execute(_TASKS)],
-        errors=[(unpack_text(error), times) for error, times in db.execute(_ERRORS)],
-        findings=[(unpack_text(rule), Severity(severity), count) for rule, severity, count in db.execute(_FINDINGS)],
-    )
 
 
 def _kind(values: list[Any]) -> Kind:
@@ -113,26 +133,41 @@ def _kind(values: list[Any]) -> Kind:
     return operation, binding, dialect
 
 
-def _times(recording: Recording, end: str, which: str) -> Iterator[tuple[Kind, Times]]:
-    found: dict[Kind, tuple[int, dict[int, int]]] = {}
-    for *kind, rank, count, length in recording.db.execute(_TIMES.format(end=end, which=which)):
-        found.setdefault(_kind(kind), (count, {}))[1][rank] = length
-    for of, (count, by_rank) in found.items():
-        yield of, Times(by_rank[(count + 1) // 2], by_rank[(count * 95 + 99) // 100], by_rank[count])
+class _Durations:
+    """How long something took in each call, ns, by the kind of the call: for ranks all of them are needed."""
+
+    def __init__(self, end: str, which: str) -> None:
+        self._query = _TIMES.format(end=end, which=which, own="{own}")
+        self._of: dict[Kind, array[int]] = {}
+
+    def add(self, recording: Recording, own: str) -> None:
+        """Those of the calls of one file."""
+        names = {tuple(row[:3]): _kind(row[3:]) for row in map(list, recording.db.execute(_KINDS))}
+        for operation, binding, dialect, length in recording.db.execute(self._query.format(own=own)):
+            kind = names[operation, binding, dialect]
+            self._of.setdefault(kind, array("q")).append(length)
+
+    def ranks(self, kind: Kind) -> Times | None:
+        """The nearest ranks; None where there was no such call."""
+        lengths = sorted(self._of.pop(kind, ()))
+        count = len(lengths)
+        if not count:
+            return None
+        return Times(lengths[(count + 1) // 2 - 1], lengths[(count * 95 + 99) // 100 - 1], lengths[-1])
 
 
-def show_statistics(recording: Recording, *, as_json: bool) -> None:
-    """Print the sum of a recording; with `as_json` as one object."""
-    known = statistics(recording)
+def show_statistics(several: Several, *, as_json: bool) -> None:
+    """Print the sum of recordings; with `as_json` as one object."""
+    known = statistics(several)
     if as_json:
-        print(json.dumps(_object(recording, known)))
+        print(json.dumps(_object(several, known)))
         return
-    for line in _lines(recording, known):
+    for line in _lines(several, known):
         print(line)
 
 
-def _lines(recording: Recording, known: Statistics) -> Iterator[str]:
-    yield from (session_line(session) for session in recording.sessions())
+def _lines(several: Several, known: Statistics) -> Iterator[str]:
+    yield from member_lines(several)
     octets = [sum(getattr(each, way) for each in known.calls.values()) for way in ("bytes_to_agent", "bytes_to_client")]
     count = sum(each.count for each in known.calls.values())
     yield (
@@ -150,7 +185,7 @@ def _lines(recording: Recording, known: Statistics) -> Iterator[str]:
         yield from _counted("ERROR", [(visible(error), number) for error, number in known.errors], _SHOWN)
     if known.findings:
         yield ""
-        found = [(f"{severity.name.lower()}  {rule}", number) for rule, severity, number in known.findings]
+        found = [(f"{severity.name.lower()}  {visible(rule)}", number) for rule, severity, number in known.findings]
         yield from _counted("FINDING", found, len(found))
 
 
@@ -176,9 +211,9 @@ def _counted(title: str, counted: list[tuple[str, int]], shown: int) -> Iterator
         yield f"{sum(number for _, number in rest):<5}  of {text.plural(len(rest), 'other kind')}"
 
 
-def _object(recording: Recording, known: Statistics) -> dict[str, object]:
+def _object(several: Several, known: Statistics) -> dict[str, object]:
     return {
-        "sessions": len(recording.sessions()),
+        "sessions": len(several.sessions()),
         "frames": known.frames,
         "exchanges": sum(each.count for each in known.calls.values()),
         "calls": [

@@ -5,16 +5,22 @@ from __future__ import annotations
 from a2a_inspect.app import InspectApp
 from a2a_inspect.keys.actions import Place
 from a2a_inspect.screen.detail import Detail
+from a2a_inspect.screen.filter_box import FilterBox
 from a2a_inspect.screen.help import Help
+from a2a_inspect.screen.hopping import Hopping
 from a2a_inspect.screen.lane_list import LaneList
 from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.main import MainScreen
+from a2a_inspect.screen.narrowed import Narrowed
 from a2a_inspect.screen.text_view import TextView
 
 PLACES = (
     Place("Everywhere", InspectApp),
     Place("The recording", MainScreen),
+    Place("Finding things", Narrowed),
+    Place("Finding things", Hopping),
+    Place("The filter's line", FilterBox, (MainScreen,)),
     Place("A list", LazyList, (MainScreen,)),
     Place("A frame", Detail, (MainScreen,)),
     Place("A text", TextView, (Detail, MainScreen)),

@@ -39,7 +39,7 @@ class TabLine(Widget):
     """The names of the tabs in one line; the chosen one in brackets."""
 
     DEFAULT_CSS = """
-    TabLine { height: 1; background: $background; color: $foreground 60%; }
+    TabLine { height: 1; background: $background; color: $text-muted; }
     TabLine > .tab--chosen { color: $text-accent; text-style: bold; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"tab--chosen"}

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from a2a_inspect.screen.browse import PANES, Browse
+from a2a_inspect.screen.browse import PANES
 from a2a_inspect.screen.detail import TABS
+from a2a_inspect.screen.hopping import Hopping
 from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marked
@@ -15,11 +16,17 @@ from a2a_inspect.source import FrameLine
 from a2a_proxy.recording.rows import ExchangeRow
 
 
-class MainScreen(Browse):
+class MainScreen(Hopping):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", id="app.back", tooltip="go back to the pane before"),
+        Binding(
+            "escape",
+            "back",
+            "Back",
+            id="app.back",
+            tooltip="to the pane before; from the first: a wider list",
+        ),
         Binding("tab", "turn(1)", "Next pane", show=False, priority=True, id="pane.next"),
         Binding("shift+tab", "turn(-1)", "Previous pane", show=False, priority=True, id="pane.previous"),
         Binding("[", "frame(-1)", "Previous frame", show=False, id="frame.previous"),
@@ -42,9 +49,15 @@ class MainScreen(Browse):
     ]
 
     def action_back(self) -> None:
-        """To the pane before."""
+        """To the pane before; from the first one to a wider list."""
         if self._where():
             self._enter(PANES[self._where() - 1])
+        else:
+            self.widen()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a filter is typed, Tab is for its box."""
+        return super().check_action(action, parameters) and not (action == "turn" and self._box.is_open)
 
     def action_leave(self) -> None:
         """Back, and from the first pane out."""
