@@ -38,7 +38,7 @@ def sensible(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Self
     columns, known = declared()[table], set[tuple[type, ...]]()
 
     def decorate(make: _Reader[_Self, _P, _Value]) -> _Reader[_Self, _P, _Value]:
-        def made(self: _Self, row: Row, *args: _P.args, **more: _P.kwargs) -> _Value:
+        def made(self: _Self, row: Row, /, *args: _P.args, **more: _P.kwargs) -> _Value:
             try:
                 types = tuple(map(type, row))
                 if types not in known:
