@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import msgspec
 
 from a2a_proxy.model.note import Note
-from a2a_proxy.recording.note_schema import NONE, SINCE
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.note_schema import NONE, SINCE
 from a2a_proxy.recording.rows import NoteRow
 from a2a_proxy.recording.sense import DAMAGED
 
