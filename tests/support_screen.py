@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from a2a_inspect.app import InspectApp
 from a2a_inspect.screen.exchange_list import ExchangeList
 from a2a_inspect.screen.frame_list import FrameList
+from a2a_inspect.screen.hex_view import HexView
 from a2a_inspect.source import Source
 from support_inspect import screen_text
 
@@ -46,6 +47,10 @@ class Person:
     @property
     def exchanges(self) -> ExchangeList:
         return self.app.screen.query_one(ExchangeList)
+
+    @property
+    def raw(self) -> HexView:
+        return self.app.screen.query_one(HexView)
 
     @property
     def frames(self) -> FrameList:
