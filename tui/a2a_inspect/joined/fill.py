@@ -1,8 +1,12 @@
-"""The process that joins: `python -m a2a_inspect.joined.fill PARENT TARGET UUID RECORDING...`. It ends with its parent."""
+"""The process that joins: `python -m a2a_inspect.joined.fill PARENT TARGET UUID RECORDING...`.
+
+It ends with its parent, and removes what a parent that was killed has left.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -83,6 +87,7 @@ def main(arguments: list[str]) -> int:
     except RecordingError as wrong:
         filling.fail(wrong.message)
         return 1
+    shutil.rmtree(Path(target).parent, ignore_errors=True)
     return 0
 
 

@@ -1,7 +1,7 @@
 """Fills one recording with what several hold, in the order of time, and adds what comes.
 
-All of it becomes one session, so that calls of all files are in one order, a task that several files saw is one task, and
-whatever shows a recording shows all of them at once.
+All of it becomes one session, so that calls of all files are in one order, a task that several files saw at an agent is
+one task, and whatever shows a recording shows all of them at once.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ class Joiner:
         batch.handoffs += [numbers.of_handoff(of, value) for value in member.cuts("handoff", session)]
 
     def _put_tasks(self) -> None:
-        """Each as all files know it together, one for each agent that has it."""
+        """Each as all files know it together, one for each agent that has it, in the order of first sight."""
+        found: list[Task] = []
         for name in self._tasks - {""}:
             views: dict[str, list[Task]] = {}
             for member in self._members:
@@ -136,8 +137,8 @@ class Joiner:
                     if row.session in self._own[member.number]:
                         view = self._numbers.of_task(member.origin(row.session), row.task)
                         views.setdefault(view.agent, []).append(view)
-            for of_agent in views.values():
-                self._batch.tasks.append(reduce(joined, sorted(of_agent, key=attrgetter("first"))))
+            found += (reduce(joined, sorted(of_agent, key=attrgetter("first"))) for of_agent in views.values())
+        self._batch.tasks += sorted(found, key=attrgetter("first"))
         self._tasks = set()
 
     def notes(self) -> list[Note]:

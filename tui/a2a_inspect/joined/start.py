@@ -39,7 +39,8 @@ def joined_source(paths: Sequence[Path]) -> Iterator[Source]:
             writer.open()
             writer.close()
             words = [sys.executable, "-m", "a2a_inspect.joined.fill", str(os.getpid()), str(target), facts.uuid]
-            process = subprocess.Popen([*words, *map(str, paths)], stdin=subprocess.DEVNULL)
+            # In a session of its own: a terminal that goes away takes it along only after it has cleared up.
+            process = subprocess.Popen([*words, *map(str, paths)], stdin=subprocess.DEVNULL, start_new_session=True)
             try:
                 yield Source(target, files=tuple(names))
             finally:
