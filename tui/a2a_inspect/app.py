@@ -58,6 +58,7 @@ class InspectApp(ThemedApp):
         keymap: Keymap | None = None,
         *,
         read_only: bool = False,
+        over: Screen[None] | None = None,
         driver_class: type[Driver] | None = None,
         memory: Memory | None = None,
         theme: str = NIGHT.name,
@@ -67,11 +68,14 @@ class InspectApp(ThemedApp):
         """Nothing may be written from here: no note, no bookmark, no export."""
         self._source = source
         self._main = MainScreen(source)
+        self._over = over
         self._keys = keymap or {}
 
     def on_mount(self) -> None:
         """Use the user's keys."""
         self.set_keymap(self._keys)
+        if self._over is not None:
+            self.push_screen(self._over)
 
     def get_default_screen(self) -> Screen[None]:
         """The one screen under all others."""
@@ -80,7 +84,14 @@ class InspectApp(ThemedApp):
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
         """What the palette offers besides actions that have keys."""
         offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
+        if screen is self._main and not self.read_only:  # who may only look on has been given this recording alone
+            yield SystemCommand("Compare", "What differs between this recording and another one", self._compare)
         yield from (each for each in super().get_system_commands(screen) if each.title in offered)
+
+    def _compare(self) -> None:
+        from a2a_inspect.screen.compare import compare_with_another
+
+        compare_with_another(self._main, self._source.path)
 
     def action_keys(self) -> None:
         """All keys, those of this place first."""
@@ -119,8 +130,8 @@ def own_keys() -> Keymap:
     return read_keymap(keys_file(), PLACES)
 
 
-def run_app(*paths: Path) -> int:
-    """Show a recording, or several as one, until the user quits; the exit code.
+def run_app(*paths: Path, over: Screen[None] | None = None) -> int:
+    """Show a recording, or several as one, until the user quits, with another screen over it at first; the exit code.
 
     Raises:
         UserError: see `opened`, or there is no terminal to show it on.
@@ -130,12 +141,13 @@ def run_app(*paths: Path) -> int:
         raise UserError("the screen needs a terminal", f"list the exchanges with: {listing}")
     with state_directory():
         memory = Memory(places.state_dir() / "theme")
+    theme = suiting(Console())
     if len(paths) == 1:
-        return InspectApp(*opened(paths[0]), memory=memory, theme=suiting(Console())).run() or 0
+        return InspectApp(*opened(paths[0]), over=over, memory=memory, theme=theme).run() or 0
 
     from a2a_inspect.joined.start import joined_source
 
     keymap = own_keys()
     with joined_source(paths) as source:
         # A note would be lost with the joined recording.
-        return InspectApp(source, keymap, read_only=True, memory=memory, theme=suiting(Console())).run() or 0
+        return InspectApp(source, keymap, read_only=True, over=over, memory=memory, theme=theme).run() or 0
