@@ -177,14 +177,16 @@ def show_difference(words: tuple[str, ...], everything: bool, where: str, as_jso
 
 @cli.command("stats")
 @_recording
+@_filter
+@click.option("--histogram", is_flag=True, help="Also what passed when: frames, octets, exchanges and findings.")
 @_json
-def show_stats(recording: Path | None, as_json: bool) -> None:
+def show_stats(recording: Path | None, **wanted: Any) -> None:
     """Sum a recording up: how many calls of each kind, how fast, what failed, what was found."""
-    from a2a_inspect.commands.stats import show_statistics
+    from a2a_inspect.commands.stats import Asked, show_statistics
     from a2a_inspect.place import opened
 
     with opened(recording) as source:
-        show_statistics(source, as_json=as_json)
+        show_statistics(source, Asked(**wanted))
 
 
 @cli.command("segments")

@@ -3,43 +3,48 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
+from a2a_inspect.commands.filtered import tell_nothing
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.session import session_line
 from a2a_inspect.commands.table import columns
+from a2a_inspect.plots.measures import KIND, OF_FOUND, Kind, distributions, histogram, kind_of
+from a2a_inspect.plots.written import MOST, PLAIN, bins_object, histogram_lines, histogram_object
 from a2a_proxy.cli import text
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.codec import unpack_text
 from a2a_proxy.recording.outcome import OUTCOME
+from a2a_proxy.recording.query.columns import ZERO
+from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.schema import SESSION_SHIFT
 
 _OUTCOMES = ("ok", "error", "cut", "refused", "live")
 _SHOWN = 10
 """Different errors that are told one by one."""
 
-_WORD = "coalesce((SELECT value FROM text WHERE id = e.{0}), '') AS {0}"
-_KIND = ", ".join(_WORD.format(name) for name in ("operation", "binding", "dialect"))
-_CALLS = f"""SELECT {_KIND}, {OUTCOME} AS outcome,
+_CALLS = f"""SELECT {KIND}, {OUTCOME} AS outcome,
     count(*), sum(e.events), sum(e.bytes_to_agent), sum(e.bytes_to_client)
-  FROM exchange e GROUP BY e.operation, e.binding, e.dialect, outcome"""
-_TIMES = f"""SELECT {_KIND}, n, c, d FROM (
+  FROM exchange e WHERE {{where}} GROUP BY e.operation, e.binding, e.dialect, outcome"""
+_TIMES = f"""SELECT {KIND}, n, c, d FROM (
     SELECT *, row_number() OVER (kind ORDER BY d) AS n, count(*) OVER kind AS c FROM (
-      SELECT operation, binding, dialect, max({{end}} - coalesce(request_ended, started), 0) AS d
-        FROM exchange WHERE {{end}} IS NOT NULL AND {{which}})
+      SELECT e.operation, e.binding, e.dialect, max([end] - {ZERO}, 0) AS d
+        FROM exchange e WHERE [end] IS NOT NULL AND [which] AND {{where}})
     WINDOW kind AS (PARTITION BY operation, binding, dialect)) e
   WHERE n IN ((c + 1) / 2, (c * 95 + 99) / 100, c)"""
-_ERRORS = "SELECT error, count(*) AS times FROM exchange WHERE length(error) GROUP BY error ORDER BY times DESC, error"
-_FINDINGS = """SELECT (SELECT value FROM text WHERE id = rule) AS rule, severity, count(*)
-  FROM finding GROUP BY rule, severity ORDER BY severity DESC, 3 DESC, 1"""
-_TASKS = "SELECT state, count(*) FROM task GROUP BY state ORDER BY 2 DESC, 1"
-
-Kind = tuple[str, str, str]
-"""Operation (empty for what is not A2A), binding, dialect."""
+_ERRORS = """SELECT e.error, count(*) AS times FROM exchange e WHERE length(e.error) AND {where}
+  GROUP BY e.error ORDER BY times DESC, e.error"""
+_FINDINGS = """SELECT (SELECT value FROM text WHERE id = x.rule) AS rule, x.severity, count(*)
+  FROM finding x WHERE [of] GROUP BY x.rule, x.severity ORDER BY x.severity DESC, 3 DESC, 1"""
+_TASKS = "SELECT t.state, count(*) FROM task t WHERE [of] GROUP BY t.state ORDER BY 2 DESC, 1"
+_OF_TASKS = f"""(t.session, t.ident) IN (SELECT e.id >> {SESSION_SHIFT}, e.task FROM exchange e WHERE {{where}})"""
+_FRAMES = "SELECT count(*) FROM frame f WHERE {where}"
 
 
 class Times(msgspec.Struct, frozen=True):
@@ -61,6 +66,8 @@ class Calls(msgspec.Struct):
     """From the end of the request to the first event; of streams."""
     took: Times | None = None
     """From the end of the request to the end of the exchange; of those that are over."""
+    bins: list[int] = []
+    """How many of those took how long, see `plots.measures.distributions`."""
 
     @property
     def count(self) -> int:
@@ -81,54 +88,78 @@ class Statistics(msgspec.Struct):
     """Rule, severity and how often, the gravest first."""
 
 
-def statistics(recording: Recording) -> Statistics:
-    """Sum `recording` up.
+def statistics(recording: Recording, where: str = "") -> Statistics:
+    """Sum `recording` up: all of it, or the exchanges for which an expression of the filter language holds.
+
+    Then also their tasks and findings, and of the frames those that match themselves.
 
     Raises:
         RecordingError: it cannot be read.
+        QueryError: the expression is wrong.
     """
-    db = recording.db
     calls: dict[Kind, Calls] = {}
-    for *kind, outcome, count, events, to_agent, to_client in db.execute(_CALLS):
-        of = calls.setdefault(_kind(kind), Calls())
+    narrowed = bool(where.strip())
+
+    def asked(query: str, of: str = "") -> Iterator[tuple[Any, ...]]:
+        yield from recording.asked().select(query.replace("[of]", of if narrowed else "{where}"), where, Rows.EXCHANGES)
+
+    for *kind, outcome, count, events, to_agent, to_client in asked(_CALLS):
+        of = calls.setdefault(kind_of(kind), Calls())
         of.outcomes[outcome] = count
         of.events += events
         of.bytes_to_agent += to_agent
         of.bytes_to_client += to_client
-    for kind_of, times in _times(recording, "first_event", "flags & 1"):
-        calls[kind_of].first = times
-    for kind_of, times in _times(recording, "closed", "1"):
-        calls[kind_of].took = times
+    for found, times in _times(recording, where, "first_event", "e.flags & 1"):
+        calls[found].first = times
+    for found, times in _times(recording, where, "closed", "1"):
+        calls[found].took = times
+    for found, bins in distributions(recording, where).items():
+        calls[found].bins = bins
     return Statistics(
-        frames=recording.counts().frames,
+        frames=recording.asked().select(_FRAMES, where, Rows.FRAMES)[0][0],
         calls=dict(sorted(calls.items(), key=lambda item: (-item[1].count, item[0]))),
-        tasks=[(state_name(state) or "unknown", count) for state, count in db.execute(_TASKS)],
-        errors=[(unpack_text(error), times) for error, times in db.execute(_ERRORS)],
-        findings=[(unpack_text(rule), Severity(severity), count) for rule, severity, count in db.execute(_FINDINGS)],
+        tasks=[(state_name(state) or "unknown", count) for state, count in asked(_TASKS, _OF_TASKS)],
+        errors=[(unpack_text(error), times) for error, times in asked(_ERRORS)],
+        findings=[(unpack_text(rule), Severity(grave), count) for rule, grave, count in asked(_FINDINGS, OF_FOUND)],
     )
 
 
-def _kind(values: list[Any]) -> Kind:
-    operation, binding, dialect = (unpack_text(value) for value in values)
-    return operation, binding, dialect
-
-
-def _times(recording: Recording, end: str, which: str) -> Iterator[tuple[Kind, Times]]:
+def _times(recording: Recording, where: str, end: str, which: str) -> Iterator[tuple[Kind, Times]]:
     found: dict[Kind, tuple[int, dict[int, int]]] = {}
-    for *kind, rank, count, length in recording.db.execute(_TIMES.format(end=end, which=which)):
-        found.setdefault(_kind(kind), (count, {}))[1][rank] = length
+    query = _TIMES.replace("[end]", f"e.{end}").replace("[which]", which)
+    for *kind, rank, count, length in recording.asked().select(query, where, Rows.EXCHANGES):
+        found.setdefault(kind_of(kind), (count, {}))[1][rank] = length
     for of, (count, by_rank) in found.items():
         yield of, Times(by_rank[(count + 1) // 2], by_rank[(count * 95 + 99) // 100], by_rank[count])
 
 
-def show_statistics(recording: Recording, *, as_json: bool) -> None:
-    """Print the sum of a recording; with `as_json` as one object."""
-    known = statistics(recording)
-    if as_json:
-        print(json.dumps(_object(recording, known)))
+class Asked(msgspec.Struct, frozen=True):
+    """What to sum up, and how."""
+
+    where: str = ""
+    """An expression of the filter language."""
+    histogram: bool = False
+    """Also what passed when."""
+    as_json: bool = False
+
+
+def show_statistics(recording: Recording, asked: Asked) -> None:
+    """Print the sum of a recording; as JSON in one object."""
+    known = statistics(recording, asked.where)
+    over = histogram(recording, asked.where, MOST) if asked.histogram else None
+    if asked.as_json:
+        when = {"histogram": histogram_object(over)} if asked.histogram else {}
+        print(json.dumps({**_object(recording, known), **when}))
+        return
+    if asked.where and not known.calls and not known.frames:
+        tell_nothing(asked.where)
         return
     for line in _lines(recording, known):
         print(line)
+    if over is not None:
+        print()
+        for line in histogram_lines(over, plain=PLAIN in os.environ):
+            print(line)
 
 
 def _lines(recording: Recording, known: Statistics) -> Iterator[str]:
@@ -193,6 +224,7 @@ def _object(recording: Recording, known: Statistics) -> dict[str, object]:
                 "bytes_to_client": each.bytes_to_client,
                 "first_event_ns": msgspec.to_builtins(each.first),
                 "took_ns": msgspec.to_builtins(each.took),
+                "took_distribution": bins_object(each.bins),
             }
             for (operation, binding, dialect), each in known.calls.items()
         ],
