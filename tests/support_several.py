@@ -21,16 +21,18 @@ OTHER = "0b5e3a52-3a0e-4a9e-9a39-9a1f6b6a0d01"
 def begin(path: Path, number: int) -> Writer:
     """The writer of session `number`, of a proxy in front of agent `number`."""
     ways = {"listens": (f"127.0.0.1:900{number}",), "upstreams": (f"agent-{number}:8000",)}
-    return Writer(path, facts(number, started=STARTED + number * MS, **ways))
+    writer = Writer(path, facts(number, started=STARTED + number * MS, **ways))
+    writer.open()
+    return writer
 
 
 def call(writer: Writer, session: int, number: int, second: int, **more: Any) -> None:
     """Exchange `number`, `second` seconds after the start of all, with its frames and task."""
     shift = (second - number) * 1000 * MS
-    values = {"task_id": TASK, "context_id": "ctx", **more}
+    values: dict[str, Any] = {"task_id": TASK, "context_id": "ctx", **more}
     moments = ("started", "request_ended", "response_started", "first_event", "last_event", "closed")
     plain = exchange(number)
-    moved = exchange(number, **{name: getattr(plain, name) + shift for name in moments}, **values)
+    moved = exchange(number, **{**{name: getattr(plain, name) + shift for name in moments}, **values})
     told = f"Question {session}.{number}"
     frames = [moved_frame(frame, shift) for frame in (request(number, told), status(number, 1, "Thinking"))]
     line = Connection(1, "127.0.0.1:5000", f"127.0.0.1:900{session}", f"agent-{session}:8000", STARTED, kind="http/1.1")

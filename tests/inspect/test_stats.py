@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from a2a_inspect.commands.stats import Times, statistics
+from a2a_inspect.plots.sums import Times, parts_of, sums, task_states
 from a2a_proxy.cli import text
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.several import Several
 from support_cli import run
 from support_inspect import MS, changes, exchange, live, request, sample, writer
 from support_recording import STARTED
@@ -26,8 +25,8 @@ def test_times_are_nearest_ranks(tmp_path: Path) -> None:
     made.write([request(21)], changes=changes(live(21, first_event=0, last_event=0)))
     made.finish(STARTED + 60_000 * MS)
 
-    with Recording(tmp_path / "a.db") as recording:
-        ((kind, calls),) = statistics(recording).calls.items()
+    with Several([tmp_path / "a.db"]) as several:
+        ((kind, calls),) = sums(parts_of(several)).calls.items()
 
     assert kind == ("SendStreamingMessage", "jsonrpc", "1.0")
     assert calls.outcomes == {"ok": 20, "live": 1}
@@ -38,8 +37,8 @@ def test_times_are_nearest_ranks(tmp_path: Path) -> None:
 def test_counts_are_those_of_every_sample() -> None:
     """The same as counting one by one what `ls` shows."""
     for path in SAMPLES:
-        with open_any(path) as recording:
-            known = statistics(recording)
+        with Several([path]) as several:
+            recording, known = several.members[0].recording, sums(parts_of(several))
             rows = [row.exchange for row in recording.exchanges()]
             for (operation, binding, dialect), calls in known.calls.items():
                 of = [
@@ -51,7 +50,7 @@ def test_counts_are_those_of_every_sample() -> None:
                 assert calls.outcomes == {name: outcomes.count(name) for name in set(outcomes)}, path
                 assert calls.events == sum(each.events for each in of)
             assert sum(calls.count for calls in known.calls.values()) == len(rows)
-            assert sum(count for _, count in known.tasks) == len(list(recording.tasks()))
+            assert sum(count for _, count in task_states(several)) == len(list(recording.tasks()))
             assert sum(count for *_, count in known.findings) == len(list(recording.findings()))
             assert sum(count for _, count in known.errors) == sum(bool(each.error) for each in rows)
 

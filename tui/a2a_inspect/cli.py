@@ -56,6 +56,7 @@ def _is_of_screen(word: str) -> bool:
 
 
 _recording = click.argument("recording", required=False, type=click.Path(path_type=Path))
+_recordings = click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
 _filter = click.option(
     "--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4 err'."
 )
@@ -89,22 +90,25 @@ def screen(recording: Path | None, in_browser: bool, port: int, write: bool) -> 
 
 
 @cli.command()
-@_recording
+@_recordings
 @click.option("--tasks", is_flag=True, help="One line per task instead; with a filter those of matching exchanges.")
 @_filter
 @click.option("--explain", is_flag=True, help="What SQLite is asked for the filter, instead.")
 @_json
-def ls(recording: Path | None, tasks: bool, where: str, explain: bool, as_json: bool) -> None:
-    """List the exchanges of a recording."""
+def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_json: bool) -> None:
+    """List the exchanges of a recording, or of several by time."""
+    from a2a_inspect.commands import ls, ls_several
     from a2a_inspect.commands.filtered import explain_filter
-    from a2a_inspect.commands.ls import list_exchanges, list_tasks
-    from a2a_inspect.place import opened
+    from a2a_inspect.place import opened_several
 
-    with opened(recording) as source:
+    with opened_several(recordings) as several:
+        first = several.members[0].recording
         if explain:
-            explain_filter(source, where)
+            explain_filter(first, where)
+        elif len(several.members) > 1:
+            (ls_several.list_tasks if tasks else ls_several.list_exchanges)(several, as_json=as_json, where=where)
         else:
-            (list_tasks if tasks else list_exchanges)(source, as_json=as_json, where=where)
+            (ls.list_tasks if tasks else ls.list_exchanges)(first, as_json=as_json, where=where)
 
 
 @cli.command()
@@ -142,51 +146,32 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
 
 
 @cli.command("tail")
-@_recording
+@_recordings
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is recorded from now, until Ctrl-C.")
 @click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Frames of the past.")
 @_json
-def show_tail(recording: Path | None, **wanted: Any) -> None:
+def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
     """Print the newest frames of all exchanges in their order, and with -f each new one.
 
-    With -f a RECORDING may be named before a proxy has made it.
+    Several RECORDINGS are followed as one. With -f one may be named before a proxy has made it.
     """
     from a2a_inspect.commands.tail import Tail, tail
 
-    tail(recording, Tail(**wanted))
-
-
-@cli.command("diff")
-@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
-@click.option("--all", "everything", is_flag=True, help="Identifiers, times, addresses and the like as well.")
-@_filter
-@_json
-def show_difference(words: tuple[str, ...], everything: bool, where: str, as_json: bool) -> int:
-    """Tell what differs between two recordings, or between two places of one.
-
-    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a session (1:) or the
-    beginning of a task's id. One exchange alone is compared with the one before it of the same operation.
-
-    \b
-    Exit code: 0 nothing differs, 1 something does, 2 it cannot be compared.
-    """
-    from a2a_inspect.commands.diff import Options, diff
-
-    return diff(Options(words, everything, where, as_json))
+    tail(recordings, Tail(**wanted))
 
 
 @cli.command("stats")
-@_recording
+@_recordings
 @_filter
 @click.option("--histogram", is_flag=True, help="Also what passed when: frames, octets, exchanges and findings.")
 @_json
-def show_stats(recording: Path | None, **wanted: Any) -> None:
-    """Sum a recording up: how many calls of each kind, how fast, what failed, what was found."""
-    from a2a_inspect.commands.stats import Asked, show_statistics
-    from a2a_inspect.place import opened
+def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
+    """Sum recordings up: how many calls of each kind, how fast, what failed, what was found."""
+    from a2a_inspect.commands.stats import Wanted, show_statistics
+    from a2a_inspect.place import opened_several
 
-    with opened(recording) as source:
-        show_statistics(source, Asked(**wanted))
+    with opened_several(recordings) as several:
+        show_statistics(several, Wanted(**wanted))
 
 
 @cli.command("segments")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from a2a_inspect.point import is_point
@@ -14,6 +14,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import newest_recording
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.several import Several
 
 
 def chosen(path: Path | None) -> Path:
@@ -38,9 +39,22 @@ def opened(path: Path | None) -> Iterator[Recording]:
     Raises:
         UserError: it cannot be opened or read, or an expression that it is asked by is wrong.
     """
+    with reading(), open_any(chosen(path)) as recording:
+        yield recording
+
+
+@contextlib.contextmanager
+def opened_several(paths: Sequence[Path]) -> Iterator[Several]:
+    """Several recordings as one, open for reading; without any the newest one. Raises as `opened`."""
+    with reading(), Several(paths or [chosen(None)]) as several:
+        yield several
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """What goes wrong with a recording, or with an expression that it is asked by, as a UserError."""
     try:
-        with open_any(chosen(path)) as recording:
-            yield recording
+        yield
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     except QueryError as wrong:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import heapq
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,7 +23,7 @@ from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, TaskRow
 _ENDINGS = (".a2a.db", ".a2a.jsonl")
 
 _TASKS = """SELECT t.id, t.session, CASE WHEN t.ident < 0 THEN CAST(-1 - t.ident AS TEXT) ELSE i.value END, a.value,
-    s.started + t.first AS first
+    s.started + t.first AS first, s.started + t.last AS last, t.state
   FROM task t JOIN session s ON s.id = t.session
     LEFT JOIN ident i ON i.id = t.ident LEFT JOIN text a ON a.id = t.agent"""
 
@@ -41,6 +43,16 @@ class Seen(msgspec.Struct, frozen=True):
 
     member: Member
     row: TaskRow
+
+
+class _View(NamedTuple):
+    """Where a task is, and what counting needs of it."""
+
+    first: int
+    member: int
+    row: int
+    last: int
+    state: int
 
 
 class Several:
@@ -102,18 +114,26 @@ class Several:
         A UUID names the same task wherever it stands. Any other id does so at agents of one name only: two agents may
         both have a task 1.
         """
+        for rows in self._joined():
+            seen = (self._seen(each.member, each.row) for each in rows)
+            if known := [each for each in seen if each is not None]:
+                yield known
+
+    def task_states(self) -> Counter[int]:
+        """How many tasks are in which state (see `TaskState`), as the session says that heard of each last."""
+        return Counter(max(rows, key=lambda each: each.last).state for rows in self._joined())
+
+    def _joined(self) -> list[list[_View]]:
+        """Rows of the same task, by the time of its first sight."""
         own = self.own()
-        groups: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+        groups: dict[tuple[str, str], list[_View]] = {}
         for member in self.members:
-            for number, session, ident, agent, first in member.recording.db.execute(_TASKS).fetchall():
+            for number, session, ident, agent, first, last, state in member.recording.db.execute(_TASKS).fetchall():
                 if session in own[member.number]:
                     task = unpack_ident(ident)
                     home = "" if pack_uuid(task) else unpack_text(agent)
-                    groups.setdefault((task, home), []).append((first, member.number, number))
-        for rows in sorted(map(sorted, groups.values())):
-            seen = (self._seen(member, number) for _, member, number in rows)
-            if known := [each for each in seen if each is not None]:
-                yield known
+                    groups.setdefault((task, home), []).append(_View(first, member.number, number, last, state))
+        return sorted(map(sorted, groups.values()))
 
     def own(self) -> list[set[int]]:
         """By member the numbers of its sessions, without those of which another has more."""

@@ -17,8 +17,8 @@ from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, TaskRow
 
-_EXCHANGES = ("#", "TIME", "OUTCOME", "OPERATION", "BINDING", "TASK", "STATES", "EVENTS", "TOOK", "ERROR")
-_GIVES = (
+EXCHANGE_COLUMNS = ("#", "TIME", "OUTCOME", "OPERATION", "BINDING", "TASK", "STATES", "EVENTS", "TOOK", "ERROR")
+EXCHANGE_GIVES = (
     ("TASK", 0),
     ("EVENTS", 0),
     ("ERROR", 32),
@@ -33,10 +33,10 @@ _GIVES = (
     ("ERROR", 7),
 )
 """What gives way on a terminal: how far it came and what went wrong stay longest."""
-_TASK_GIVES = (("AGENT", 0), ("CONTEXT", 0), ("EXCHANGES", 10), ("ARTIFACTS", 10), ("TASK", 9), ("STATES", 12))
-_WIDE = 140
+TASK_GIVES = (("AGENT", 0), ("CONTEXT", 0), ("EXCHANGES", 10), ("ARTIFACTS", 10), ("TASK", 9), ("STATES", 12))
+WIDE = 140
 """Cells from which on a line has room for the time to the first event."""
-_TASKS = ("TASK", "STATE", "CONTEXT", "AGENT", "STATES", "ARTIFACTS", "EXCHANGES")
+TASK_COLUMNS = ("TASK", "STATE", "CONTEXT", "AGENT", "STATES", "ARTIFACTS", "EXCHANGES")
 
 
 def list_exchanges(recording: Recording, *, as_json: bool, where: str = "") -> None:
@@ -66,10 +66,10 @@ def _session_lines(recording: Recording, session: SessionRow, where: str, *, sev
         yield f"session {session.id}, {text.day(session.facts.started)}"
     if first is not None:
         width = terminal_width()
-        room = Room(width, {"OPERATION": 28}, _GIVES, ("STATES",)) if width else None
-        brief = 0 < width < _WIDE
-        rows = (_cells(row, several=several, brief=brief) for row in itertools.chain((first,), found))
-        yield from columns(_EXCHANGES, rows, room)
+        room = Room(width, {"OPERATION": 28}, EXCHANGE_GIVES, ("STATES",)) if width else None
+        brief = 0 < width < WIDE
+        rows = (exchange_cells(row, several=several, brief=brief) for row in itertools.chain((first,), found))
+        yield from columns(EXCHANGE_COLUMNS, rows, room)
     counts = "" if where else connection_counts(recording, session)
     if counts:
         yield f"{counts}; see {shlex.join(('a2a-inspect', 'show', recording.path))}"
@@ -77,7 +77,8 @@ def _session_lines(recording: Recording, session: SessionRow, where: str, *, sev
         yield "nothing was recorded"
 
 
-def _cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str, ...]:
+def exchange_cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str, ...]:
+    """A line: of `several` sessions the number says which; `brief`: without the time to the first event."""
     exchange = row.exchange
     return (
         f"{row.session}:{exchange.id}" if several else str(exchange.id),
@@ -105,8 +106,8 @@ def list_tasks(recording: Recording, *, as_json: bool, where: str = "") -> None:
         return
     several = len(recording.sessions()) > 1
     width = terminal_width()
-    room = Room(width, {}, _TASK_GIVES, ("STATES",)) if width else None
-    for line in columns(_TASKS, _task_rows(rows, several=several), room):
+    room = Room(width, {}, TASK_GIVES, ("STATES",)) if width else None
+    for line in columns(TASK_COLUMNS, _task_rows(rows, several=several), room):
         print(line)
 
 

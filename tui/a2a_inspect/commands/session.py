@@ -13,6 +13,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import FindingRow, SessionRow, key
+from a2a_proxy.recording.several import Several
 from a2a_proxy.rules.catalogue import rules
 
 _UNREAD = {"tls": "not read: encrypted", "opaque": "not HTTP"}
@@ -24,6 +25,14 @@ def session_line(session: SessionRow) -> str:
     facts = session.facts
     ways = ", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
     return f"session {session.id}  {text.day(facts.started)}  {visible(ways)}  {_completeness(session)}"
+
+
+def member_lines(several: Several) -> Iterator[str]:
+    """A line for each session, by time; of several files, each begins with the name that the file has in the list."""
+    many = len(several.members) > 1
+    width = max(len(member.name) for member in several.members)
+    for member, session in several.sessions():
+        yield f"{visible(member.name):{width}}  {session_line(session)}" if many else session_line(session)
 
 
 def _completeness(session: SessionRow) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from a2a_inspect.commands.session import finding_words
 from a2a_inspect.commands.show import ARROWS, frame_object
-from a2a_inspect.place import chosen, opened
+from a2a_inspect.place import opened_several
 from a2a_proxy.cli import text
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.cli.errors import tell
@@ -37,23 +39,54 @@ class Tail(msgspec.Struct, frozen=True):
     as_json: bool
 
 
-def tail(path: Path | None, wanted: Tail, sleep: Callable[[float], None] = time.sleep) -> None:
+def tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None] = time.sleep) -> None:
     """Print the last frames, and with `follow` each further one within `POLL` of its being stored, until interrupted.
 
+    What several recordings have is in the order of time: the past all of it, then what each look finds.
+
     Raises:
-        UserError: the recording cannot be opened.
+        UserError: a recording cannot be opened.
     """
-    if wanted.follow and path is not None:
-        _await(path, sleep)
-    with opened(chosen(path)) as recording:
-        follower = _Follower(recording, wanted)
-        follower.past()
-        seen = recording.data_version()
+    if wanted.follow:
+        for path in paths:
+            _await(path, sleep)
+    with opened_several(paths) as several:
+        names = [member.name if len(several.members) > 1 else "" for member in several.members]
+        width = max(map(len, names))
+        followers = [
+            _Follower(member.recording, wanted, visible(name).ljust(width), own)
+            for member, name, own in zip(several.members, names, several.own(), strict=True)
+        ]
+        _print(_last(_by_time(each.past() for each in followers), wanted.count))
         while wanted.follow:
             sleep(POLL)
-            if (now := recording.data_version()) != seen:
-                seen = now
-                follower.more()
+            _print(_by_time(each.more() for each in followers if each.changed()))
+
+
+class Said(NamedTuple):
+    """What is printed together: a frame with what was found about it, or a finding alone."""
+
+    at: int
+    """ns since the epoch."""
+    lines: list[str]
+    frame: bool
+
+
+def _by_time(groups: Iterable[Iterable[Said]]) -> Iterator[Said]:
+    return heapq.merge(*groups, key=lambda said: said.at)
+
+
+def _last(groups: Iterable[Said], count: int) -> list[Said]:
+    """From the `count`th frame before the end on."""
+    kept = list(groups)
+    frames = [place for place, said in enumerate(kept) if said.frame]
+    return kept[frames[-count] :] if 0 < count < len(frames) else kept
+
+
+def _print(groups: Iterable[Said]) -> None:
+    for said in groups:
+        for line in said.lines:
+            print(line, flush=True)
 
 
 def _await(path: Path, sleep: Callable[[float], None]) -> None:
@@ -67,13 +100,23 @@ def _await(path: Path, sleep: Callable[[float], None]) -> None:
 class _Follower:
     """Cursors into the frames and the findings of a recording."""
 
-    def __init__(self, recording: Recording, wanted: Tail) -> None:
+    def __init__(self, recording: Recording, wanted: Tail, name: str, own: set[int]) -> None:
         self._recording = recording
         self._wanted = wanted
+        self._name = name
+        """Of the file; empty where there is one alone."""
+        self._elsewhere = {session.id for session in recording.sessions()} - own
+        """Sessions of which another file has more."""
         self._frame = self._finding = 0
+        self._version = recording.data_version()
         self._exchanges: dict[int, Exchange] = {}
 
-    def past(self) -> None:
+    def changed(self) -> bool:
+        """Somebody has written since the last time."""
+        before, self._version = self._version, self._recording.data_version()
+        return before != self._version
+
+    def past(self) -> Iterator[Said]:
         """The last frames, with what was found since the first of them."""
         last = "SELECT coalesce(max(id), 0) FROM {}"
         newest, found = (int(self._recording.db.execute(last.format(of)).fetchone()[0]) for of in ("frame", "finding"))
@@ -82,7 +125,7 @@ class _Follower:
             self._finding = self._before(
                 next(self._recording.frames_after(self._frame, 1, payloads=False), None), found
             )
-        self.more()
+        return self.more()
 
     def _before(self, first: FrameRow | None, found: int) -> int:
         """The last finding that was stored before those about `first` and later frames."""
@@ -96,7 +139,7 @@ class _Follower:
         row = self._recording.session(session)
         return row.facts.started if row is not None else 0
 
-    def more(self) -> None:
+    def more(self) -> Iterator[Said]:
         """What has been stored since: each finding under its frame, the others after all frames.
 
         Findings are read first, so the frames that they are about are there when those are read.
@@ -104,21 +147,30 @@ class _Follower:
         found: dict[tuple[int, int, int], list[FindingRow]] = {}
         for each in self._recording.findings(after=self._finding):
             self._finding = each.id
-            found.setdefault((each.session, each.finding.exchange, each.finding.seq), []).append(each)
+            if each.session not in self._elsewhere:
+                found.setdefault((each.session, each.finding.exchange, each.finding.seq), []).append(each)
+        at = 0
         for row in self._recording.frames_after(self._frame):
             self._frame = row.id
-            self._print(self._frame_object(row) if self._wanted.as_json else self._frame_line(row))
-            if row.frame.exchange:
-                self._tell(found.pop((row.session, row.frame.exchange, row.frame.seq), []))
+            if row.session in self._elsewhere:
+                continue
+            at = row.frame.at
+            about = found.pop((row.session, row.frame.exchange, row.frame.seq), []) if row.frame.exchange else []
+            yield Said(at, [self._frame_said(row), *map(self._finding_said, about)], True)
         for rest in found.values():
-            self._tell(rest)
+            yield Said(max(at, rest[0].finding.at), list(map(self._finding_said, rest)), False)
 
-    def _tell(self, found: list[FindingRow]) -> None:
-        for row in found:
-            self._print(_finding_object(row) if self._wanted.as_json else _finding_line(row))
+    def _frame_said(self, row: FrameRow) -> str:
+        return self._json(self._frame_object(row)) if self._wanted.as_json else self._line(self._frame_line(row))
 
-    def _print(self, said: str | dict[str, object]) -> None:
-        print(said if isinstance(said, str) else json.dumps(said), flush=True)
+    def _finding_said(self, row: FindingRow) -> str:
+        return self._json(_finding_object(row)) if self._wanted.as_json else self._line(_finding_line(row))
+
+    def _json(self, told: dict[str, object]) -> str:
+        return json.dumps({"file": self._recording.path, **told} if self._name else told)
+
+    def _line(self, told: str) -> str:
+        return f"{self._name}  {told}" if self._name else told
 
     def _frame_line(self, row: FrameRow) -> str:
         frame, exchange = row.frame, self._exchange(row)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from a2a_inspect.commands.stats import Calls, Statistics
 from a2a_inspect.plots.cursor import Cursor
 from a2a_inspect.plots.draw import columns, spark
 from a2a_inspect.plots.measures import Bucket, Histogram, Kind
 from a2a_inspect.plots.scale import LIMITS
+from a2a_inspect.plots.sums import Calls, Sums
 from a2a_inspect.plots.written import findings_words, step_clock
 from a2a_inspect.screen.columns import GAP, Column, fit, fitting
 from a2a_proxy.cli import text
@@ -104,7 +104,7 @@ def step_words(of: Histogram, cursor: Cursor) -> str:
     return "  ".join(word for word in words if word)
 
 
-def table_lines(known: Statistics, width: int, *, plain: bool) -> Iterator[Line]:
+def table_lines(known: Sums, width: int, *, plain: bool) -> Iterator[Line]:
     """A line for each kind of call: how many, how fast, and how their durations are spread on a scale of 1, 2, 5."""
     layout = fitting(_columns(plain), width)
     title = GAP.join(fit(column.title, cells, right=column.right) for column, cells in layout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,9 @@ from a2a_proxy.recording.query.columns import ZERO
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.schema import SESSION_SHIFT
+
+Part = tuple[Recording, Collection[int]]
+"""A file, and the sessions of it that count."""
 
 Kind = tuple[str, str, str]
 """Operation (empty for what is not A2A), binding, dialect."""
@@ -33,7 +36,8 @@ OF_FOUND = f"""(x.session << {SESSION_SHIFT} | x.exchange) IN (SELECT e.id FROM 
 """SQL: `x` belongs to an exchange that matches."""
 _FINDINGS = """SELECT (s.started + x.at - {start}) / {step} AS n, x.severity, count(*)
   FROM finding x JOIN session s ON s.id = x.session
-  WHERE s.started + x.at >= {start} AND s.started + x.at < {end} AND {of} GROUP BY n, x.severity"""
+  WHERE x.session IN ({own}) AND s.started + x.at >= {start} AND s.started + x.at < {end} AND [of]
+  GROUP BY n, x.severity"""
 _BINS = " ".join(f"WHEN d < {limit} THEN {number}" for number, limit in enumerate(LIMITS))
 _TOOK = f"""SELECT {KIND}, CASE {_BINS} ELSE {len(LIMITS)} END AS bin, count(*) FROM (
     SELECT e.operation, e.binding, e.dialect, max(e.closed - {ZERO}, 0) AS d
@@ -69,35 +73,40 @@ class Histogram(msgspec.Struct, frozen=True):
         return sum(bucket.frames for bucket in self.buckets)
 
 
-def histogram(recording: Recording, where: str, most: int, within: tuple[int, int] | None = None) -> Histogram | None:
+def histogram(parts: Sequence[Part], where: str, most: int, within: tuple[int, int] | None = None) -> Histogram | None:
     """What passed when, in at most so many steps: frames that match an expression, exchanges that do, their findings.
 
     `within` is the first and the last moment, ns; without it all that matches. None where nothing does.
 
     Raises:
-        RecordingError: it cannot be read.
+        RecordingError: a file cannot be read.
         QueryError: the expression is wrong.
     """
-    ends = within if within is not None else _ends(recording, where)
+    ends = within if within is not None else _ends(parts, where)
     if ends is None:
         return None
     over = span(*ends, most)
     buckets = [Bucket() for _ in range(over.count)]
-    for number, frames, octets in _asked(recording, _FRAMES, where, Rows.FRAMES, over):
-        buckets[number].frames, buckets[number].bytes = frames, octets
-    for number, exchanges in _asked(recording, _CALLS, where, Rows.EXCHANGES, over):
-        buckets[number].exchanges = exchanges
-    of = OF_FOUND if where.strip() else "{where}"  # without a filter also those of connections
-    for number, severity, count in _asked(recording, _FINDINGS.replace("{of}", of), where, Rows.EXCHANGES, over):
-        buckets[number].findings[Severity(severity)] = count
+    of = OF_FOUND if where.strip() else "1"  # without a filter also those of connections
+    for part in parts:
+        for number, frames, octets in asked(part, _over(_FRAMES, over), where, Rows.FRAMES):
+            buckets[number].frames += frames
+            buckets[number].bytes += octets
+        for number, exchanges in asked(part, _over(_CALLS, over), where, Rows.EXCHANGES):
+            buckets[number].exchanges += exchanges
+        query = _over(_FINDINGS, over).replace("[of]", of)
+        for number, severity, count in asked(part, query, where, Rows.EXCHANGES):
+            found = buckets[number].findings
+            found[Severity(severity)] = found.get(Severity(severity), 0) + count
     return Histogram(over, buckets)
 
 
-def distributions(recording: Recording, where: str = "") -> dict[Kind, list[int]]:
+def distributions(parts: Sequence[Part], where: str = "") -> dict[Kind, list[int]]:
     """By kind of call how many took how long: a number for each bin of `scale.LIMITS`, and one for longer."""
     found: dict[Kind, list[int]] = {}
-    for *kind, number, count in recording.asked().select(_TOOK, where, Rows.EXCHANGES):
-        found.setdefault(kind_of(kind), [0] * (len(LIMITS) + 1))[number] = count
+    for part in parts:
+        for *kind, number, count in asked(part, _TOOK, where, Rows.EXCHANGES):
+            found.setdefault(kind_of(kind), [0] * (len(LIMITS) + 1))[number] += count
     return found
 
 
@@ -107,14 +116,29 @@ def kind_of(values: list[Any]) -> Kind:
     return operation, binding, dialect
 
 
-def _ends(recording: Recording, where: str) -> tuple[int, int] | None:
-    started = {row.id: row.facts.started for row in recording.sessions()}
-    found = recording.asked().select(_ENDS, where, Rows.FRAMES)
-    spans = [(started[session] + first, started[session] + last) for session, first, last in found]
+def asked(part: Part, query: str, where: str, rows: Rows) -> list[tuple[Any, ...]]:
+    """Rows of a query in which `{where}` stands for an expression, and `{own}` for the sessions that count.
+
+    Raises as `histogram`.
+    """
+    recording, sessions = part
+    own = ", ".join(map(str, sorted(sessions)))
+    of = f"f.session IN ({own})" if rows is Rows.FRAMES else f"e.id >> {SESSION_SHIFT} IN ({own})"
+    query = query.replace("{own}", own).replace("{where}", f"({of} AND {{where}})")
+    return recording.asked().select(query, where, rows)
+
+
+def _ends(parts: Sequence[Part], where: str) -> tuple[int, int] | None:
+    spans: list[tuple[int, int]] = []
+    for recording, sessions in parts:
+        started = {row.id: row.facts.started for row in recording.sessions()}
+        for session, first, last in asked((recording, sessions), _ENDS, where, Rows.FRAMES):
+            spans.append((started[session] + first, started[session] + last))
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
 
-def _asked(recording: Recording, query: str, where: str, rows: Rows, over: Span) -> Iterator[tuple[Any, ...]]:
+def _over(query: str, over: Span) -> str:
+    """A query about a stretch of time."""
     for name, value in (("start", over.start), ("step", over.step), ("end", over.end)):
         query = query.replace(f"{{{name}}}", str(value))
-    yield from recording.asked().select(query, where, rows)
+    return query

@@ -21,10 +21,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Footer, Static
 
-from a2a_inspect.commands.stats import Statistics, statistics
 from a2a_inspect.plots.cursor import Cursor
 from a2a_inspect.plots.layout import Line, plot_lines, step_words, table_lines
 from a2a_inspect.plots.measures import Histogram, histogram
+from a2a_inspect.plots.sums import Sums, sums, whole
 from a2a_inspect.plots.written import PLAIN
 from a2a_inspect.screen.pane import Pane
 from a2a_inspect.source import Source
@@ -44,7 +44,7 @@ class Shown(msgspec.Struct, frozen=True):
     """What was read."""
 
     over: Histogram | None
-    known: Statistics
+    known: Sums
 
 
 class Lines(Widget):
@@ -171,7 +171,8 @@ class PlotScreen(Screen[str]):
             if version == self._version and not anyway:
                 return None
             self._version = version
-            return Shown(histogram(recording, self._where, most, within), statistics(recording, self._where))
+            parts = whole(recording)
+            return Shown(histogram(parts, self._where, most, within), sums(parts, self._where))
 
         return ask
 

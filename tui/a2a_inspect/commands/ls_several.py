@@ -1,0 +1,119 @@
+"""`a2a-inspect ls` of several recordings: one list by time, each line with the file that it is from."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+
+from a2a_inspect.commands.filtered import tell_nothing
+from a2a_inspect.commands.ls import (
+    EXCHANGE_COLUMNS,
+    EXCHANGE_GIVES,
+    TASK_COLUMNS,
+    TASK_GIVES,
+    WIDE,
+    exchange_cells,
+    state_name,
+    task_object,
+)
+from a2a_inspect.commands.session import member_lines
+from a2a_inspect.commands.table import Room, columns, terminal_width
+from a2a_proxy.cli import text
+from a2a_proxy.cli.console import exchange_object
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.rows import ExchangeRow, key
+from a2a_proxy.recording.several import Member, Seen, Several
+
+_FILE = {"FILE": 20, "FILES": 24}
+"""Cells that names of files take on a terminal."""
+
+
+def list_exchanges(several: Several, *, as_json: bool, where: str = "") -> None:
+    """Print the exchanges of all files by time, or those that match."""
+    rows = several.exchanges(where)
+    first = next(rows, None)
+    if where and first is None:
+        tell_nothing(where)
+        return
+    found = itertools.chain(() if first is None else (first,), rows)
+    if as_json:
+        for member, row in found:
+            told = {"file": member.recording.path, "session": row.session, **exchange_object(row.exchange)}
+            print(json.dumps(told))
+        return
+    for line in _exchange_lines(several, found):
+        print(line)
+
+
+def _exchange_lines(several: Several, rows: Iterable[tuple[Member, ExchangeRow]]) -> Iterator[str]:
+    yield from member_lines(several)
+    width = terminal_width()
+    room = Room(width, {"OPERATION": 28, **_FILE}, (("FILE", 10), *EXCHANGE_GIVES), ("STATES",)) if width else None
+    crowded = _crowded(several)
+    cells = (
+        (visible(member.name), *exchange_cells(row, several=member.number in crowded, brief=0 < width < WIDE))
+        for member, row in rows
+    )
+    yield from columns(("FILE", *EXCHANGE_COLUMNS), cells, room)
+
+
+def _crowded(several: Several) -> set[int]:
+    """Files of which more than one session is shown: there a number alone does not name an exchange."""
+    return {number for number, sessions in enumerate(several.own()) if len(sessions) > 1}
+
+
+def list_tasks(several: Several, *, as_json: bool, where: str = "") -> None:
+    """Print each task once, with the files that saw it, or those of exchanges that match."""
+    groups: Iterable[list[Seen]] = several.tasks()
+    if where:
+        groups = list(_matching(several, groups, where))
+        if not groups:
+            tell_nothing(where)
+            return
+    if as_json:
+        for group in groups:
+            print(json.dumps({"task_id": group[0].row.task.task_id, "seen": [_seen_object(seen) for seen in group]}))
+        return
+    width = terminal_width()
+    room = Room(width, _FILE, (("FILES", 12), *TASK_GIVES), ("STATES",)) if width else None
+    crowded = _crowded(several)
+    rows = (_cells(group, crowded) for group in groups)
+    for line in columns((*TASK_COLUMNS[:1], "FILES", *TASK_COLUMNS[1:]), rows, room):
+        print(line)
+
+
+def _matching(several: Several, groups: Iterable[list[Seen]], where: str) -> Iterator[list[Seen]]:
+    keys = [set(member.recording.asked().ids(where, Rows.EXCHANGES)) for member in several.members]
+    for group in groups:
+        touched = ((seen, number) for seen in group for number in seen.row.task.exchanges)
+        if any(key(seen.row.session, number) in keys[seen.member.number] for seen, number in touched):
+            yield group
+
+
+def _seen_object(seen: Seen) -> dict[str, object]:
+    return {"file": seen.member.recording.path, **task_object(seen.row)}
+
+
+def _cells(group: list[Seen], crowded: set[int]) -> tuple[str, ...]:
+    """A task as the session has it that heard of it last, with what the others add."""
+    last = max((seen.row.task for seen in group), key=lambda task: task.last)
+    changes = sorted({change for seen in group for change in seen.row.task.states})
+    passed = [state for state, _ in itertools.groupby(state for _, state in changes)]
+    names = {artifact.name or artifact.artifact_id: None for seen in group for artifact in seen.row.task.artifacts}
+    marks = (
+        f"{seen.member.name}#{f'{seen.row.session}:' if seen.member.number in crowded else ''}{number}"
+        for seen in group
+        for number in seen.row.task.exchanges
+    )
+    return (
+        visible(last.task_id),
+        visible(", ".join(dict.fromkeys(seen.member.name for seen in group))),
+        state_name(last.state),
+        visible(text.short(next((seen.row.task.context_id for seen in group if seen.row.task.context_id), ""))),
+        visible(", ".join(dict.fromkeys(seen.row.task.agent for seen in group))),
+        " > ".join(state_name(state) for state in passed),
+        ", ".join(map(visible, names)),
+        visible(" ".join(marks)),
+    )
