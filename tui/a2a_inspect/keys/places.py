@@ -10,6 +10,7 @@ from a2a_inspect.screen.lane_list import LaneList
 from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.main import MainScreen
+from a2a_inspect.screen.plot_screen import PlotScreen
 from a2a_inspect.screen.text_view import TextView
 
 PLACES = (
@@ -20,5 +21,6 @@ PLACES = (
     Place("A text", TextView, (Detail, MainScreen)),
     Place("A swimlane", LaneScreen),
     Place("Its rows", LaneList, (LaneScreen, LazyList)),
+    Place("Plots", PlotScreen),
     Place("This page", Help),
 )

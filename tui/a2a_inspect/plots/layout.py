@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from a2a_inspect.plots.cursor import Cursor
 from a2a_inspect.plots.draw import columns, spark
 from a2a_inspect.plots.measures import Bucket, Histogram, Kind
-from a2a_inspect.plots.scale import LIMITS
 from a2a_inspect.plots.sums import Calls, Sums
 from a2a_inspect.plots.written import findings_words, step_clock
 from a2a_inspect.screen.columns import GAP, Column, fit, fitting
@@ -17,21 +16,20 @@ from a2a_proxy.model.finding import Severity
 Line = list[tuple[str, str]]
 """Text and the name of its style."""
 
-HIGH, LOW = 4, 3
-"""Lines of the columns for frames and for octets."""
-LINES = HIGH + LOW + 5
 _TICK = 20
 """Cells between two times under the columns, at least."""
 _FOUND = {Severity.ERROR: ("!", "plot--bad"), Severity.WARNING: ("*", "plot--warn"), Severity.INFO: (".", "plot--dim")}
-_BINS = len(LIMITS) + 1
 _SCALE = ((4, "1ms"), (13, "1s"), (19, "100s"))
-"""Bins and what stands over their beginning."""
+"""Bins of `scale.LIMITS` and what stands over their beginning."""
 
 Row = tuple[Kind, Calls]
 
 
-def plot_lines(of: Histogram, cursor: Cursor, width: int, *, plain: bool) -> Iterator[Line]:
-    """`LINES` lines: frames, octets, findings, what is chosen, times."""
+def plot_lines(of: Histogram, cursor: Cursor, size: tuple[int, int], *, plain: bool) -> Iterator[Line]:
+    """Frames and octets over time, findings, what is chosen, times; in so many cells and lines."""
+    width, lines = size
+    low = max((lines - 5) * 3 // 7, 1)
+    high = max(lines - 5 - low, 1)
     wide = max(width // max(of.span.count, 1), 1)
     first, last = cursor.chosen
     chosen = (first * wide, (last + 1) * wide)
@@ -39,9 +37,9 @@ def plot_lines(of: Histogram, cursor: Cursor, width: int, *, plain: bool) -> Ite
     frames = [bucket.frames for bucket in of.buckets]
     octets = [bucket.bytes for bucket in of.buckets]
     yield _titled("FRAMES", f"at most {max(frames, default=0)} in {step}", width)
-    yield from (_column_line(line, wide, chosen, width) for line in columns(frames, HIGH, plain=plain))
+    yield from (_column_line(line, wide, chosen, width) for line in columns(frames, high, plain=plain))
     yield _titled("OCTETS", f"at most {text.size(max(octets, default=0))} in {step}", width)
-    yield from (_column_line(line, wide, chosen, width) for line in columns(octets, LOW, plain=plain))
+    yield from (_column_line(line, wide, chosen, width) for line in columns(octets, low, plain=plain))
     yield _found_line(of.buckets, wide, width)
     yield _chosen_line(chosen, cursor.at * wide, width, plain=plain)
     yield [(_times(of, wide, width), "plot--dim")]
@@ -116,15 +114,15 @@ def table_lines(known: Sums, width: int, *, plain: bool) -> Iterator[Line]:
 
 def _columns(plain: bool) -> list[Column]:
     return [
-        Column("OPERATION", 20, lambda row: row[0][0] or "not A2A", grow=1),
-        Column("BINDING", 12, lambda row: " ".join(row[0][1:]).strip(), drop=3),
+        Column("OPERATION", 14, lambda row: row[0][0] or "not A2A", grow=1),
+        Column("BINDING", 11, lambda row: " ".join(row[0][1:]).strip()),
         Column("CALLS", 5, lambda row: str(row[1].count), right=True),
         Column("FIRST P50", 9, _rank("first", "p50"), right=True, drop=2),
         Column("FIRST P95", 9, _rank("first", "p95"), right=True, drop=4),
         Column("P50", 7, _rank("took", "p50"), right=True),
         Column("P95", 7, _rank("took", "p95"), right=True),
         Column("MAX", 7, _rank("took", "max"), right=True, drop=1),
-        Column(_scale(), _BINS, lambda row: spark(row[1].bins, plain=plain)),
+        Column(_scale(), len(_scale()), lambda row: spark(row[1].bins, plain=plain)),
     ]
 
 

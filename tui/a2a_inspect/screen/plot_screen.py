@@ -91,9 +91,16 @@ class PlotScreen(Screen[str]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,h", "move(-1)", "Earlier", id="plot.earlier"),
-        Binding("right,l", "move(1)", "Later", id="plot.later"),
-        Binding("shift+left,H", "extend(-1)", "Choose", id="plot.extend-earlier", tooltip="choose more, to the left"),
+        Binding("left,h", "move(-1)", "Earlier", key_display="←", id="plot.earlier"),
+        Binding("right,l", "move(1)", "Later", key_display="→", id="plot.later"),
+        Binding(
+            "shift+left,H",
+            "extend(-1)",
+            "Choose",
+            key_display="⇧←",
+            id="plot.extend-earlier",
+            tooltip="choose more, to the left",
+        ),
         Binding("shift+right,L", "extend(1)", "Choose", show=False, id="plot.extend-later"),
         Binding("home", "move(-1000000)", "First", show=False, id="plot.first"),
         Binding("end", "move(1000000)", "Last", show=False, id="plot.last"),
@@ -186,6 +193,11 @@ class PlotScreen(Screen[str]):
     def _width(self) -> int:
         return self.size.width - 3
 
+    @property
+    def _room(self) -> tuple[int, int]:
+        """Cells and lines of the plots: a half of what there is beside the table's first rows."""
+        return self._width, max(12, min(self.size.height // 2, 26))
+
     def _draw(self, trouble: str = "") -> None:
         shown, title = self._shown, self._pane.title
         title.text = "Plots" + (f" of {self._where}" if self._where else "")
@@ -199,7 +211,7 @@ class PlotScreen(Screen[str]):
         if not trouble:
             shift = "zoomed  " if self._cursor.zooms else ""
             title.remark = shift + text.plural(shown.over.frames, "frame")
-        self._plot.show(list(plot_lines(shown.over, self._cursor, self._width, plain=self._plain)))
+        self._plot.show(list(plot_lines(shown.over, self._cursor, self._room, plain=self._plain)))
         self._said.update(visible(step_words(shown.over, self._cursor)))
         self._table.show(list(table_lines(shown.known, self._width, plain=self._plain)))
 
