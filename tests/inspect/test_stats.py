@@ -85,3 +85,28 @@ def test_nothing_recorded(tmp_path: Path) -> None:
     assert (
         run(tmp_path / "state", "a2a-inspect", "stats", tmp_path / "a.db").lines[-1].startswith("0 exchanges, 0 frames")
     )
+
+
+def test_with_a_filter(tmp_path: Path) -> None:
+    """Only matching exchanges count, with their tasks and findings; a wrong expression is an error, nothing a word."""
+    path = next(each for each in SAMPLES if each.name == "demo.a2a.jsonl")
+    told = json.loads(run(tmp_path / "state", "a2a-inspect", "stats", "--json", "-f", "binding:rest", path).out)
+    assert {each["operation"]: each["count"] for each in told["calls"]} == {"SendMessage": 2, "GetTask": 1}
+    assert (told["exchanges"], told["tasks"]) == (3, {"completed": 1})
+    assert sum(each["count"] for each in told["calls"][0]["took_distribution"]) == 2
+    wrong = run(tmp_path / "state", "a2a-inspect", "stats", "-f", "bindung:rest", path)
+    assert (wrong.code, "binding" in wrong.err) == (2, True)
+    assert "nothing matches" in run(tmp_path / "state", "a2a-inspect", "stats", "-f", "op:CancelTask", path).err
+
+
+def test_a_histogram(tmp_path: Path) -> None:
+    """A line for each step, and the same in JSON; plain characters where no colour is wanted."""
+    path = next(each for each in SAMPLES if each.name == "generations.a2a.jsonl")
+    lines = run(tmp_path / "state", "a2a-inspect", "stats", "--histogram", path, NO_COLOR="1").lines
+    head = next(number for number, line in enumerate(lines) if line.startswith("EACH "))
+    told = json.loads(run(tmp_path / "state", "a2a-inspect", "stats", "--histogram", "--json", path).out)
+    buckets = told["histogram"]
+    assert [int(line[14:].split()[0]) for line in lines[head + 1 :]] == [each["frames"] for each in buckets["buckets"]]
+    assert sum("1 error" in line for line in lines[head:]) == 3
+    assert all(line.isascii() for line in lines[head:])
+    assert buckets["step_ns"] == 500 * MS

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from textual.app import App, SystemCommand
+from rich.console import Console
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.screen import Screen
@@ -18,20 +19,20 @@ from a2a_inspect.keys.keymap import keys_file, read_keymap
 from a2a_inspect.screen.help import Help
 from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.screen.palette import Actions
+from a2a_inspect.screen.themed import ThemedApp, suiting
+from a2a_inspect.screen.themes import NIGHT, Memory
 from a2a_inspect.source import Source
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.capture import places
+from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.recording.errors import RecordingError
 
 
-class InspectApp(App[int]):
+class InspectApp(ThemedApp):
     """One recording on a screen. The source is closed when the app ends."""
 
     TITLE = "a2a-inspect"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS = App.COMMANDS | {Actions}
-    CSS = """
-    Footer { background: $panel; }
-    """
+    COMMANDS = ThemedApp.COMMANDS | {Actions}
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "Keys", key_display="?", id="app.keys", tooltip="this page of keys"),
@@ -44,6 +45,9 @@ class InspectApp(App[int]):
             id="app.palette",
             tooltip="all that can be done now, and themes",
         ),
+        Binding(
+            "T", "next_theme", "Theme", show=False, id="app.theme", tooltip="other colours: night, day, the terminal's"
+        ),
         Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="app.quit", tooltip="quit at once"),
     ]
 
@@ -53,18 +57,24 @@ class InspectApp(App[int]):
         keymap: Keymap | None = None,
         *,
         read_only: bool = False,
+        over: Screen[None] | None = None,
         driver_class: type[Driver] | None = None,
+        memory: Memory | None = None,
+        theme: str = NIGHT.name,
     ) -> None:
-        super().__init__(driver_class)
+        super().__init__(driver_class, memory or Memory(), theme)
         self.read_only = read_only
         """Nothing may be written from here: no note, no bookmark, no export."""
         self._source = source
         self._main = MainScreen(source)
+        self._over = over
         self._keys = keymap or {}
 
     def on_mount(self) -> None:
         """Use the user's keys."""
         self.set_keymap(self._keys)
+        if self._over is not None:
+            self.push_screen(self._over)
 
     def get_default_screen(self) -> Screen[None]:
         """The one screen under all others."""
@@ -73,7 +83,14 @@ class InspectApp(App[int]):
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
         """What the palette offers besides actions that have keys."""
         offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
+        if screen is self._main and not self.read_only:  # who may only look on has been given this recording alone
+            yield SystemCommand("Compare", "What differs between this recording and another one", self._compare)
         yield from (each for each in super().get_system_commands(screen) if each.title in offered)
+
+    def _compare(self) -> None:
+        from a2a_inspect.screen.compare import compare_with_another
+
+        compare_with_another(self._main, self._source.path)
 
     def action_keys(self) -> None:
         """All keys, those of this place first."""
@@ -107,12 +124,14 @@ def opened(path: Path) -> tuple[Source, Keymap]:
         raise UserError(wrong.message, wrong.hint) from wrong
 
 
-def run_app(path: Path) -> int:
-    """Show a recording until the user quits; the exit code.
+def run_app(path: Path, over: Screen[None] | None = None) -> int:
+    """Show a recording until the user quits, with another screen over it at first; the exit code.
 
     Raises:
         UserError: see `opened`, or there is no terminal to show it on.
     """
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
         raise UserError("the screen needs a terminal", f"list the exchanges with: a2a-inspect ls {path}")
-    return InspectApp(*opened(path)).run() or 0
+    with state_directory():
+        memory = Memory(places.state_dir() / "theme")
+    return InspectApp(*opened(path), over=over, memory=memory, theme=suiting(Console())).run() or 0

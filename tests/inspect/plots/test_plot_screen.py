@@ -23,5 +23,9 @@ async def test_choosing_a_time(tmp_path: Path) -> None:
         await person.until(lambda: person.misses("zoomed"), "all of it")
         await person.types("end", "shift+left")
         await person.sees("exchange began")
-        await person.types("escape")
-        await person.sees("OUTCOME")
+        await person.types("home", "enter")  # the first step is the agent card's and the first stream's
+        await person.sees("OUTCOME", "GetAgentCard", "2 of 7", "only t>=2026-11-21T20:28:13")
+        await person.types("L")
+        await person.sees("Plots of t>=", "GetAgentCard")
+        await person.types("escape", "escape")
+        await person.sees("GetTask")

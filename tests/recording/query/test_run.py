@@ -51,6 +51,18 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
         yield opened
 
 
+def test_few_rows_are_asked_by_themselves(path: Path, small: Recording) -> None:
+    """The same answer as for all, for those alone; more of them than go into one query."""
+    for expression in ("state:working", "needle", "-gap", "binding:grpc", "finding:*", "dur>1ms OR err"):
+        for rows in Rows:
+            every = list(small.asked().ids("", rows))
+            found = list(small.asked().ids(expression, rows))
+            assert small.asked().among(expression, rows, every) == found
+            assert small.asked().among(expression, rows, every[::2]) == [each for each in found if each in every[::2]]
+    with Recording(path) as recording:
+        assert recording.asked().among("needle", Rows.FRAMES, range(1, 1001)) == [101]
+
+
 def test_pages_follow_each_other(path: Path) -> None:
     """By id, of all sessions or of one; a limit is a limit."""
     with Recording(path) as recording:

@@ -113,5 +113,9 @@ def _check_pairs(
 
 
 def _together(one: Place, other: Place) -> bool:
-    apps = [issubclass(place.owner, App) for place in (one, other)]
-    return any(apps) or one.owner in other.inside or other.owner in one.inside
+    return _above(one, other) or _above(other, one)
+
+
+def _above(one: Place, other: Place) -> bool:
+    """The keys of `one` are in force in `other` too."""
+    return issubclass(one.owner, App) or any(issubclass(each, one.owner) for each in (other.owner, *other.inside))

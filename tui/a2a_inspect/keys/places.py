@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from a2a_inspect.app import InspectApp
 from a2a_inspect.keys.actions import Place
+from a2a_inspect.screen.choose_recording import ChooseRecording
 from a2a_inspect.screen.detail import Detail
+from a2a_inspect.screen.diff_screen import DiffScreen
+from a2a_inspect.screen.diff_view import DiffView
+from a2a_inspect.screen.filter_box import FilterBox
 from a2a_inspect.screen.help import Help
+from a2a_inspect.screen.hopping import Hopping
 from a2a_inspect.screen.lane_list import LaneList
 from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.main import MainScreen
+from a2a_inspect.screen.narrowed import Narrowed
 from a2a_inspect.screen.plot_screen import PlotScreen
 from a2a_inspect.screen.text_view import TextView
 
 PLACES = (
     Place("Everywhere", InspectApp),
     Place("The recording", MainScreen),
+    Place("Finding things", Narrowed),
+    Place("Finding things", Hopping),
+    Place("The filter's line", FilterBox, (MainScreen,)),
     Place("A list", LazyList, (MainScreen,)),
     Place("A frame", Detail, (MainScreen,)),
     Place("A text", TextView, (Detail, MainScreen)),
+    Place("A difference", DiffScreen),
+    Place("Its lines", DiffView, (DiffScreen,)),
+    Place("A list of recordings", ChooseRecording),
     Place("A swimlane", LaneScreen),
     Place("Its rows", LaneList, (LaneScreen, LazyList)),
     Place("Plots", PlotScreen),

@@ -16,6 +16,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Static
 
+from a2a_inspect.hops import Place, frame_index
+from a2a_inspect.screen.crumbs import Crumbs, way
 from a2a_inspect.screen.detail import Detail
 from a2a_inspect.screen.exchange_list import ExchangeList
 from a2a_inspect.screen.frame_list import FrameList
@@ -52,6 +54,8 @@ class Browse(Screen[None]):
     Browse.-empty #exchanges { height: 1fr; }
     Browse #notice { display: none; }
     Browse.-empty #notice { display: block; }
+    Browse.-low Crumbs { display: none; }
+    Browse.-low.-narrowed Crumbs { display: block; }
     Browse.-single #exchanges, Browse.-single #lower { height: 1fr; }
     Browse.-single #frames, Browse.-single #frame { width: 1fr; border: none; }
     Browse.-single.-at-exchanges #lower { display: none; }
@@ -66,7 +70,7 @@ class Browse(Screen[None]):
         self._marks = Marks()
         self._exchanges = ExchangeList(self._load_exchanges, self._marks, id="exchange-list")
         self._frames = FrameList(self._load_frames, self._marks, id="frame-list")
-        self._detail = Detail(id="detail")
+        self._detail = Detail(source, id="detail")
         notice = Static(id="notice", markup=False)
         self._panes = {
             "exchanges": Pane(ListHead(self._exchanges), self._exchanges, notice, id="exchanges"),
@@ -80,10 +84,14 @@ class Browse(Screen[None]):
         self._chosen = 0
         self._stream: Stream | None = None
         self._frame = 0
+        self._goal: Place | None = None
+        """The frame to go to as soon as its exchange is there."""
+        self._crumbs = Crumbs()
 
     def compose(self) -> ComposeResult:
         """The layout."""
         yield self._summary
+        yield self._crumbs
         yield self._panes["exchanges"]
         with Horizontal(id="lower"):
             yield self._panes["frames"]
@@ -100,6 +108,7 @@ class Browse(Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """One pane or all."""
+        self.set_class(event.size.height < _HIGH, "-low")
         self.set_class(event.size.width < _WIDE or event.size.height < _HIGH, "-single")
 
     # Reading.
@@ -145,9 +154,13 @@ class Browse(Screen[None]):
         before, self._shown, self._held = self._shown, now, None
         self._summary.snapshot = now
         self._show_notice()
-        self._exchanges.show(now, above=above(before, now, self._exchanges.cursor))
+        self._grown(before, now)
         if self._chosen:
             self._choose(self._chosen)
+
+    def _grown(self, before: Snapshot, now: Snapshot) -> None:
+        """Show the list of exchanges as it is now."""
+        self._exchanges.show(now, now.exchanges, above=above(before, now, self._exchanges.cursor))
 
     @work(group="stream", exclusive=True)
     async def _choose(self, exchange: int) -> None:
@@ -162,6 +175,10 @@ class Browse(Screen[None]):
         self._detail.show_stream(stream, keep=same)
         if not same:
             self._frame = 0
+        if self._goal is not None and self._goal[0] == exchange:
+            goal, self._goal = self._goal, None
+            index = await self._asked("frame", self._source.ask(lambda r: frame_index(r, goal), 0), 0)
+            self._frames.select(index)
         self._retitle()
 
     @work(group="frame", exclusive=True)
@@ -195,22 +212,17 @@ class Browse(Screen[None]):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """The pane with the focus is the one that a small terminal shows."""
-        for name, pane in self._panes.items():
-            self.set_class(pane in event.widget.ancestors, f"-at-{name}")
+        inside = {name: pane in event.widget.ancestors for name, pane in self._panes.items()}
+        if any(inside.values()):
+            for name, yes in inside.items():
+                self.set_class(yes, f"-at-{name}")
         self._retitle()
 
     def reveal(self, chosen: Chosen | None) -> None:
         """Put the cursor on a frame of any exchange; without one, stay."""
         if chosen is not None:
-            self._go_to(chosen)
-
-    @work(group="reveal", exclusive=True)
-    async def _go_to(self, chosen: Chosen) -> None:
-        self._exchanges.select(await self._asked("index", self._source.index(chosen.exchange), 0))
-        self._chosen = chosen.exchange
-        await self._choose(chosen.exchange).wait()
-        self._frames.select(chosen.seq)
-        self._enter("frames")
+            self._go_to(chosen.exchange, chosen.seq)
+            self._enter("frames")
 
     # Words.
 
@@ -221,7 +233,7 @@ class Browse(Screen[None]):
             self.query_one("#notice", Static).update(waiting(self._source, self._shown))
 
     def _retitle(self) -> None:
-        exchanges, frames = self._exchanges, self._frames
+        frames = self._frames
         titles = {"exchanges": "Exchanges", "frames": "Frames", "frame": "Frame"}
         if self._stream is not None:
             titles["frames"] = exchange_title(self._stream)
@@ -230,12 +242,43 @@ class Browse(Screen[None]):
             titles["frame"] = f"Exchanges › #{self._stream.row.exchange.id} › Frame"
         if isinstance(line := frames.row, FrameLine):
             titles["frame"] = f"{titles['frame']} {line.row.frame.seq}: {line.text}"
-        late = self._held.exchanges - self._shown.exchanges if self._held is not None else 0
-        remarks = {"exchanges": remark(exchanges, late), "frames": remark(frames, 0), "frame": ""}
+        line = line if isinstance(line, FrameLine) else None
+        self._crumbs.where = way(self._stream, line, len(self._shown.sessions))
+        remarks = {"exchanges": self._remark(), "frames": remark(frames, 0), "frame": ""}
         for name, pane in self._panes.items():
             pane.title.text, pane.title.remark = titles[name], remarks[name]
 
+    def _remark(self) -> str:
+        """What stands beside the title of the list of exchanges."""
+        late = self._held.exchanges - self._shown.exchanges if self._held is not None else 0
+        return remark(self._exchanges, late)
+
     # Panes.
+
+    async def _index(self, exchange: int) -> int | None:
+        """Where an exchange stands in the list; None where it is not in it."""
+        return await self._asked("exchanges", self._source.index(exchange), 0)
+
+    @work(group="go", exclusive=True)
+    async def _go_to(self, exchange: int, seq: int = -1) -> None:
+        """Put the cursor on an exchange, and on a frame of it."""
+        index = await self._index(exchange)
+        if index is None:
+            return
+        self._goal = (exchange, seq) if seq >= 0 else None
+        self._exchanges.select(index)
+        if exchange == self._chosen:
+            self._choose(exchange)
+
+    def _choose_nothing(self) -> None:
+        """No exchange is in the list: none is shown."""
+        self.workers.cancel_group(self, "stream")
+        self.workers.cancel_group(self, "frame")
+        self._chosen = self._frame = 0
+        self._stream = None
+        self._frames.leave()
+        self._detail.show_stream(None, keep=False)
+        self._retitle()
 
     def _enter(self, name: str) -> None:
         for each in PANES:

@@ -47,12 +47,12 @@ class ExchangeList(LazyList):
         """One page."""
         return await self._load(page)
 
-    def show(self, now: Snapshot, *, above: int) -> None:
-        """What the recording holds now; see `update`. With more than one session, a row says which is its own."""
+    def show(self, now: Snapshot, total: int, *, above: int) -> None:
+        """So many of what the recording holds now; see `update`. With several sessions a row says which is its own."""
         self._sessions = len(now.sessions)
         longest = f"{self._sessions}:{now.highest}" if self._sessions > 1 else str(now.highest)
         self.widen("#", len(longest) + 1)
-        self.update(now.exchanges, above=above)
+        self.update(total, above=above)
 
     def _number(self, row: ExchangeRow) -> str:
         number = f"{row.session}:{row.exchange.id}" if self._sessions > 1 else str(row.exchange.id)

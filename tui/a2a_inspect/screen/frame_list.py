@@ -48,6 +48,11 @@ class FrameList(LazyList):
         self.stream = stream
         self.update(stream.frames)
 
+    def leave(self) -> None:
+        """There is no exchange."""
+        self.stream = None
+        self.restart(follow=False)
+
     async def load(self, page: int) -> Sequence[FrameLine]:
         """One page."""
         return await self._load(self.stream.row.key, page) if self.stream is not None else []

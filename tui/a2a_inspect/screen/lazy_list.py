@@ -25,6 +25,7 @@ from textual.timer import Timer
 
 from a2a_inspect.positions import PAGE
 from a2a_inspect.screen.columns import GAP, Column, fit, fitting
+from a2a_inspect.screen.styles import component_style
 
 _KEPT = 16
 """Pages."""
@@ -47,10 +48,10 @@ class LazyList(ScrollView, can_focus=True):
         background: $background; color: $foreground;
         &> .list--head { color: $text-muted; }
         &> .list--cursor { background: $foreground 8%; }
-        &:focus > .list--cursor { background: $primary 40%; }
+        &:focus > .list--cursor { background: $primary 25%; }
         &> .list--mark { color: $foreground 30%; }
         &:focus > .list--mark { color: $accent; }
-        &> .list--dim { color: $foreground 60%; }
+        &> .list--dim { color: $text-muted; }
         &> .list--strong { text-style: bold; }
         &> .list--good { color: $text-success; }
         &> .list--bad { color: $text-error; text-style: bold; }
@@ -105,6 +106,8 @@ class LazyList(ScrollView, can_focus=True):
         self._epoch = 0
         self._seen = 0
         self._g = False
+        self.placeholder = ""
+        """What stands where there is no row."""
         self._styles: dict[tuple[str, ...], Style] = {}
         self._told = 0.0
         self._telling: Timer | None = None
@@ -185,7 +188,8 @@ class LazyList(ScrollView, can_focus=True):
         index = self.scroll_offset.y + y
         width = self.size.width
         if index >= self.total:
-            return Strip.blank(width, self.rich_style)
+            words = fit(self.placeholder if not self.total and y == 1 else "", width)
+            return Strip([Segment(words, self._style("list--dim"))])
         row = self._row(index)
         under = ("list--cursor",) if index == self.cursor else ()
         mark = Segment(_CURSOR if under else " ", self._style(*under, "list--mark"))
@@ -204,7 +208,7 @@ class LazyList(ScrollView, can_focus=True):
 
     def _style(self, *names: str) -> Style:
         if (style := self._styles.get(names)) is None:
-            style = self._styles[names] = self.get_visual_style(*names).rich_style
+            style = self._styles[names] = component_style(self, *names)
         return style
 
     def _row(self, index: int) -> Any:

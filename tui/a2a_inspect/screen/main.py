@@ -6,21 +6,29 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from a2a_inspect.screen.browse import PANES, Browse
-from a2a_inspect.screen.detail import TABS
+from a2a_inspect.screen.browse import PANES
+from a2a_inspect.screen.compare import compare_from
+from a2a_inspect.screen.hopping import Hopping
 from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marked
 from a2a_inspect.screen.plot_screen import PlotScreen
+from a2a_inspect.screen.tab_line import TABS
 from a2a_inspect.source import FrameLine
 from a2a_proxy.recording.rows import ExchangeRow
 
 
-class MainScreen(Browse):
+class MainScreen(Hopping):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", id="app.back", tooltip="go back to the pane before"),
+        Binding(
+            "escape",
+            "back",
+            "Back",
+            id="app.back",
+            tooltip="to the pane before; from the first: a wider list",
+        ),
         Binding("tab", "turn(1)", "Next pane", show=False, priority=True, id="pane.next"),
         Binding("shift+tab", "turn(-1)", "Previous pane", show=False, priority=True, id="pane.previous"),
         Binding("[", "frame(-1)", "Previous frame", show=False, id="frame.previous"),
@@ -40,13 +48,20 @@ class MainScreen(Browse):
         Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and octets over time, latencies"),
         Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
         Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
+        Binding("D", "diff", "Diff", id="view.diff", tooltip="what differs from the marked, or last, call"),
         Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane out"),
     ]
 
     def action_back(self) -> None:
-        """To the pane before."""
+        """To the pane before; from the first one to a wider list."""
         if self._where():
             self._enter(PANES[self._where() - 1])
+        else:
+            self.widen()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a filter is typed, Tab is for its box."""
+        return super().check_action(action, parameters) and not (action == "turn" and self._box.is_open)
 
     def action_leave(self) -> None:
         """Back, and from the first pane out."""
@@ -74,13 +89,22 @@ class MainScreen(Browse):
 
     def action_mark(self) -> None:
         """Mark the row under the cursor, or take its mark away."""
+        here = self._cursor()
+        if here is not None:
+            self._marks.toggle(here)
         rows: LazyList = self._frames if self._where() else self._exchanges
-        row = rows.row
-        if isinstance(row, ExchangeRow):
-            self._marks.toggle(Marked(row.key))
-        elif isinstance(row, FrameLine):
-            self._marks.toggle(Marked(row.row.exchange_key, row.row.id))
         rows.refresh()
+
+    def _cursor(self) -> Marked | None:
+        """What is under the cursor."""
+        row = (self._frames if self._where() else self._exchanges).row
+        if isinstance(row, ExchangeRow):
+            return Marked(row.key)
+        return Marked(row.row.exchange_key, row.row.id) if isinstance(row, FrameLine) else None
+
+    def action_diff(self) -> None:
+        """What differs between two that are marked, the marked one and this, or this and its like before."""
+        compare_from(self, self._source, self.marked(), self._cursor())
 
     def action_lanes(self) -> None:
         """The swimlane of the exchange's task; whoever opens a row there comes back to that frame."""
@@ -89,8 +113,8 @@ class MainScreen(Browse):
             self.app.push_screen(LaneScreen(self._source, self._chosen, frame), self.reveal)
 
     def action_plots(self) -> None:
-        """Plots of all that the list shows."""
-        self.app.push_screen(PlotScreen(self._source))
+        """Plots of what the list shows; a time that is chosen there narrows it."""
+        self.app.push_screen(PlotScreen(self._source, self.narrowing.expression()), self.narrow_to)
 
     def action_pause(self) -> None:
         """Hold the display, or show what has come."""

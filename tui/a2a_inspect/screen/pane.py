@@ -16,7 +16,7 @@ from a2a_inspect.screen.lazy_list import LazyList
 class PaneTitle(Widget):
     """The first line of a pane. The focused pane has a mark, not only another colour."""
 
-    DEFAULT_CSS = "PaneTitle { height: 1; background: $surface; color: $foreground 60%; }"
+    DEFAULT_CSS = "PaneTitle { height: 1; background: $surface; color: $text-muted; }"
 
     text: reactive[str] = reactive("")
     remark: reactive[str] = reactive("")

@@ -82,7 +82,7 @@ class Lines(Widget):
 
 
 class PlotScreen(Screen[str]):
-    """See the module. Its result is an expression of the filter language, empty where nothing was chosen."""
+    """See the module. Its result is the time in the filter language, empty where none was chosen."""
 
     DEFAULT_CSS = """
     PlotScreen { background: $background; }
@@ -245,8 +245,7 @@ class PlotScreen(Screen[str]):
         """Back, with a filter for the time that is chosen."""
         if self._shown is None or self._shown.over is None:
             return
-        when = self._shown.over.span.expression(*self._cursor.chosen)
-        self.dismiss(f"({self._where}) {when}" if self._where else when)
+        self.dismiss(self._shown.over.span.expression(*self._cursor.chosen))
 
     def action_leave(self) -> None:
         """Back, and no filter."""

@@ -44,7 +44,7 @@ class TextView(ScrollView, can_focus=True):
         &> .text--number { color: $text-warning; }
         &> .text--word { color: $text-accent; }
         &> .text--title { text-style: bold; }
-        &> .text--dim { color: $foreground 60%; }
+        &> .text--dim { color: $text-muted; }
     }
     """
 

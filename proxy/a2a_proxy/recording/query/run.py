@@ -7,14 +7,14 @@ would cost each recording in octets.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from a2a_proxy.recording.codec import Column
 from a2a_proxy.recording.database import translated
-from a2a_proxy.recording.query.conditions import Sql, joined
+from a2a_proxy.recording.query.conditions import Sql, joined, one_of
 from a2a_proxy.recording.query.errors import QueryError, Stopped
 from a2a_proxy.recording.query.functions import Functions
 from a2a_proxy.recording.query.parser import parse
@@ -31,6 +31,8 @@ _WINDOWS = {Rows.FRAMES: (1 << 17, 4096, 256), Rows.EXCHANGES: (1 << 17, 512, 32
 Where payloads are read each window is twice the one before, up to _GROWTH times the first, for what is asked about
 other tables is asked once a window; _LARGEST bounds the ids that are held."""
 _GROWTH, _LARGEST = 8, 1 << 17
+_FEW = 250
+"""Ids asked for by name at once; with the values of the longest expression fewer than SQLite's 999."""
 
 Watch = Callable[[int, int], bool]
 """Called between windows with rows looked at and rows in all; False ends the search."""
@@ -73,6 +75,21 @@ class Asked:
         node = parse(expression) if isinstance(expression, str) else expression
         query, params = self._query(node, rows, session)
         return self._windows(query, params, _window(node, rows), _Place(rows, session, after, limit), watch)
+
+    def among(self, expression: str | Node, rows: Rows, ids: Sequence[int]) -> list[int]:
+        """Those of these ids for which the expression holds, in order; what else the recording has costs nothing.
+
+        Raises:
+            QueryError: as `ids`.
+        """
+        node = parse(expression) if isinstance(expression, str) else expression
+        condition, alias = where(node, rows, few=True), rows.value
+        found: list[int] = []
+        for begin in range(0, len(ids), _FEW):
+            one = one_of(f"{alias}.id", tuple(ids[begin : begin + _FEW]))
+            query = f"SELECT {alias}.id FROM {_TABLES[rows]} {alias} WHERE {one.text} AND {condition.text}"
+            found += (row[0] for row in self._all(query, (*one.params, *condition.params)))
+        return sorted(found)
 
     def select(self, query: str, expression: str | Node, rows: Rows) -> list[tuple[Any, ...]]:
         """Rows of a query of the caller's own: `{where}` in it stands for the condition on `frame f` or `exchange e`.

@@ -25,12 +25,13 @@ class Rows(Enum):
     EXCHANGES = "e"
 
 
-def where(node: Node, rows: Rows) -> Sql:
+def where(node: Node, rows: Rows, *, few: bool = False) -> Sql:
     """The condition, for `frame f` or `exchange e`.
 
-    Where all of it is cheap it is asked of many rows at once, so that one look at the other table serves them all.
+    Where all of it is cheap it is asked of many rows at once, so that one look at the other table serves them all; for
+    `few` rows that look would cost more than they do.
     """
-    return _where(node, rows, cost(node) > 0)
+    return _where(node, rows, few or cost(node) > 0)
 
 
 def _where(node: Node, rows: Rows, each: bool) -> Sql:

@@ -1,0 +1,136 @@
+"""Searches in a thread of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.filtered_source import Finder, Search
+from a2a_inspect.source import Source
+from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.tree import Node
+from a2a_proxy.recording.rows import key
+from support_inspect import changes, exchange, live, request, sample, status, writer
+from support_recording import STARTED
+
+MANY = 3000
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait at most 30 s."""
+    async with asyncio.timeout(30):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+async def test_what_is_found_comes_by_windows_with_progress(tmp_path: Path) -> None:
+    """The first of it long before the last; in the end all of it, in order."""
+    made = writer(tmp_path / "r.db")
+    made.write(
+        [request(n, f"word{n % 3}") for n in range(1, MANY + 1)], changes=changes(*map(exchange, range(1, MANY + 1)))
+    )
+    made.close()
+    told: list[tuple[int, int, int, bool]] = []
+    source = Source(tmp_path / "r.db")
+    finder = Finder(source.another, lambda s: told.append((len(s.keys), s.looked, s.total, s.done)))
+    search = finder.start(parse("word1"))
+    await until(lambda: search.done)
+    assert list(search.keys) == [key(1, n) for n in range(1, MANY + 1, 3)]
+    assert told[0][0] < len(search.keys)
+    assert told[0][1] < told[0][2] == MANY
+    assert told == sorted(told)
+    assert (search.has(key(1, 4)), search.has(key(1, 5)), search.index(key(1, 5))) == (True, False, 2)
+    finder.close()
+    source.close()
+
+
+async def test_a_search_that_is_cancelled_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one need not wait; nothing more is told of the first."""
+    made = writer(tmp_path / "r.db")
+    made.write([request(n) for n in range(1, MANY + 1)], changes=changes(*map(exchange, range(1, MANY + 1))))
+    made.close()
+    told: list[Search] = []
+    source = Source(tmp_path / "r.db")
+    finder = Finder(source.another, told.append)
+    slow = finder.start(parse('text~"(P|p)lan a (d|D)ay$" OR plan'))
+    finder.cancel(slow)
+    fast = finder.start(parse("op:SendStreamingMessage"))
+    await until(lambda: fast.done)
+    assert len(fast.keys) == MANY
+    assert len(slow.keys) < MANY
+    assert slow not in told
+    finder.close()
+    source.close()
+
+
+async def test_a_growing_recording(tmp_path: Path) -> None:
+    """What matches by now is added, what does so no more is taken away; what nothing was stored about is not read."""
+    path = tmp_path / "r.db"
+    source = Source(path)
+    finder = Finder(source.another, lambda _: None)
+    by_text, not_ended = finder.start(parse("halfway")), finder.start(parse("-state:completed dur<1h"))
+    await until(lambda: by_text.done and not_ended.done)
+    assert not by_text.keys
+    made = writer(path)
+    made.write([request(1)], changes=changes(live(1, events=0), exchange(2)))
+
+    async def grown(search: Search) -> list[int]:
+        search.behind = True
+        while search.behind:
+            finder.grow(search)
+            await asyncio.sleep(0.01)
+        await until(lambda: not search._busy)
+        return list(search.keys)
+
+    assert await grown(by_text) == []
+    made.write([status(1, 1, "Halfway")], changes=changes(live(1, events=1)))
+    assert await grown(by_text) == [key(1, 1)]
+    made.write([request(3, "halfway"), request(4)], changes=changes(exchange(3), exchange(4)))
+    assert await grown(by_text) == [key(1, 1), key(1, 3)]
+    assert await grown(not_ended) == [key(1, n) for n in (1, 2, 3, 4)]
+    made.finish(STARTED + 1)
+    finder.close()
+    source.close()
+
+
+@pytest.mark.parametrize(("text", "words"), [('text~"(a+)+$"', "takes longer than")])
+async def test_what_goes_wrong_is_told(tmp_path: Path, text: str, words: str) -> None:
+    """A regular expression that takes too long ends the search with a word about it."""
+    made = writer(tmp_path / "r.db")
+    made.write([request(1, "a" * 5000 + "!")], changes=changes(exchange(1)))
+    made.close()
+    source = Source(tmp_path / "r.db")
+    finder = Finder(source.another, lambda _: None)
+    search = finder.start(parse(text))
+    await until(lambda: search.done)
+    assert words in search.trouble
+    finder.close()
+    source.close()
+
+
+def test_settling_changes_only_what_was_touched() -> None:
+    """Into its place, or out of it."""
+    search = Search(node())
+    search.keys.extend([2, 4, 6])
+    search.settle([1, 4, 5, 6, 9], {1, 5, 6, 9})
+    assert list(search.keys) == [1, 2, 5, 6, 9]
+
+
+def node() -> Node:
+    return parse("")
+
+
+async def test_where_an_exchange_stands(tmp_path: Path) -> None:
+    """In the list of all sessions."""
+    sample(tmp_path / "r.db", 300)
+    second = writer(tmp_path / "r.db", 2)
+    second.write([], changes=changes(*map(exchange, range(1, 200))))
+    second.close()
+    source = Source(tmp_path / "r.db")
+    await source.poll()
+    places = [await source.index(key(*at)) for at in ((1, 1), (1, 128), (1, 129), (1, 300), (2, 1), (2, 130))]
+    assert places == [0, 127, 128, 299, 300, 429]
+    source.close()

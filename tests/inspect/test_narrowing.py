@@ -1,0 +1,77 @@
+"""What narrows the list, and what is typed: without a screen."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_inspect.narrowing import INCOMPLETE, INVALID, VALID, History, Judgement, Narrowing, judged
+from a2a_inspect.screen.filter_box import pointed
+from a2a_proxy.recording.query.errors import QueryError
+from a2a_proxy.recording.query.parser import parse
+
+
+@pytest.mark.parametrize(
+    ("narrowing", "expression"),
+    [
+        (Narrowing(), ""),
+        (Narrowing("err"), "err:yes"),
+        (Narrowing("a OR b", 2, "c 1", "t", True), 'rec=2 ctx="c 1" task=t finding:* (text:a OR text:b)'),
+        (Narrowing(context="", task=""), "-ctx=* -task=*"),
+    ],
+)
+def test_what_narrows_is_one_expression(narrowing: Narrowing, expression: str) -> None:
+    """As it could be typed; the same text means the same again."""
+    assert narrowing.expression() == expression
+    assert parse(expression) == narrowing.node()
+
+
+def test_a_wrong_text_is_an_error_and_nothing_else() -> None:
+    """Nothing is ever asked by half of it."""
+    with pytest.raises(QueryError, match="unknown field"):
+        Narrowing("tsk:1", task="t").expression()
+
+
+def test_wider_step_by_step() -> None:
+    """What was typed goes first, the session last."""
+    now, steps = Narrowing("x", 1, "c", "t", True), []
+    while now != Narrowing():
+        now = now.wider()
+        steps.append(now.expression())
+    assert steps == ["rec=1 ctx=c task=t finding:*", "rec=1 ctx=c task=t", "rec=1 ctx=c", "rec=1", ""]
+    assert Narrowing().wider() == Narrowing()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", Judgement(VALID)),
+        ("state:working", Judgement(VALID)),
+        ("err tsk:1", Judgement(INVALID, 'unknown field "tsk"; did you mean "task"?', 4)),
+        ("state:", Judgement(INCOMPLETE, "a value is missing here", 6)),
+    ],
+)
+def test_an_expression_is_judged_while_it_is_typed(text: str, told: Judgement) -> None:
+    """In a word, with the place of what is wrong."""
+    assert judged(text) == told
+
+
+@given(st.text(max_size=30), st.integers(0, 200), st.integers(0, 200))
+def test_the_caret_stands_under_what_is_wrong(message: str, at: int, width: int) -> None:
+    """Or is left out; nothing is wider than the line."""
+    line = pointed(
+        Judgement(INVALID, "there is " + message.replace("^", "") if message.isprintable() else "x", at), 2, width
+    )
+    assert "^" not in line or line.index("^") == 2 + at
+    if line.isascii():
+        assert len(line) <= max(width, 0)
+
+
+def test_history() -> None:
+    """Each once, the newest last; after it what was being typed."""
+    past = History()
+    for text in ("a", "b", "", "a"):
+        past.add(text)
+    assert [past.step(-1, "now"), past.step(-1, "a"), past.step(-1, "b")] == ["a", "b", "b"]
+    assert [past.step(1, "b"), past.step(1, "a"), past.step(1, "now")] == ["a", "now", "now"]

@@ -1,0 +1,139 @@
+"""Every screen looks as its picture does, in two sizes and two themes, and can be read in both.
+
+The pictures are in `pictures/`; `tests/pictures` draws them anew. Look at what changed before you keep it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from difflib import unified_diff
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.app import InspectApp
+from a2a_inspect.screen.themes import DAY, NIGHT, OWN, SIXTEEN, Memory, beside
+from a2a_inspect.source import Source
+from support_inspect import sample
+from support_picture import contrast, faint, runs_of
+from support_scenes import PICTURES, SIZES, THEMES, WALKS, Walk, pictures
+from support_screen import SMALL, Person
+
+RENEW = "A2A_RENEW_PICTURES"
+LEAST = 4.5
+"""Contrast of text that WCAG 2.2, 1.4.3 asks for."""
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recordings")
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times are shown in local time."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.recording)
+async def test_a_screen_looks_as_its_picture(walk: Walk, size: str, theme: str, recordings: Path) -> None:
+    """And every text of it has enough contrast."""
+    changed: list[str] = []
+    weak: dict[str, dict[str, float]] = {}
+    async for name, drawn, app in pictures(walk, size, theme, recordings):
+        weak |= {name: found} if (found := faint(app, LEAST)) else {}
+        kept = PICTURES / name
+        if os.environ.get(RENEW):
+            kept.write_text(drawn, "utf-8")
+        before = kept.read_text("utf-8") if kept.exists() else ""
+        changed += unified_diff(before.splitlines(), drawn.splitlines(), str(kept), "now", lineterm="", n=0)
+    assert not weak
+    assert not changed, "\n".join([*changed[:40], "... draw them anew with tests/pictures, and look at them"])
+
+
+def test_no_picture_is_of_nothing() -> None:
+    """Each belongs to a scene."""
+    known = {
+        f"{scene.name}-{size}-{theme}.svg"
+        for walk in WALKS
+        for scene in walk.scenes
+        for size in SIZES
+        for theme in THEMES
+    }
+    assert {path.name for path in PICTURES.glob("*.svg")} == known
+
+
+def test_contrast_is_that_of_the_guideline() -> None:
+    """Its ends, and a grey whose ratio is well known."""
+    assert round(contrast("#000000", "#ffffff"), 2) == 21
+    assert contrast("#777777", "#777777") == 1
+    assert round(contrast("#767676", "#ffffff"), 2) == 4.54
+
+
+async def test_sixteen_colours_and_no_more(tmp_path: Path) -> None:
+    """The theme of the terminal sets only what such a terminal has; the row of the cursor is reversed."""
+    app = InspectApp(Source(sample(tmp_path / "r.db")), theme=SIXTEEN.name)
+    async with app.run_test(size=SMALL) as pilot:
+        await Person(app, pilot).sees("SendStreamingMessage")
+        styles = [segment.style for strip in app.screen._compositor.render_strips() for segment in strip]
+        colours = [each for style in styles if style for each in (style.color, style.bgcolor) if each is not None]
+        assert all(each.is_default or each.is_system_defined for each in colours)
+        assert any(style and style.reverse and "bold" in str(style) for style in styles)
+
+
+async def test_no_color(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With NO_COLOR no colour is set, in whichever theme; where the cursor is can still be seen."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    for theme in OWN:
+        app = InspectApp(Source(sample(tmp_path / f"{theme.name}.db")), theme=theme.name)
+        async with app.run_test(size=SMALL) as pilot:
+            await Person(app, pilot).sees("SendStreamingMessage")
+            strips = app.screen._compositor.render_strips()
+            styles = [segment.style for strip in strips for segment in strip if segment.style]
+            assert all(each is None or each.is_default for style in styles for each in (style.color, style.bgcolor))
+            assert any(style.reverse for style in styles)
+            assert any("▸" in strip.text for strip in strips)
+
+
+async def test_a_theme_is_chosen_by_a_key_and_remembered(tmp_path: Path) -> None:
+    """`T` goes through ours; the next time the last one is there."""
+    file = tmp_path / "theme"
+    seen = []
+    for name in ("a", "b"):
+        app = InspectApp(Source(sample(tmp_path / f"{name}.db")), memory=Memory(file))
+        async with app.run_test(size=SMALL) as pilot:
+            person = Person(app, pilot)
+            await person.sees("SendStreamingMessage")
+            seen.append(app.theme)
+            await person.types("T")
+            seen.append(app.theme)
+            await person.until(lambda app=app: file.exists() and file.read_text() == f"{app.theme}\n")  # type: ignore[misc]
+    assert seen == [NIGHT.name, DAY.name, DAY.name, SIXTEEN.name]
+
+
+def test_what_cannot_be_remembered_is_forgotten(tmp_path: Path) -> None:
+    """No folder, no text, no file: the screen opens all the same."""
+    Memory(tmp_path / "no" / "theme").write("day")
+    assert Memory(tmp_path / "no" / "theme").read() == ""
+    (tmp_path / "theme").write_bytes(b"\xff")
+    assert Memory(tmp_path / "theme").read() == ""
+    assert Memory().read() == ""
+
+
+def test_themes_go_round() -> None:
+    """From one of Textual's to our first."""
+    assert [beside(theme.name) for theme in OWN] == [DAY.name, SIXTEEN.name, NIGHT.name]
+    assert beside("dracula") == NIGHT.name
+
+
+async def test_a_picture_is_of_what_is_there(tmp_path: Path) -> None:
+    """The runs of a line together are as wide as the terminal."""
+    app = InspectApp(Source(sample(tmp_path / "r.db")))
+    async with app.run_test(size=SMALL) as pilot:
+        await Person(app, pilot).sees("SendStreamingMessage")
+        assert {sum(len(text) for text, _ in line) for line in runs_of(app)} == {80}
+        assert len(runs_of(app)) == 24

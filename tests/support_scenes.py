@@ -1,0 +1,114 @@
+"""Every screen of `a2a-inspect`, from the sample recordings: which keys lead there, and what is seen when it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+from textual.pilot import Pilot
+from textual.widgets import Input
+from textual.worker import WorkerState
+
+from a2a_inspect.app import InspectApp
+from a2a_inspect.source import Source
+from a2a_proxy.recording.cassette import read_cassette
+from support_inspect import screen_text
+from support_picture import picture, runs_of
+
+SAMPLES = Path(__file__).resolve().parents[1] / "recordings"
+PICTURES = Path(__file__).resolve().parent / "inspect" / "pictures"
+SIZES = {"small": (80, 24), "large": (160, 50)}
+THEMES = ("night", "day")
+PATIENCE = 60.0
+"""Seconds."""
+
+
+class Scene(NamedTuple):
+    """A screen, and the way there from the one before."""
+
+    name: str
+    keys: tuple[str, ...]
+    sees: tuple[str, ...]
+
+
+class Walk(NamedTuple):
+    """Screens one after another."""
+
+    recording: str
+    scenes: tuple[Scene, ...]
+
+
+WALKS = (
+    Walk(
+        "demo",
+        (
+            Scene("exchanges", (), ("SendStreamingMessage", "TASK_NOT_FOUND")),
+            Scene("frames", ("g", "g", "j", "enter"), ("submitted", "artifact plan")),
+            Scene("frame", ("j", "j", "enter"), ("TASK_STATE_WORKING",)),
+            Scene("raw", ("2",), ("00000000",)),
+            Scene("headers", ("3",), ("status 200",)),
+            Scene("keys", ("question_mark",), ("Everywhere",)),
+        ),
+    ),
+    Walk(
+        "generations",
+        (Scene("swimlane", ("g", "g", "j", "j", "s"), ("Swimlane",)),),
+    ),
+    Walk("dialect-vendor", (Scene("findings", ("g", "g", "j", "enter", "enter", "4", "G"), ("A2A-",)),)),
+)
+
+
+class Stage:
+    """An application on which scenes are played."""
+
+    def __init__(self, app: InspectApp, pilot: Pilot[int]) -> None:
+        self.app = app
+        self._pilot = pilot
+
+    async def play(self, scene: Scene) -> None:
+        """Go there and wait until all of it stands still."""
+        await self._until_still()
+        for key in scene.keys:
+            await self._pilot.press(key)
+            await self._until_still()
+        await self._until_still(*scene.sees)
+
+    async def _until_still(self, *words: str) -> None:
+        """Wait until these words are there, nothing works in the background and nothing changes any more."""
+        end = time.monotonic() + PATIENCE
+        before = None
+        while True:
+            assert time.monotonic() < end, f"{words} did not come, or never stood still:\n{screen_text(self.app)}"
+            for each in self.app.screen.query(Input):
+                each.cursor_blink = False
+            await self._pilot.pause()
+            now, text = runs_of(self.app), screen_text(self.app)
+            if now == before and not self._busy() and all(word in text for word in words):
+                return
+            before = now
+
+    def _busy(self) -> bool:
+        return any(
+            each.state in (WorkerState.PENDING, WorkerState.RUNNING) and each.group != "poll"
+            for each in self.app.workers
+        )
+
+
+def recording(name: str, folder: Path) -> Path:
+    """A sample as a database, made once for a folder."""
+    path = folder / f"{name}.a2a.db"
+    if not path.exists():
+        read_cassette(SAMPLES / f"{name}.a2a.jsonl", path)
+    return path
+
+
+async def pictures(walk: Walk, size: str, theme: str, folder: Path) -> AsyncIterator[tuple[str, str, InspectApp]]:
+    """The scenes one after another: the name of a picture, the picture, and the application that shows it."""
+    app = InspectApp(Source(recording(walk.recording, folder)), theme=theme)
+    async with app.run_test(size=SIZES[size]) as pilot:
+        stage = Stage(app, pilot)
+        for scene in walk.scenes:
+            await stage.play(scene)
+            yield f"{scene.name}-{size}-{theme}.svg", picture(app), app

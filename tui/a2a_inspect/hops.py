@@ -1,0 +1,58 @@
+"""Where the next one is: of the findings, of the frames that match. Questions to a recording, for `Source.ask`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from a2a_proxy.recording.query.tree import Node
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import key, split
+from a2a_proxy.recording.schema import SESSION_SHIFT
+
+_PAGE = 250
+"""Rows asked for at once."""
+
+Place = tuple[int, int]
+"""Key of an exchange and `seq` of a frame of it; -1 where the exchange as a whole is meant."""
+
+
+def next_finding(recording: Recording, at: Place, by: int, among: Callable[[int], bool]) -> Place | None:
+    """The nearest finding after this place, or before it, in an exchange for which `among` holds."""
+    sign, order = (">", "ASC") if by > 0 else ("<", "DESC")
+    place = f"session << {SESSION_SHIFT} | exchange"
+    query = (
+        f"SELECT DISTINCT {place} AS k, seq FROM finding WHERE exchange > 0 AND ({place}, seq) {sign} (?, ?)"
+        f" ORDER BY k {order}, seq {order} LIMIT {_PAGE}"
+    )
+    while rows := recording.db.execute(query, at).fetchall():
+        for row in rows:
+            if among(row[0]):
+                return row[0], row[1]
+        at = rows[-1]
+    return None
+
+
+def next_match(recording: Recording, node: Node, at: Place, by: int) -> Place | None:
+    """The nearest frame of one exchange that matches, after this place or before it; -1 is before all of them."""
+    from a2a_proxy.recording.query.sql import Rows
+
+    session, exchange = split(at[0])
+    sign, order = (">", "ASC") if by > 0 else ("<", "DESC")
+    query = (
+        f"SELECT id, seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY seq {order}"
+        f" LIMIT {_PAGE}"
+    )
+    seq = at[1]
+    while rows := recording.db.execute(query, (session, exchange, seq)).fetchall():
+        found = set(recording.asked().among(node, Rows.FRAMES, [row[0] for row in rows]))
+        for number, each in rows:
+            if number in found:
+                return key(session, exchange), each
+        seq = rows[-1][1]
+    return None
+
+
+def frame_index(recording: Recording, at: Place) -> int:
+    """Where a frame stands among those of its exchange."""
+    query = "SELECT count(*) FROM frame WHERE session = ? AND exchange = ? AND seq < ?"
+    return int(recording.db.execute(query, (*split(at[0]), at[1])).fetchone()[0])

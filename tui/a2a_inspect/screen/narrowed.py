@@ -1,0 +1,240 @@
+"""The list of exchanges narrowed: by a filter that is typed, to one task or context, to those with findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Footer
+
+from a2a_inspect.filtered_source import Finder, Search
+from a2a_inspect.narrowing import Narrowing
+from a2a_inspect.positions import PAGE
+from a2a_inspect.screen.browse import Browse
+from a2a_inspect.screen.filter_box import FilterBox
+from a2a_inspect.screen.lane_screen import Chosen
+from a2a_inspect.source import Snapshot, Source
+from a2a_proxy.recording.query.errors import QueryError
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.query.complete import Completion
+
+
+class Narrowed(Browse):
+    """See the module. Everything that narrows goes through `narrow`."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", key_display="/", id="exchanges.filter", tooltip="show only what matches"),
+        Binding("o", "only('task')", "Only task", show=False, id="exchanges.task", tooltip="only this task, or all"),
+        Binding(
+            "O", "only('context')", "Only context", show=False, id="exchanges.context", tooltip="only this context"
+        ),
+        Binding(
+            "ctrl+z", "findings", "Only findings", show=False, id="exchanges.findings", tooltip="only with findings"
+        ),
+    ]
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._finder = Finder(source.another, self._told)
+        self._narrowing = Narrowing()
+        self._search: Search | None = None
+        self._keep = 0
+        """Key of the exchange that had the cursor, until it is found again."""
+        self._before = Narrowing()
+        """What held when the filter's box was opened."""
+        self._box = FilterBox(self._complete)
+
+    def compose(self) -> ComposeResult:
+        """The box above the last line."""
+        for widget in super().compose():
+            if isinstance(widget, Footer):
+                yield self._box
+            yield widget
+
+    def on_unmount(self) -> None:
+        """End what is searched."""
+        self._finder.close()
+
+    @property
+    def narrowing(self) -> Narrowing:
+        """What the list is narrowed to now."""
+        return self._narrowing
+
+    def narrow(self, wanted: Narrowing) -> None:
+        """Show only this; all of it where nothing narrows. Raises QueryError where its text is wrong."""
+        if wanted == self._narrowing:
+            return
+        node = wanted.node()
+        if self._search is not None:
+            self._finder.cancel(self._search)
+        self._narrowing, rows = wanted, self._exchanges
+        self._keep = 0 if rows.follow else self._chosen
+        rows.restart(follow=rows.follow)
+        rows.placeholder = ""
+        if wanted != Narrowing():
+            self._search = self._finder.start(node)
+        else:
+            self._search = None
+            rows.show(self._shown, self._shown.exchanges, above=0)
+            if self._keep:
+                self._go_to(self._keep)
+        self._crumbs.only = wanted.expression()
+        self.set_class(wanted != Narrowing(), "-narrowed")
+        self._retitle()
+
+    def _change(self, **parts: Any) -> None:
+        self.narrow(msgspec.structs.replace(self._narrowing, **parts))
+
+    # Rows.
+
+    async def _load_exchanges(self, page: int) -> Sequence[ExchangeRow]:
+        if self._search is None:
+            return await super()._load_exchanges(page)
+        keys = list(self._search.keys[page * PAGE : (page + 1) * PAGE])
+
+        def rows(recording: Recording) -> list[ExchangeRow]:
+            return [row for key in keys if (row := recording.exchange(key)) is not None]
+
+        return await self._asked("exchanges", self._source.ask(rows, []), [])
+
+    async def _index(self, exchange: int) -> int | None:
+        if self._search is None:
+            return await super()._index(exchange)
+        return self._search.index(exchange) if self._search.has(exchange) else None
+
+    def reveal(self, chosen: Chosen | None) -> None:
+        """See `Browse.reveal`; what is not in the narrowed list is shown in the whole one."""
+        if chosen is not None and self._search is not None and not self._search.has(chosen.exchange):
+            self.narrow(Narrowing())
+        super().reveal(chosen)
+
+    def _grown(self, before: Snapshot, now: Snapshot) -> None:
+        search = self._search
+        if search is None:
+            super()._grown(before, now)
+        elif not {each.id for each in before.sessions} <= {each.id for each in now.sessions}:
+            self._finder.cancel(search)
+            self._search = self._finder.start(search.node)
+        else:
+            search.behind = True
+            self._finder.grow(search)
+            self._show_found(search)
+
+    def _tick(self) -> None:
+        super()._tick()
+        if self._search is not None and self._search.behind and not self._summary.paused:
+            self._finder.grow(self._search)
+
+    def _told(self, search: Search) -> None:
+        """The finder has more."""
+        if search is self._search and not self._summary.paused:
+            self._show_found(search)
+
+    def _show_found(self, search: Search) -> None:
+        rows, above = self._exchanges, 0
+        row = rows.row
+        if isinstance(row, ExchangeRow) and not rows.follow and search.has(row.key):
+            above = search.index(row.key) - rows.cursor
+        rows.show(self._shown, len(search.keys), above=above)
+        if self._keep and (search.has(self._keep) or search.done):
+            rows.select(min(search.index(self._keep), len(search.keys) - 1))
+            self._keep = 0
+        if search.done and not search.keys:
+            rows.placeholder = "  nothing matches; Esc widens"
+            self._choose_nothing()
+        self._retitle()
+
+    def _remark(self) -> str:
+        search = self._search
+        if search is None:
+            return super()._remark()
+        found = f"{len(search.keys)} found"
+        if search.trouble:
+            return f"{search.trouble}; {found}"
+        percent = search.looked * 100 // max(search.total, 1)
+        if search.cancelled:
+            return f"stopped at {percent}%: {found}"
+        if not search.done:
+            return f"searching {percent}%: {found}, Esc stops"
+        new = f"+{self._exchanges.unseen} new  " if self._exchanges.unseen > 0 else ""
+        follows = "following  " if self._exchanges.follow else ""
+        return f"{new}{follows}{len(search.keys)} of {self._shown.exchanges}"
+
+    # What the user does.
+
+    def widen(self) -> bool:
+        """Stop a search that runs, else take away what narrows most; False where nothing narrows."""
+        search = self._search
+        if search is not None and not search.done:
+            self._finder.cancel(search)
+            search.done = True
+            self._show_found(search)
+        elif self._narrowing != Narrowing():
+            self.narrow(self._narrowing.wider())
+        else:
+            return False
+        return True
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        if not self.has_class("-empty"):
+            self._before = self._narrowing
+            self._box.open(self._narrowing.text)
+
+    async def _complete(self, text: str, cursor: int) -> Completion:
+        from a2a_proxy.recording.query.complete import Completion, complete
+
+        def counted(recording: Recording) -> Completion:
+            return complete(text, cursor, recording.db)
+
+        return await self._asked("suggestions", self._source.ask(counted, complete(text, cursor)), Completion(0, 0, ()))
+
+    @on(FilterBox.Typed)
+    def _typed(self, message: FilterBox.Typed) -> None:
+        self._change(text=message.text.strip())
+
+    @on(FilterBox.Used)
+    def _used(self, message: FilterBox.Used) -> None:
+        self._change(text=message.text)
+        self._enter("exchanges")
+
+    @on(FilterBox.Closed)
+    def _given_up(self) -> None:
+        self.narrow(self._before)
+        self._enter("exchanges")
+
+    def action_only(self, what: str) -> None:
+        """Only the task or context of the exchange under the cursor; all of them where it is so already."""
+        if getattr(self._narrowing, what) is not None:
+            self._change(**{what: None})
+            return
+        exchange = self._stream.row.exchange if self._stream is not None else None
+        found = getattr(exchange, f"{what}_id", "")
+        if found:
+            self._change(**{what: found})
+        else:
+            self.notify(f"this exchange has no {what}")
+
+    def action_findings(self) -> None:
+        """Only exchanges with findings, or all."""
+        self._change(findings=not self._narrowing.findings)
+
+    def narrow_to(self, expression: str | None) -> None:
+        """Show of what is shown only that for which this holds too."""
+        if expression:
+            text = self._narrowing.text
+            self._change(text=f"({text}) {expression}" if text else expression)
+
+    def use(self, expression: str) -> None:
+        """Show what matches an expression and nothing else narrows; a wrong one is told."""
+        try:
+            self.narrow(Narrowing(expression))
+        except QueryError as wrong:
+            self.notify(wrong.message, title="The filter is wrong", severity="error")
