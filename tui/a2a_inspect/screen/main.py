@@ -7,8 +7,8 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from a2a_inspect.screen.browse import PANES
+from a2a_inspect.screen.commanded import Commanded
 from a2a_inspect.screen.compare import compare_from
-from a2a_inspect.screen.hopping import Hopping
 from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marked
@@ -18,7 +18,7 @@ from a2a_inspect.source import FrameLine
 from a2a_proxy.recording.rows import ExchangeRow
 
 
-class MainScreen(Hopping):
+class MainScreen(Commanded):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

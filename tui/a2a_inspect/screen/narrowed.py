@@ -220,7 +220,7 @@ class Narrowed(Browse):
         if found:
             self._change(**{what: found})
         else:
-            self.notify(f"this exchange has no {what}")
+            self.say(f"this exchange has no {what}")
 
     def action_findings(self) -> None:
         """Only exchanges with findings, or all."""
@@ -237,4 +237,4 @@ class Narrowed(Browse):
         try:
             self.narrow(Narrowing(expression))
         except QueryError as wrong:
-            self.notify(wrong.message, title="The filter is wrong", severity="error")
+            self.say(f"the filter is wrong: {wrong.message}", wrong=True)
