@@ -188,14 +188,16 @@ def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, w
 
 @cli.command("stats")
 @_recordings
+@_filter
+@click.option("--histogram", is_flag=True, help="Also what passed when: frames, octets, exchanges and findings.")
 @_json
-def show_stats(recordings: tuple[Path, ...], as_json: bool) -> None:
+def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
     """Sum recordings up: how many calls of each kind, how fast, what failed, what was found."""
-    from a2a_inspect.commands.stats import show_statistics
+    from a2a_inspect.commands.stats import Wanted, show_statistics
     from a2a_inspect.place import opened_several
 
     with opened_several(recordings) as several:
-        show_statistics(several, as_json=as_json)
+        show_statistics(several, Wanted(**wanted))
 
 
 @cli.command("segments")
