@@ -68,7 +68,7 @@ def evil_texts(folder: Path) -> Path:
         frame(1, 3, octets, schema=bad, kind=FrameKind.EVENT, **ids),
         frame(1, 4, json.dumps([[bad, bad]]).encode(), schema="trailers", kind=FrameKind.END),
     ]
-    place = {"connection": 1, "exchange": 1, "task_id": bad}
+    place: dict[str, Any] = {"connection": 1, "exchange": 1, "task_id": bad}
     found = [Finding(bad, Severity.ERROR, STARTED, bad, seq=1, evidence={bad: bad, "path": bad}, **place)]
     found.append(Finding("A2A-GEN-001", Severity.WARNING, STARTED, bad, evidence={"value": bad}, connection=1))
     artifact = ArtifactState(bad, bad, 1, 1, 5, False, STARTED, STARTED)
@@ -144,7 +144,7 @@ def many_findings(folder: Path) -> Path:
     """10,000 findings about one frame."""
     path = sample(folder / "many.db", 1)
     made = Writer(path, facts(2))
-    about = {"connection": 1, "exchange": 1, "seq": 1, "task_id": TASK}
+    about: dict[str, Any] = {"connection": 1, "exchange": 1, "seq": 1, "task_id": TASK}
     found = [Finding("A2A-GEN-001", Severity.ERROR, STARTED, f"finding {n}", **about) for n in range(10_000)]
     made.write([request(1), status(1, 1, "x")], found, changes(exchange(1)))
     made.finish(STARTED + MS)
@@ -152,9 +152,9 @@ def many_findings(folder: Path) -> Path:
 
 
 def many_notes(folder: Path) -> Path:
-    """10,000 notes, one of them of a megabyte."""
+    """2,000 notes, one of them of a megabyte."""
     path = sample(folder / "notes.db", 1)
-    notes = [Note("n" * (1_000_000 if n == 5 else 10), STARTED, exchange=1, seq=n) for n in range(10_000)]
+    notes = [Note("n" * (1_000_000 if n == 5 else 10), STARTED, exchange=1, seq=n) for n in range(2_000)]
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db, db:
         store(db, 1, STARTED, notes)
     return path
@@ -205,11 +205,11 @@ def blob_bomb(folder: Path) -> Path:
 
 
 def piece_bomb(folder: Path) -> Path:
-    """A payload of a million pieces of a megabyte."""
+    """A payload of 3,000 pieces of a megabyte."""
     return _altered(
         folder,
         ("INSERT INTO blob VALUES (1, x'00', 5, 'raw', ?)", bytes(1 << 20)),
-        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
         " INSERT INTO piece SELECT (SELECT min(id) FROM frame), i, i, 1 FROM n",
         "UPDATE shape SET flags = flags | 32",
     )
@@ -281,11 +281,11 @@ def endless_view(folder: Path) -> Path:
 
 
 def endless_column(folder: Path) -> Path:
-    """A column that is worked out when it is read, from a gigabyte."""
+    """A column that is worked out when it is read, from 90 MB."""
     return _altered(
         folder,
         "ALTER TABLE exchange RENAME TO was",
-        "CREATE TABLE exchange (id INTEGER PRIMARY KEY, connection INTEGER AS (length(zeroblob(900000000) || id)))",
+        "CREATE TABLE exchange (id INTEGER PRIMARY KEY, connection INTEGER AS (length(zeroblob(90000000) || id)))",
         "INSERT INTO exchange (id) SELECT id FROM was",
     )
 
@@ -440,7 +440,6 @@ _FRAME = '{"frame":"event","connection":1,"exchange":1,"seq":0,"direction":"to_c
 HOSTILE: tuple[Made, ...] = (
     evil_texts,
     evil_name,
-    large_payload,
     long_number,
     deep_json,
     deep_protobuf,
@@ -479,7 +478,6 @@ HOSTILE: tuple[Made, ...] = (
     cassette_of(circles),
     cassette_of(deep_json),
     cassette_of(long_number),
-    cassette_of(many_findings),
     cassette_lines("deep", '{"exchange":1,"states":' + "[" * 100_000 + "]" * 100_000 + "}"),
     cassette_lines("digits", '{"exchange":' + "9" * 100_000 + "}"),
     cassette_lines(

@@ -17,7 +17,7 @@ import pytest
 
 from a2a_inspect.cli import cli
 from a2a_proxy.cli.main import run_cli
-from support_hostile import HOSTILE, Made
+from support_hostile import HOSTILE, Made, large_payload
 
 SECONDS = 30.0
 """For one command, on a machine that is busy; most take some milliseconds."""
@@ -80,10 +80,28 @@ def test_a_hostile_recording(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each command shows what it can, or says in two lines what is wrong and what to do."""
+    _run(COMMANDS, made, tmp_path, capsys, monkeypatch)
+
+
+def test_a_payload_of_100_mb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that look at payloads take their time over it."""
+    commands = ("ls {} --filter text~zyz+y", "show {}", "show {} --payloads", "tail {}")
+    _run(commands, large_payload, tmp_path, capsys, monkeypatch)
+
+
+def _run(
+    commands: tuple[str, ...],
+    made: Made,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     (tmp_path / "place").mkdir()
     path = made(tmp_path / "place")
-    for command in COMMANDS:
+    for command in commands:
         words = [word.replace("{folder}", str(tmp_path)).replace("{}", str(path)) for word in command.split()]
         monkeypatch.setattr(sys, "argv", ["a2a-inspect", *words])
         with limited():
