@@ -185,6 +185,17 @@ async def test_the_screen_shows_them_as_one(tmp_path: Path, size: tuple[int, int
     assert not folder.exists()
 
 
+async def test_the_screen_waits_for_recordings(tmp_path: Path) -> None:
+    """It is open before there is any; calls come when a proxy has made one."""
+    with joined_source([tmp_path / "a.a2a.db", tmp_path / "b.a2a.db"]) as source:
+        app = InspectApp(source, read_only=True)
+        async with app.run_test(size=SMALL) as pilot:
+            person = Person(app, pilot)
+            await person.sees("No exchanges yet in any of", "a", "b")
+            call(begin(tmp_path / "b.a2a.db", 1), 1, 1, 1)
+            await person.sees("FILE", "1 exchange", "recording")
+
+
 def test_a_file_that_cannot_be_read_is_told_before(tmp_path: Path) -> None:
     """And nothing is left."""
     (tmp_path / "letter.txt").write_text("no recording")
