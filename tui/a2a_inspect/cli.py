@@ -153,6 +153,7 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
 @_recordings
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is recorded from now, until Ctrl-C.")
 @click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Frames of the past.")
+@click.option("--filter", "where", default="", metavar="EXPR", help="Only frames that match: 'task:b2a4 err'.")
 @_json
 def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
     """Print the newest frames of all exchanges in their order, and with -f each new one.
