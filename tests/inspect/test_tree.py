@@ -9,7 +9,9 @@ import pytest
 from a2a_inspect import branches
 from a2a_proxy.recording.rows import key
 from support_inspect import changes, exchange, request, screen_lines, status, writer
-from support_screen import LARGE, SMALL, Person, looking
+from support_screen import SMALL, Person, looking
+
+WIDE = (200, 50)
 
 
 def made(path: Path) -> Path:
@@ -33,7 +35,7 @@ async def listed(person: Person, *numbers: int) -> None:
 
 async def test_a_branch_narrows_the_list(tmp_path: Path) -> None:
     """Beside the lists where there is room; down to a frame, which is then chosen; Esc in the list widens."""
-    async with looking(made(tmp_path / "r.db"), LARGE) as person:
+    async with looking(made(tmp_path / "r.db"), WIDE) as person:
         await person.sees("Tree", "session 1", "context c0  1", "context c1  2")
         await person.types("t", "j", "j", "l")
         await person.sees("task t1  2")
@@ -79,7 +81,7 @@ async def test_on_a_small_terminal_the_tree_is_a_pane(tmp_path: Path) -> None:
 
 async def test_layouts_and_zoom(tmp_path: Path) -> None:
     """With the tree, without it, in columns; one pane alone and back."""
-    async with looking(made(tmp_path / "r.db"), LARGE) as person:
+    async with looking(made(tmp_path / "r.db"), WIDE) as person:
         await person.sees("Tree", "OPERATION", "+SECONDS")
         await person.types("minus")
         await person.until(lambda: person.misses("Tree"))
@@ -100,7 +102,7 @@ async def test_the_tree_grows_with_the_recording(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(branches, "PAGE", 3)
     recorded = writer(tmp_path / "r.db")
     recorded.write([], changes=changes(exchange(1, context_id="c1", task_id="t")))
-    async with looking(tmp_path / "r.db", LARGE) as person:
+    async with looking(tmp_path / "r.db", WIDE) as person:
         await person.sees("context c1  1")
         await person.types("t", "j", "l")
         await person.sees("task t  1")
@@ -122,7 +124,7 @@ async def test_from_frame_to_frame_of_a_task(tmp_path: Path) -> None:
     calls = [exchange(n, task_id=f"t{n % 2}") for n in (1, 2, 3)]
     recorded.write([request(1), request(2), request(3)], changes=changes(*calls))
     recorded.close()
-    async with looking(tmp_path / "r.db", LARGE) as person:
+    async with looking(tmp_path / "r.db", WIDE) as person:
         await person.sees("3 exchanges")
         await person.until(lambda: person.frames.row is not None)
         await person.types("tab", "left_curly_bracket")

@@ -18,6 +18,7 @@ from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.screen.narrowed import Narrowed
+from a2a_inspect.screen.plot_screen import PlotScreen
 from a2a_inspect.screen.recording_tree import RecordingTree
 from a2a_inspect.screen.text_page import TextPage
 from a2a_inspect.screen.text_view import TextView
@@ -41,6 +42,7 @@ PLACES = (
     Place("A list of recordings", ChooseRecording),
     Place("A swimlane", LaneScreen),
     Place("Its rows", LaneList, (LaneScreen, LazyList)),
+    Place("Plots", PlotScreen),
     Place("Saved views", ViewsScreen),
     Place("A command", CommandLine),
     Place("A page of text", TextPage),

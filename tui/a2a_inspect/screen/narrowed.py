@@ -236,6 +236,12 @@ class Narrowed(Browse):
         """Only exchanges with findings, or all."""
         self._change(findings=not self._narrowing.findings)
 
+    def narrow_to(self, expression: str | None) -> None:
+        """Show of what is shown only that for which this holds too."""
+        if expression:
+            text = self._narrowing.text
+            self._change(text=f"({text}) {expression}" if text else expression)
+
     def use(self, expression: str) -> None:
         """Show what matches an expression and nothing else narrows; a wrong one is told."""
         try:

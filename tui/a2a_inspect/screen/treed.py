@@ -18,8 +18,8 @@ from a2a_inspect.source import Snapshot, Source
 
 LAYOUTS = ("tree", "plain", "columns")
 """With the tree at the left; without it; the exchanges at the left of the frames."""
-_TREE_WIDTH = 140
-"""Cells from which there is room for the tree."""
+_TREE_WIDTH = 180
+"""Cells from which the tree takes nothing that the lists need."""
 _RENEWED = 1.0
 """Seconds between two looks at a growing recording's tree."""
 
