@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from a2a_inspect.app import InspectApp
 from a2a_inspect.keys.actions import Place
+from a2a_inspect.screen.acting import Acting
+from a2a_inspect.screen.copy_menu import CopyMenu
 from a2a_inspect.screen.detail import Detail
+from a2a_inspect.screen.export_menu import ExportMenu
 from a2a_inspect.screen.filter_box import FilterBox
 from a2a_inspect.screen.help import Help
 from a2a_inspect.screen.hopping import Hopping
@@ -13,6 +16,7 @@ from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.screen.narrowed import Narrowed
+from a2a_inspect.screen.note_box import NoteBox
 from a2a_inspect.screen.text_view import TextView
 
 PLACES = (
@@ -20,11 +24,15 @@ PLACES = (
     Place("The recording", MainScreen),
     Place("Finding things", Narrowed),
     Place("Finding things", Hopping),
+    Place("What is under the cursor", Acting),
     Place("The filter's line", FilterBox, (MainScreen,)),
     Place("A list", LazyList, (MainScreen,)),
     Place("A frame", Detail, (MainScreen,)),
     Place("A text", TextView, (Detail, MainScreen)),
     Place("A swimlane", LaneScreen),
     Place("Its rows", LaneList, (LaneScreen, LazyList)),
+    Place("Copying", CopyMenu),
+    Place("Exporting", ExportMenu),
+    Place("A note", NoteBox),
     Place("This page", Help),
 )
