@@ -14,7 +14,7 @@ from a2a_inspect.screen.exchange_list import ExchangeList
 from a2a_inspect.screen.frame_list import FrameList
 from a2a_inspect.screen.hex_view import HexView
 from a2a_inspect.source import Source
-from support_inspect import screen_text
+from support_inspect import screen_lines, screen_text
 
 SMALL, LARGE = (80, 24), (160, 50)
 
@@ -30,6 +30,10 @@ class Person:
         """Wait until all of it is on the screen."""
         await self.until(lambda: all(word in screen_text(self.app) for word in words), words)
 
+    async def told(self, words: str) -> None:
+        """Wait for a note with these words; on the screen it may be wrapped."""
+        await self.until(lambda: any(words in each.message for each in self.app._notifications), words)
+
     async def until(self, true: Callable[[], bool], what: object = "") -> None:
         """Wait at most 30 s."""
         end = time.monotonic() + 30
@@ -43,6 +47,10 @@ class Person:
 
     async def types(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+
+    @property
+    def lines(self) -> list[str]:
+        return screen_lines(self.app)
 
     @property
     def exchanges(self) -> ExchangeList:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,7 @@ class InspectApp(ThemedApp):
         keymap: Keymap | None = None,
         *,
         read_only: bool = False,
+        over: Screen[None] | None = None,
         driver_class: type[Driver] | None = None,
         memory: Memory | None = None,
         theme: str = NIGHT.name,
@@ -66,11 +68,14 @@ class InspectApp(ThemedApp):
         """Nothing may be written from here: no note, no bookmark, no export."""
         self._source = source
         self._main = MainScreen(source)
+        self._over = over
         self._keys = keymap or {}
 
     def on_mount(self) -> None:
         """Use the user's keys."""
         self.set_keymap(self._keys)
+        if self._over is not None:
+            self.push_screen(self._over)
 
     def get_default_screen(self) -> Screen[None]:
         """The one screen under all others."""
@@ -79,7 +84,14 @@ class InspectApp(ThemedApp):
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
         """What the palette offers besides actions that have keys."""
         offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
+        if screen is self._main and not self.read_only:  # who may only look on has been given this recording alone
+            yield SystemCommand("Compare", "What differs between this recording and another one", self._compare)
         yield from (each for each in super().get_system_commands(screen) if each.title in offered)
+
+    def _compare(self) -> None:
+        from a2a_inspect.screen.compare import compare_with_another
+
+        compare_with_another(self._main, self._source.path)
 
     def action_keys(self) -> None:
         """All keys, those of this place first."""
@@ -104,23 +116,38 @@ def opened(path: Path) -> tuple[Source, Keymap]:
     Raises:
         UserError: it cannot be opened, or the user's keys are wrong.
     """
-    from a2a_inspect.keys.places import PLACES
-
-    keymap = read_keymap(keys_file(), PLACES)
+    keymap = own_keys()
     try:
         return Source(path), keymap
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
 
 
-def run_app(path: Path) -> int:
-    """Show a recording until the user quits; the exit code.
+def own_keys() -> Keymap:
+    """The user's keys. Raises UserError where they are wrong."""
+    from a2a_inspect.keys.places import PLACES
+
+    return read_keymap(keys_file(), PLACES)
+
+
+def run_app(*paths: Path, over: Screen[None] | None = None) -> int:
+    """Show a recording, or several as one, until the user quits, with another screen over it at first; the exit code.
 
     Raises:
         UserError: see `opened`, or there is no terminal to show it on.
     """
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
-        raise UserError("the screen needs a terminal", f"list the exchanges with: a2a-inspect ls {path}")
+        listing = shlex.join(("a2a-inspect", "ls", *map(str, paths)))
+        raise UserError("the screen needs a terminal", f"list the exchanges with: {listing}")
     with state_directory():
         memory = Memory(places.state_dir() / "theme")
-    return InspectApp(*opened(path), memory=memory, theme=suiting(Console())).run() or 0
+    theme = suiting(Console())
+    if len(paths) == 1:
+        return InspectApp(*opened(paths[0]), over=over, memory=memory, theme=theme).run() or 0
+
+    from a2a_inspect.joined.start import joined_source
+
+    keymap = own_keys()
+    with joined_source(paths) as source:
+        # A note would be lost with the joined recording.
+        return InspectApp(source, keymap, read_only=True, over=over, memory=memory, theme=theme).run() or 0

@@ -12,9 +12,9 @@ from textual.binding import Binding, BindingType
 
 from a2a_inspect.clipboard import put
 from a2a_inspect.point import named
+from a2a_inspect.screen.commanded import Commanded
 from a2a_inspect.screen.copy_menu import CopyMenu
 from a2a_inspect.screen.export_menu import ALL, FILTERED, SELECTED, ExportMenu
-from a2a_inspect.screen.hopping import Hopping
 from a2a_inspect.screen.note_box import NoteBox
 from a2a_inspect.source import FrameLine
 from a2a_proxy.cli import text
@@ -27,7 +27,7 @@ _SUFFIXES = {"json": "call.json", "raw": "payload", "python": "call.py", "pytest
 """How a file is called that takes what no clipboard takes; others are text."""
 
 
-class Acting(Hopping):
+class Acting(Commanded):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
