@@ -83,7 +83,7 @@ def file_columns(files: tuple[str, ...]) -> list[Column]:
     def name(row: ExchangeRow) -> str:
         return files[file_of(row.exchange.connection, len(files))]
 
-    return [Column("FILE", min(max(map(len, files)), _FILE), name, style="list--dim")] if files else []
+    return [Column("FILE", min(max(len("FILE"), *map(len, files)), _FILE), name, style="list--dim")] if files else []
 
 
 def outcome_style(row: ExchangeRow) -> str:
