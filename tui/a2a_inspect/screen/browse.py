@@ -69,7 +69,7 @@ class Browse(Screen[None]):
         self._source = source
         self._summary = Summary(source.path)
         self._marks = Marks()
-        self._exchanges = ExchangeList(self._load_exchanges, self._marks, id="exchange-list")
+        self._exchanges = ExchangeList(self._load_exchanges, self._marks, source.files, id="exchange-list")
         self._frames = FrameList(self._load_frames, self._marks, id="frame-list")
         self._detail = Detail(source, id="detail")
         notice = Static(id="notice", markup=False)
