@@ -1,4 +1,4 @@
-"""A recording as it was at any moment. Of each frame and exchange its time is held, 8 octets; the rest is read by pages."""
+"""A recording as it was at any moment. Of each frame and exchange the time is held, 8 octets; the rest is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, split
 from a2a_proxy.recording.schema import SESSION_SHIFT
 
-_EXCHANGES = f"""SELECT e.id, s.started + e.started AS at FROM exchange e JOIN session s ON s.id = e.id >> {SESSION_SHIFT}
+_EXCHANGES = f"""SELECT e.id, s.started + e.started AS at
+  FROM exchange e JOIN session s ON s.id = e.id >> {SESSION_SHIFT}
   WHERE {{of}} ORDER BY at, e.id"""
 _FRAMES = """SELECT s.started + f.at AS at FROM frame f JOIN session s ON s.id = f.session
   WHERE f.exchange > 0 AND {of} ORDER BY at"""
@@ -110,8 +111,10 @@ class AsOf:
         return bisect_right(places, until - self._started[row.session], key=at)
 
     def step(self, at: int, by: int) -> int:
-        """When the next frame passed (`by` 1), or the one before (-1); `at` itself where there is none."""
-        place = bisect_right(self.frames, at) if by > 0 else bisect_left(self.frames, at) - 1
+        """When the next frame passed (`by` 1), or the one before that which passed last (-1); `at` where none did."""
+        place = bisect_right(self.frames, at)
+        if by < 0:
+            place = bisect_left(self.frames, self.frames[place - 1]) - 1 if place else -1
         return self.frames[place] if 0 <= place < len(self.frames) else at
 
     def _passed(self, row: ExchangeRow, until: int) -> Passed:
