@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 from a2a_inspect.replay.as_of import AsOf
@@ -17,9 +16,9 @@ _Value = TypeVar("_Value")
 class ReplaySource(Source):
     """The recording as it is when it is first asked; `until` says what of it has happened."""
 
-    def __init__(self, path: Path, keys: Sequence[int] | None = None) -> None:
+    def __init__(self, of: Source, keys: Sequence[int] | None = None) -> None:
         """`keys`: of the exchanges that are shown; None: all."""
-        super().__init__(path)
+        super().__init__(of.path, files=of.files)
         self._keys = keys
         self._as_of: AsOf | None = None
         self._told = -1

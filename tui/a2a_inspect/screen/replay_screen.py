@@ -95,7 +95,7 @@ class ReplayScreen(MainScreen):
 
     def __init__(self, source: Source, keys: Sequence[int] | None = None, at: int = 0) -> None:
         """`keys`: of the exchanges that are shown, None: all. `at`: where to begin, ns; 0: at the beginning."""
-        self._replayed = ReplaySource(source.path, keys)
+        self._replayed = ReplaySource(source, keys)
         super().__init__(self._replayed)
         self._begin = at
         self._bar = ClockBar()
