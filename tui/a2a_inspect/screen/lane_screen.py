@@ -110,7 +110,7 @@ class LaneScreen(Screen[Chosen | None]):
             self._reading = False
 
     def _changed(self, recording: Recording) -> Conversation | None:
-        """The conversation as it is now; None where nothing changed. What explains it is imported in this thread."""
+        """The conversation as it is now; None where nothing has changed. What explains it is imported here."""
         from a2a_inspect.lanes.read import Conversation
 
         version = (recording.data_version(), self._source.until)

@@ -8,11 +8,8 @@ from textual.binding import Binding, BindingType
 
 from a2a_inspect.screen.acting import Acting
 from a2a_inspect.screen.browse import PANES
-from a2a_inspect.screen.compare import compare_from
-from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marked
-from a2a_inspect.screen.plot_screen import PlotScreen
 from a2a_inspect.screen.tab_line import TABS
 from a2a_inspect.source import FrameLine
 from a2a_proxy.recording.rows import ExchangeRow
@@ -105,16 +102,22 @@ class MainScreen(Acting):
 
     def action_diff(self) -> None:
         """What differs between two that are marked, the marked one and this, or this and its like before."""
+        from a2a_inspect.screen.compare import compare_from
+
         compare_from(self, self._source, self.marked(), self._cursor())
 
     def action_lanes(self) -> None:
         """The swimlane of the exchange's task; whoever opens a row there comes back to that frame."""
+        from a2a_inspect.screen.lane_screen import LaneScreen
+
         if self._chosen:
             frame = self._frame if self._where() else 0
             self.app.push_screen(LaneScreen(self._source, self._chosen, frame), self.reveal)
 
     def action_plots(self) -> None:
         """Plots of what the list shows; a time that is chosen there narrows it."""
+        from a2a_inspect.screen.plot_screen import PlotScreen
+
         self.app.push_screen(PlotScreen(self._source, self.narrowing.expression()), self.narrow_to)
 
     def action_replay(self) -> None:
