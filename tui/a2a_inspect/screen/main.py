@@ -32,6 +32,7 @@ class MainScreen(Acting):
         Binding("]", "frame(1)", "Next frame", show=False, id="frame.next"),
         Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
         Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and octets over time, latencies"),
+        Binding("space", "replay", "Replay", show=False, id="view.replay", tooltip="see it happen again, with a clock"),
         Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
         Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
         Binding("D", "diff", "Diff", id="view.diff", tooltip="what differs from the marked, or last, call"),
@@ -118,6 +119,13 @@ class MainScreen(Acting):
         from a2a_inspect.screen.plot_screen import PlotScreen
 
         self.app.push_screen(PlotScreen(self._source, self.narrowing.expression()), self.narrow_to)
+
+    def action_replay(self) -> None:
+        """What the list shows, as it happened: from the exchange under the cursor, or from the beginning."""
+        from a2a_inspect.screen.replay_screen import ReplayScreen  # which is a main screen itself
+
+        began = self._stream.row.exchange.started if self._stream is not None and not self._exchanges.follow else 0
+        self.app.push_screen(ReplayScreen(self._source, self.found, began))
 
     def action_pause(self) -> None:
         """Hold the display, or show what has come."""
