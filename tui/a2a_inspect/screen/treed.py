@@ -11,8 +11,8 @@ from textual.binding import Binding, BindingType
 
 from a2a_inspect.branches import Level
 from a2a_inspect.hops import next_of_task
+from a2a_inspect.screen.acting import Acting
 from a2a_inspect.screen.browse import PANES
-from a2a_inspect.screen.commanded import Commanded
 from a2a_inspect.screen.recording_tree import RecordingTree
 from a2a_inspect.source import Snapshot, Source
 
@@ -24,7 +24,7 @@ _RENEWED = 1.0
 """Seconds between two looks at a growing recording's tree."""
 
 
-class Treed(Commanded):
+class Treed(Acting):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
