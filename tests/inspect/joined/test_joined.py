@@ -33,6 +33,7 @@ from support_screen import LARGE, SMALL, Person
 from support_several import OTHER, begin, call, pair
 
 ROOT = Path(__file__).parents[3]
+_NO_NOTE = "several recordings are shown as one: a note is for one of them alone"
 _UUID = "00000000-0000-0000-0000-0000000000ff"
 
 
@@ -182,6 +183,8 @@ async def test_the_screen_shows_them_as_one(tmp_path: Path, size: tuple[int, int
             await person.until(lambda: person.exchanges.row is not None)
             shown = [person.exchanges._cells(person.exchanges._row(at), ())[0].text.strip() for at in range(5)]
             assert shown == ["first", "second", "first", "second", "first"]
+            await person.types("semicolon")
+            await person.until(lambda: [each.message for each in app._notifications] == [_NO_NOTE], "the refusal")
     assert not folder.exists()
 
 
