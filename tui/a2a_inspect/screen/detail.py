@@ -102,11 +102,10 @@ class Detail(Vertical):
             self._frame = None
             self.decoded.show([])
             self.raw.dump(Octets())
-            self.artifact.show([])
-            self.trace.show([])
-        if stream is None:
-            for view in (self.headers, self.findings, self.facts):
+            for view in (self.findings, self.artifact, self.trace, self.facts):
                 view.show([])
+        if stream is None:
+            self.headers.show([])
             return
         self.headers.show(header_lines(stream.row.exchange), paint_fields, keep=keep)
         self._tell(keep=keep)
@@ -145,6 +144,8 @@ class Detail(Vertical):
             return
         seq = None if frame is None else frame.seq
         at = stream.row.key
+        if not view.lines and view in (self.findings, self.artifact, self.trace, self.facts):
+            view.show(["(reading …)"])
         if view is self.findings:
             lines = await asyncio.to_thread(finding_lines, stream.findings, seq)  # the first time loads all rules
             self.findings.show(lines, paint_findings, keep=keep)
