@@ -33,7 +33,6 @@ from support_screen import LARGE, SMALL, Person
 from support_several import OTHER, begin, call, pair
 
 ROOT = Path(__file__).parents[3]
-_NO_NOTE = "several recordings are shown as one: a note is for one of them alone"
 _UUID = "00000000-0000-0000-0000-0000000000ff"
 
 
@@ -184,7 +183,7 @@ async def test_the_screen_shows_them_as_one(tmp_path: Path, size: tuple[int, int
             shown = [person.exchanges._cells(person.exchanges._row(at), ())[0].text.strip() for at in range(5)]
             assert shown == ["first", "second", "first", "second", "first"]
             await person.types("semicolon")
-            await person.until(lambda: [each.message for each in app._notifications] == [_NO_NOTE], "the refusal")
+            await person.told("a note is for one of them alone")
     assert not folder.exists()
 
 
