@@ -6,16 +6,16 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from a2a_inspect.screen.acting import Acting
 from a2a_inspect.screen.browse import PANES
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marked
 from a2a_inspect.screen.tab_line import TABS
+from a2a_inspect.screen.treed import Treed
 from a2a_inspect.source import FrameLine
 from a2a_proxy.recording.rows import ExchangeRow
 
 
-class MainScreen(Acting):
+class MainScreen(Treed):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -32,6 +32,7 @@ class MainScreen(Acting):
         Binding("]", "frame(1)", "Next frame", show=False, id="frame.next"),
         Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
         Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and octets over time, latencies"),
+        Binding("space", "replay", "Replay", show=False, id="view.replay", tooltip="see it happen again, with a clock"),
         Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
         Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
         Binding("D", "diff", "Diff", id="view.diff", tooltip="what differs from the marked, or last, call"),
@@ -51,7 +52,9 @@ class MainScreen(Acting):
 
     def action_back(self) -> None:
         """To the pane before; from the first one to a wider list."""
-        if self._where():
+        if self._at_pane() == "tree":
+            self._enter("exchanges")
+        elif self._where():
             self._enter(PANES[self._where() - 1])
         else:
             self.widen()
@@ -62,7 +65,7 @@ class MainScreen(Acting):
 
     def action_leave(self) -> None:
         """Back, and from the first pane out."""
-        if self._where():
+        if self._at_pane() != "exchanges":
             self.action_back()
         else:
             self.app.exit(0)
@@ -70,7 +73,8 @@ class MainScreen(Acting):
     def action_turn(self, by: int) -> None:
         """To the pane beside."""
         if not self.has_class("-empty"):
-            self._enter(PANES[(self._where() + by) % len(PANES)])
+            panes = self.panes()
+            self._enter(panes[(panes.index(self._at_pane()) + by) % len(panes)])
 
     def action_frame(self, by: int) -> None:
         """Another frame of the same exchange, from any pane."""
@@ -118,6 +122,13 @@ class MainScreen(Acting):
         from a2a_inspect.screen.plot_screen import PlotScreen
 
         self.app.push_screen(PlotScreen(self._source, self.narrowing.expression()), self.narrow_to)
+
+    def action_replay(self) -> None:
+        """What the list shows, as it happened: from the exchange under the cursor, or from the beginning."""
+        from a2a_inspect.screen.replay_screen import ReplayScreen  # which is a main screen itself
+
+        began = self._stream.row.exchange.started if self._stream is not None and not self._exchanges.follow else 0
+        self.app.push_screen(ReplayScreen(self._source, self.found, began))
 
     def action_pause(self) -> None:
         """Hold the display, or show what has come."""
