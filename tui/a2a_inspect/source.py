@@ -107,7 +107,8 @@ class Source:
     until = 0
     """ns since the epoch: what came later has not happened (see `replay.source`); 0: all has."""
 
-    def __init__(self, path: Path, *, files: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: Path, *, files: tuple[str, ...] = (), later: bool = False) -> None:
+        """With `later` the file is opened by the first question, in the thread that reads."""
         self.path = path
         self.files = files
         """Short names of the recordings that this one joins (see `joined`); none where it is a recording of its own."""
@@ -116,7 +117,7 @@ class Source:
         self._reader: _Reader | None = None
         self._file: tuple[int, int] | None = None
         """Which file is open: device and number."""
-        if not _missing(path):
+        if not later and not _missing(path):
             self._open()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recording")
 
