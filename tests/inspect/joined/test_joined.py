@@ -182,6 +182,8 @@ async def test_the_screen_shows_them_as_one(tmp_path: Path, size: tuple[int, int
             await person.until(lambda: person.exchanges.row is not None)
             shown = [person.exchanges._cells(person.exchanges._row(at), ())[0].text.strip() for at in range(5)]
             assert shown == ["first", "second", "first", "second", "first"]
+            await person.types("semicolon")
+            await person.told("a note is for one of them alone")
     assert not folder.exists()
 
 
