@@ -48,6 +48,9 @@ class Acting(Commanded):
 
     def _refused(self, what: str) -> bool:
         """Whether this app may not write; then it says so."""
+        if self._source.files:
+            self.notify(f"several recordings are shown as one: {what} is for one of them alone", severity="warning")
+            return True
         if getattr(self.app, "read_only", False):
             self.notify(f"this screen is read-only: {what} is for the one who opened it", severity="warning")
             return True
