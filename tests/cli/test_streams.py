@@ -45,8 +45,8 @@ def test_closed_output(tmp_path: Path, words: str) -> None:
         env=environment(tmp_path),
         check=False,
     )
-    assert done.returncode == (2 if command == "nonsense" else 0), done.err
-    assert "Traceback" not in done.err
+    assert done.returncode == (2 if command == "nonsense" else 0), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_closed_error_output_leaves_the_output_alone(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_a_filter_chooses_calls(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((DEMO, "#99"), "has no exchange #99"),
+        ((DEMO, "#99"), "is called #99"),
         ((DEMO, "feedbeef", "#2"), "nothing in"),
         ((DEMO, "1", "2", "3"), "two things can be compared"),
         ((DEMO, "#1"), "there is no GetAgentCard before #1"),
