@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proxy import Recording
 from a2a_proxy.api import EventKind, QueryError, RecordingError
-from support_inspect import TASK
+from support_inspect import MS, TASK
 from support_several import OTHER, TRACE, begin, call, pair
 
 
@@ -83,6 +83,23 @@ def test_a_trace_is_followed_over_files(tmp_path: Path) -> None:
             recording.trace("")
 
 
+def test_a_hand_off_from_an_agent_of_one_file_to_that_of_another(tmp_path: Path) -> None:
+    """Neither file shows it alone: while the first agent is at work, its trace goes on at the second."""
+    files = pair(tmp_path)
+    for path in files:
+        with Recording(path) as alone:
+            assert alone.handoffs() == []
+    with Recording(*files) as recording:
+        (found,) = recording.handoffs()
+    assert (found.kind, found.evidence) == ("delegation", "traceparent")
+    assert (found.agent, found.to_agent) == ("agent-1:8000", "agent-2:8000")
+    assert found.latency == 100 * MS
+    assert found.exchange is not None
+    assert (found.exchange.file, found.exchange.number, found.exchange.trace_id) == ("second", 1, TRACE)
+    assert found.to_exchange is not None
+    assert found.to_exchange.number == 1
+
+
 def test_a_session_that_two_files_hold_is_read_once(tmp_path: Path) -> None:
     """A copy adds nothing."""
     first, second = pair(tmp_path)
@@ -91,6 +108,20 @@ def test_a_session_that_two_files_hold_is_read_once(tmp_path: Path) -> None:
         assert len(list(recording.exchanges())) == 5
         assert len(list(recording.frames())) == 10
         assert [task.files for task in recording.tasks()] == [["first", "second"], ["second"]]
+
+
+def test_sessions_that_overlap_and_sessions_that_do_not(tmp_path: Path) -> None:
+    """Calls are by time all the same: of one file with three runs, the second and third at once."""
+    path = tmp_path / "a.a2a.db"
+    for number, seconds in ((1, (1, 2)), (2, (3, 5, 7)), (3, (4, 6))):
+        writer = begin(path, number)
+        for place, second in enumerate(seconds, 1):
+            call(writer, number, place, second)
+        writer.finish(0)
+    with Recording(path) as recording:
+        seen = [(call.session, call.number) for call in recording.exchanges()]
+        assert seen == [(1, 1), (1, 2), (2, 1), (3, 1), (2, 2), (3, 2), (2, 3)]
+        assert [(call.session, call.number) for call in recording.exchanges("rec:2 OR rec:3")] == seen[2:]
 
 
 def test_what_is_written_while_it_is_open_is_found(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,11 +17,12 @@ import pytest
 
 from a2a_inspect.app import InspectApp
 from a2a_inspect.joined.fill import Filling
-from a2a_inspect.joined.numbers import file_of
 from a2a_inspect.joined.start import joined_source
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.joined.numbers import file_of
 from a2a_proxy.recording.note_writer import Place, annotate
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.writer import Writer
@@ -134,6 +137,24 @@ def test_what_comes_later_is_added(tmp_path: Path) -> None:
         call(again, 3, 1, 10)
         joined.step()
         assert recording.counts().exchanges == 3
+        assert recording.sessions()[0].how == ""
+        again.finish(STARTED + 11_000 * MS)
+        joined.step()
+        assert recording.sessions()[0].how == "clean"
+
+
+def test_a_damaged_file_is_told_on_the_screen(tmp_path: Path) -> None:
+    """What could be read stays."""
+    first, second = pair(tmp_path)
+    with contextlib.closing(sqlite3.connect(second)) as db:
+        db.execute("UPDATE block SET data = x'00'")
+        db.commit()
+    joined = filling(tmp_path, first, second)
+    with pytest.raises(RecordingError) as wrong:
+        joined.step()
+    joined.fail(wrong.value.message)
+    with told(tmp_path) as recording:
+        assert "cannot be read" in recording.sessions()[0].complete
 
 
 def test_notes_come_along(tmp_path: Path) -> None:
@@ -161,7 +182,20 @@ async def test_the_screen_shows_them_as_one(tmp_path: Path, size: tuple[int, int
             await person.until(lambda: person.exchanges.row is not None)
             shown = [person.exchanges._cells(person.exchanges._row(at), ())[0].text.strip() for at in range(5)]
             assert shown == ["first", "second", "first", "second", "first"]
+            await person.types("semicolon")
+            await person.told("a note is for one of them alone")
     assert not folder.exists()
+
+
+async def test_the_screen_waits_for_recordings(tmp_path: Path) -> None:
+    """It is open before there is any; calls come when a proxy has made one."""
+    with joined_source([tmp_path / "a.a2a.db", tmp_path / "b.a2a.db"]) as source:
+        app = InspectApp(source, read_only=True)
+        async with app.run_test(size=SMALL) as pilot:
+            person = Person(app, pilot)
+            await person.sees("No exchanges yet in any of", "a", "b")
+            call(begin(tmp_path / "b.a2a.db", 1), 1, 1, 1)
+            await person.sees("FILE", "1 exchange", "recording")
 
 
 def test_a_file_that_cannot_be_read_is_told_before(tmp_path: Path) -> None:

@@ -5,15 +5,17 @@ It ends with its parent, and removes what a parent that was killed has left.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import time
 from pathlib import Path
 
-from a2a_inspect.joined.joiner import Joiner
 from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.database import open_writable
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.joined.joiner import Joiner
 from a2a_proxy.recording.note_writer import Place, annotate
 from a2a_proxy.recording.rows import SessionRow
 from a2a_proxy.recording.writer import resume
@@ -40,11 +42,17 @@ class Filling:
                 self._joiner.add(number, open_any(path))
                 del self._missing[number]
         if self._ended and self._joiner.changed():
-            self._joiner.writer = resume(self._target, self._uuid)
-            self._ended = False
+            self._begin_again()
         if not self._ended and self._joiner.step():
             self._annotate()
             self._end()
+
+    def _begin_again(self) -> None:
+        """Somebody records into a file of which all sessions had ended."""
+        with contextlib.closing(open_writable(self._target, create=False)) as db:
+            db.execute("UPDATE session SET ended = NULL, how = '', complete = ''")
+        self._joiner.writer = resume(self._target, self._uuid)
+        self._ended = False
 
     def fail(self, why: str) -> None:
         """It is not whole."""
@@ -67,6 +75,7 @@ class Filling:
         how = "clean" if all(row.how == "clean" for row in sessions) else "unclean"
         lost, edits = sum(row.lost for row in sessions), sum(row.edits for row in sessions)
         last = max((row.ended for row in sessions), default=0)
+        self._joiner.end(last)
         self._joiner.writer.finish(last, how=how, complete=_complete(sessions), lost=lost, edits=edits)
         self._ended = True
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from a2a_inspect.joined.numbers import file_of
 from a2a_inspect.screen.columns import Column
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marks, with_mark
 from a2a_inspect.source import Snapshot
 from a2a_proxy.cli import generations, text
+from a2a_proxy.recording.joined.numbers import file_of
+from a2a_proxy.recording.note_writer import Place
 from a2a_proxy.recording.rows import ExchangeRow
 
 _STYLES = {
@@ -64,12 +65,13 @@ class ExchangeList(LazyList):
         """So many of what the recording holds now; see `update`. With several sessions a row says which is its own."""
         self._sessions = len(now.sessions)
         longest = f"{self._sessions}:{now.highest}" if self._sessions > 1 else str(now.highest)
-        self.widen("#", len(longest) + 1)
+        self.widen("#", len(longest) + 2)
         self.update(total, above=above)
 
     def _number(self, row: ExchangeRow) -> str:
         number = f"{row.session}:{row.exchange.id}" if self._sessions > 1 else str(row.exchange.id)
-        return with_mark(number, self._marks.exchange(row.key))
+        noted = self._marks.noted(Place(row.session, row.exchange.id))
+        return with_mark(number, self._marks.exchange(row.key), noted)
 
     def _number_style(self, row: ExchangeRow) -> str:
         return "list--strong" if self._marks.exchange(row.key) else "list--dim"
@@ -81,7 +83,7 @@ def file_columns(files: tuple[str, ...]) -> list[Column]:
     def name(row: ExchangeRow) -> str:
         return files[file_of(row.exchange.connection, len(files))]
 
-    return [Column("FILE", min(max(map(len, files)), _FILE), name, style="list--dim")] if files else []
+    return [Column("FILE", min(max(len("FILE"), *map(len, files)), _FILE), name, style="list--dim")] if files else []
 
 
 def outcome_style(row: ExchangeRow) -> str:

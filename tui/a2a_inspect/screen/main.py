@@ -7,18 +7,15 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from a2a_inspect.screen.browse import PANES
-from a2a_inspect.screen.commanded import Commanded
-from a2a_inspect.screen.compare import compare_from
-from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marked
-from a2a_inspect.screen.plot_screen import PlotScreen
 from a2a_inspect.screen.tab_line import TABS
+from a2a_inspect.screen.treed import Treed
 from a2a_inspect.source import FrameLine
 from a2a_proxy.recording.rows import ExchangeRow
 
 
-class MainScreen(Commanded):
+class MainScreen(Treed):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -33,6 +30,13 @@ class MainScreen(Commanded):
         Binding("shift+tab", "turn(-1)", "Previous pane", show=False, priority=True, id="pane.previous"),
         Binding("[", "frame(-1)", "Previous frame", show=False, id="frame.previous"),
         Binding("]", "frame(1)", "Next frame", show=False, id="frame.next"),
+        Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
+        Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and octets over time, latencies"),
+        Binding("space", "replay", "Replay", show=False, id="view.replay", tooltip="see it happen again, with a clock"),
+        Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
+        Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
+        Binding("D", "diff", "Diff", id="view.diff", tooltip="what differs from the marked, or last, call"),
+        Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane out"),
         *(
             Binding(
                 str(tab + 1),
@@ -44,17 +48,13 @@ class MainScreen(Commanded):
             )
             for tab, name in enumerate(TABS)
         ),
-        Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
-        Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and octets over time, latencies"),
-        Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
-        Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
-        Binding("D", "diff", "Diff", id="view.diff", tooltip="what differs from the marked, or last, call"),
-        Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane out"),
     ]
 
     def action_back(self) -> None:
         """To the pane before; from the first one to a wider list."""
-        if self._where():
+        if self._at_pane() == "tree":
+            self._enter("exchanges")
+        elif self._where():
             self._enter(PANES[self._where() - 1])
         else:
             self.widen()
@@ -65,7 +65,7 @@ class MainScreen(Commanded):
 
     def action_leave(self) -> None:
         """Back, and from the first pane out."""
-        if self._where():
+        if self._at_pane() != "exchanges":
             self.action_back()
         else:
             self.app.exit(0)
@@ -73,7 +73,8 @@ class MainScreen(Commanded):
     def action_turn(self, by: int) -> None:
         """To the pane beside."""
         if not self.has_class("-empty"):
-            self._enter(PANES[(self._where() + by) % len(PANES)])
+            panes = self.panes()
+            self._enter(panes[(panes.index(self._at_pane()) + by) % len(panes)])
 
     def action_frame(self, by: int) -> None:
         """Another frame of the same exchange, from any pane."""
@@ -104,17 +105,30 @@ class MainScreen(Commanded):
 
     def action_diff(self) -> None:
         """What differs between two that are marked, the marked one and this, or this and its like before."""
+        from a2a_inspect.screen.compare import compare_from
+
         compare_from(self, self._source, self.marked(), self._cursor())
 
     def action_lanes(self) -> None:
         """The swimlane of the exchange's task; whoever opens a row there comes back to that frame."""
+        from a2a_inspect.screen.lane_screen import LaneScreen
+
         if self._chosen:
             frame = self._frame if self._where() else 0
             self.app.push_screen(LaneScreen(self._source, self._chosen, frame), self.reveal)
 
     def action_plots(self) -> None:
         """Plots of what the list shows; a time that is chosen there narrows it."""
+        from a2a_inspect.screen.plot_screen import PlotScreen
+
         self.app.push_screen(PlotScreen(self._source, self.narrowing.expression()), self.narrow_to)
+
+    def action_replay(self) -> None:
+        """What the list shows, as it happened: from the exchange under the cursor, or from the beginning."""
+        from a2a_inspect.screen.replay_screen import ReplayScreen  # which is a main screen itself
+
+        began = self._stream.row.exchange.started if self._stream is not None and not self._exchanges.follow else 0
+        self.app.push_screen(ReplayScreen(self._source, self.found, began))
 
     def action_pause(self) -> None:
         """Hold the display, or show what has come."""

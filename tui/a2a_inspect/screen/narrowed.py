@@ -67,6 +67,11 @@ class Narrowed(Browse):
         """What the list is narrowed to now."""
         return self._narrowing
 
+    @property
+    def found(self) -> Sequence[int] | None:
+        """Keys of the exchanges that were found so far; None where nothing narrows."""
+        return None if self._search is None else self._search.keys
+
     def narrow(self, wanted: Narrowing) -> None:
         """Show only this; all of it where nothing narrows. Raises QueryError where its text is wrong."""
         if wanted == self._narrowing:
@@ -114,6 +119,16 @@ class Narrowed(Browse):
         if chosen is not None and self._search is not None and not self._search.has(chosen.exchange):
             self.narrow(Narrowing())
         super().reveal(chosen)
+
+    def go_when_found(self, exchange: int, seq: int = -1) -> None:
+        """To an exchange that the list has, or will have when the search comes to it."""
+        search = self._search
+        if search is None or search.has(exchange):
+            self._go_to(exchange, seq)
+        else:
+            self._goal = (exchange, seq) if seq >= 0 else None
+            self._exchanges.follow = False
+            self._keep = exchange
 
     def _grown(self, before: Snapshot, now: Snapshot) -> None:
         search = self._search
