@@ -15,7 +15,7 @@ from a2a_proxy.recording.difference.exchanges import Difference, compare_exchang
 from a2a_proxy.recording.difference.runs import RunDifference, Stopped, compare_runs, run_of
 from a2a_proxy.recording.difference.values import Change, Ignored, Part, path_text
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.rows import ExchangeRow, key
 from support_inspect import MS, TASK, changes, exchange, frame, request, status, writer
 from support_recording import STARTED
 
@@ -77,6 +77,22 @@ def test_bindings_and_dialects_are_not_in_the_way(sample: Callable[[str], Record
     )
 
 
+@pytest.mark.parametrize(
+    ("left", "right"), [("sdk-0.3-rest", "sdk-1.x-grpc"), ("dialect-0.2", "stdio"), ("live-bidi", "live-1975")]
+)
+def test_neither_run_is_preferred(sample: Callable[[str], Recording], left: str, right: str) -> None:
+    """The same calls are matched, and as much differs, whichever is called left."""
+    there, back = runs(sample(left), sample(right)), runs(sample(right), sample(left))
+
+    assert {(number(m.left), number(m.right), m.inside, m.ignored) for m in there.matches} == {
+        (number(m.right), number(m.left), m.inside, m.ignored) for m in back.matches
+    }
+
+
+def number(row: ExchangeRow | None) -> int:
+    return 0 if row is None else row.exchange.id
+
+
 def test_rest_calls_tell_in_their_path_what_others_tell_in_their_body(sample: Callable[[str], Recording]) -> None:
     found = runs(sample("sdk-1.x-rest"), sample("sdk-1.x-grpc"))
     rows = [row for match in found.matches if match.difference for row in match.difference.rows if row.counts]
@@ -98,13 +114,14 @@ def artifact(number: int, seq: int, text: str, *, append: bool) -> Frame:
 
 
 def made(path: Path, texts: list[list[str]], chunks: list[str] | None = None, **more: Any) -> Recording:
-    """A recording of one call for each list of what the agent says, the last one with an artifact in chunks."""
+    """A recording of one call for each list of what the agent says, the last one with an artifact in chunks; one
+    with a star replaces those before it."""
     recorded = writer(path)
     frames: list[Frame] = []
     for number, said in enumerate(texts, 1):
         frames += [request(number, said[0]), *(status(number, seq, words) for seq, words in enumerate(said[1:], 1))]
     for seq, words in enumerate(chunks or (), 100):
-        frames.append(artifact(len(texts), seq, words, append=seq > 100))
+        frames.append(artifact(len(texts), seq, words.lstrip("*"), append=seq > 100 and words[0] != "*"))
     recorded.write(frames, changes=changes(*(exchange(number, **more) for number in range(1, len(texts) + 1))))
     recorded.finish(STARTED + 100_000 * MS)
     return Recording(path)
@@ -165,6 +182,25 @@ def test_an_artifact_is_one_text_however_it_was_cut(tmp_path: Path) -> None:
     assert changed.texts[0].left.frame_at(9) == 101
 
 
+def test_a_chunk_that_replaces_the_others_is_an_event(tmp_path: Path) -> None:
+    """Though the artifact is the same in the end. One that only one side has is told once."""
+    with (
+        made(tmp_path / "a.db", [["go", "x"]], ["the town"]) as left,
+        made(tmp_path / "b.db", [["go", "x"]], ["a draft", "*the town"]) as right,
+        made(tmp_path / "c.db", [["go", "x"]]) as none,
+    ):
+        replaced, alone = pair(left, 1, right, 1), pair(left, 1, none, 1)
+
+    assert told(replaced) == [("events", "only right", "$")]
+    assert told(alone) == [("artifacts", "only left", "$.plan")]
+
+
 def test_whoever_watches_may_end_it(sample: Callable[[str], Recording]) -> None:
-    with pytest.raises(Stopped):
-        runs(sample("demo"), sample("demo"), watch=lambda done, _: done < 2)
+    """Also while calls are read; else it is told how far it is, and that it is done."""
+    seen: list[tuple[int, int]] = []
+    runs(sample("demo"), sample("demo"), watch=lambda *told: not seen.append(told))
+    assert seen == [(step, 21) for step in range(21)]
+
+    for enough in (2, 15):
+        with pytest.raises(Stopped):
+            runs(sample("demo"), sample("demo"), watch=lambda done, _, enough=enough: done < enough)

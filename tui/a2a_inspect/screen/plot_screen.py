@@ -113,9 +113,7 @@ class PlotScreen(Screen[str]):
     def __init__(self, source: Source, where: str = "") -> None:
         """`where`: an expression of the filter language that holds for all that is shown."""
         super().__init__()
-        self._source = Source(
-            source.path, files=source.files, later=True
-        )  # sums take long: nothing else waits for them
+        self._source = Source(source.path, files=source.files, later=True)  # nothing else waits for its sums
         self._where = where
         self._plot = Lines(id="plot")
         self._table = Lines(id="plot-rows")
