@@ -56,6 +56,7 @@ WALKS = (
         "generations",
         (Scene("swimlane", ("g", "g", "j", "j", "s"), ("Swimlane",)),),
     ),
+    Walk("sdk-1.x-grpc", (Scene("difference", ("g", "g", *"jjjjjjjj", "D"), ("different: 10 differences",)),)),
     Walk("dialect-vendor", (Scene("findings", ("g", "g", "j", "enter", "enter", "4", "G"), ("A2A-",)),)),
 )
 
