@@ -54,7 +54,10 @@ WALKS = (
     ),
     Walk(
         "generations",
-        (Scene("swimlane", ("g", "g", "j", "j", "s"), ("Swimlane",)),),
+        (
+            Scene("found", ("g", "g", "e"), ("!1 E",)),
+            Scene("swimlane", ("escape", "g", "g", "j", "j", "s"), ("Swimlane",)),
+        ),
     ),
     Walk("sdk-1.x-grpc", (Scene("difference", ("g", "g", *"jjjjjjjj", "D"), ("different: 10 differences",)),)),
     Walk("dialect-vendor", (Scene("findings", ("g", "g", "j", "enter", "enter", "4", "G"), ("A2A-",)),)),

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from a2a_inspect.found import ExchangeLine, Found, by_frame, lines
 from a2a_inspect.positions import PAGE, Positions
 from a2a_proxy.cli import generations
 from a2a_proxy.model.exchange import Connection, Exchange
@@ -65,6 +66,8 @@ class FrameLine(msgspec.Struct, frozen=True):
     """Without its payload."""
     text: str
     """What it says, in one line."""
+    found: Found | None = None
+    """What was found about it."""
 
 
 class Stream(msgspec.Struct, frozen=True):
@@ -125,7 +128,7 @@ class Source:
         """What is there now; None where nothing changed since the last time, or where there is no recording yet."""
         return await self._run(lambda reader: reader.poll(), None, look=True)
 
-    async def exchanges(self, page: int) -> list[ExchangeRow]:
+    async def exchanges(self, page: int) -> list[ExchangeLine]:
         """One page of the list: PAGE rows of all sessions, in order of session and first octet."""
         return await self._run(lambda reader: reader.exchanges(page), [])
 
@@ -219,7 +222,7 @@ class _Reader:
         rows = self.recording.notes()
         return {Place(row.session, row.note.exchange, row.note.seq): row.note for row in rows}
 
-    def exchanges(self, page: int) -> list[ExchangeRow]:
+    def exchanges(self, page: int) -> list[ExchangeLine]:
         """See `Source.exchanges`: a page may begin in one session and end in another."""
         rows: list[ExchangeRow] = []
         skip = page * PAGE
@@ -233,7 +236,7 @@ class _Reader:
             after = positions.before(skip // PAGE)
             rows += list(self.recording.exchanges(session, after=after, limit=within + left))[within:]
             skip = 0
-        return rows
+        return lines(self.recording, rows)
 
     def index(self, exchange: int) -> int:
         """See `Source.index`."""
@@ -278,8 +281,9 @@ class _Reader:
         row = self.recording.exchange(exchange)
         of = row.exchange if row is not None else None
         after = self._stream.before(page)
-        rows = self.recording.frames(exchange, after=after, limit=PAGE, payloads=False)
-        return [FrameLine(row, self._described(row, of)) for row in rows]
+        rows = list(self.recording.frames(exchange, after=after, limit=PAGE, payloads=False))
+        found = by_frame(self.recording, rows)
+        return [FrameLine(row, self._described(row, of), found.get(row.frame.seq)) for row in rows]
 
     def _described(self, row: FrameRow, exchange: Exchange | None) -> str:
         from a2a_proxy.protocol.describe import describe

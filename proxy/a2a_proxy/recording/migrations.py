@@ -43,7 +43,12 @@ def m004_notes(db: sqlite3.Connection) -> None:
     _run(db, dialect(note_schema.TABLE, strict=_strict()))
 
 
-STEPS = (m001_tables, m002_generations, m003_segments, m004_notes)
+def m005_findings_by_place(db: sqlite3.Connection) -> None:
+    """Findings are found by what they are about."""
+    db.execute("CREATE INDEX finding_place ON finding (session, exchange, seq)")
+
+
+STEPS = (m001_tables, m002_generations, m003_segments, m004_notes, m005_findings_by_place)
 """In order; the number of a step is the `user_version` after it."""
 
 

@@ -29,7 +29,7 @@ from a2a_proxy.model.task import Support
 APPLICATION_ID = int.from_bytes(b"a2ap")
 """Offset 68 of the file: tells a recording from any other SQLite database."""
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """`PRAGMA user_version`, counted up by each migration."""
 
 PAGE_SIZE = 4096

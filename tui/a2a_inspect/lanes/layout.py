@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import msgspec
 from rich.cells import cell_len
 
+from a2a_inspect.found import SEVERITIES
 from a2a_inspect.lanes.model import Lane, Row, What
 from a2a_inspect.screen.columns import fit
 from a2a_proxy.cli import text
-from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.text import visible
 
@@ -47,7 +47,6 @@ _SIGNS = {
     What.HANDOFF: ("»", "list--strong"),
     What.FINDING: ("!", "list--warn"),
 }
-_SEVERITIES = {Severity.ERROR: "list--bad", Severity.WARNING: "list--warn", Severity.INFO: "list--dim"}
 
 
 class Geometry(msgspec.Struct, frozen=True):
@@ -116,7 +115,7 @@ def paint(row: Row, of: Geometry) -> Painted:
     if row.what is What.FRAME:
         return [*_times(row, of), *(_message(row, of))]
     sign, style = _SIGNS[row.what]
-    style = _SEVERITIES[row.severity] if row.severity is not None else style
+    style = SEVERITIES[row.severity] if row.severity is not None else style
     line = sign if row.what in (What.PAUSE, What.TURN) else _PLAIN
     lane = _lifelines(of, of.places[0], of.end, line)
     about = of.place(row.source) - of.places[0]

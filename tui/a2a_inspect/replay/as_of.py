@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from a2a_inspect.commands.ls import state_name
+from a2a_inspect.found import ExchangeLine, by_frame, lines
 from a2a_inspect.positions import PAGE
 from a2a_inspect.replay.mask import Passed, as_of, over
 from a2a_inspect.source import FrameLine, Snapshot, Stream
@@ -69,12 +70,12 @@ class AsOf:
         found = bisect_right(self._findings, until)
         return Snapshot(sessions, (count,), self._highest, bisect_right(self.frames, until), found)
 
-    def exchanges(self, page: int, until: int) -> list[ExchangeRow]:
+    def exchanges(self, page: int, until: int) -> list[ExchangeLine]:
         """One page of them."""
         count = bisect_right(self._starts, until)
         keys = self.keys[page * PAGE : min((page + 1) * PAGE, count)]
         rows = (self._recording.exchange(each) for each in keys)
-        return [self.row(row, until) for row in rows if row is not None]
+        return lines(self._recording, [self.row(row, until) for row in rows if row is not None], until)
 
     def index(self, exchange: int) -> int:
         """Where the exchange of this key stands; 0 where it is not among them."""
@@ -95,9 +96,11 @@ class AsOf:
         frames = self.frame_count(stream.row, until)
         return replace(stream, row=self.row(stream.row, until), frames=frames, findings=findings, generations="")
 
-    def lines(self, lines: Sequence[FrameLine], until: int) -> list[FrameLine]:
+    def lines(self, all_lines: Sequence[FrameLine], until: int) -> list[FrameLine]:
         """Of some frames those that had passed."""
-        return [each for each in lines if each.row.frame.at <= until]
+        passed = [each for each in all_lines if each.row.frame.at <= until]
+        found = by_frame(self._recording, [each.row for each in passed], until)
+        return [replace(each, found=found.get(each.row.frame.seq)) for each in passed]
 
     def frame_count(self, row: ExchangeRow, until: int) -> int:
         """How many frames of an exchange had passed. They are numbered in the order in which they did."""

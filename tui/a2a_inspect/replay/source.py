@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from a2a_inspect.found import ExchangeLine
 from a2a_inspect.replay.as_of import AsOf
 from a2a_inspect.source import FrameLine, Snapshot, Source, Stream
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow
 
 _Value = TypeVar("_Value")
 
@@ -43,7 +43,7 @@ class ReplaySource(Source):
         self._told = until
         return await self._known(lambda known: known.snapshot(until), None)
 
-    async def exchanges(self, page: int) -> list[ExchangeRow]:
+    async def exchanges(self, page: int) -> list[ExchangeLine]:
         """One page of the list, by the time of their first octet."""
         until = self.until
         return await self._known(lambda known: known.exchanges(page, until), [])

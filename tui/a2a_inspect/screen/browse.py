@@ -70,6 +70,8 @@ class Browse(Screen[None]):
         self._shown = Snapshot()
         self._held: Snapshot | None = None
         self._polling = False
+        self._answered = False
+        """The source has said once what there is."""
         self._troubles: dict[str, str] = {}
         self._chosen = 0
         self._stream: Stream | None = None
@@ -122,9 +124,12 @@ class Browse(Screen[None]):
     async def _poll(self) -> None:
         try:
             snapshot = await self._asked("poll", self._source.poll(), None)
+            first, self._answered = not self._answered, True
             if snapshot is not None:
                 self._held = snapshot
                 self._apply()
+            elif first:
+                self._show_notice()
         finally:
             self._polling = False
 
@@ -234,7 +239,7 @@ class Browse(Screen[None]):
         empty = not self._shown.exchanges
         self.set_class(empty, "-empty")
         if empty:
-            self.query_one("#notice", Static).update(waiting(self._source, self._shown))
+            self.query_one("#notice", Static).update(waiting(self._source, self._shown, answered=self._answered))
 
     def _retitle(self) -> None:
         frames = self._frames

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from a2a_inspect.screen.columns import Column
+from a2a_inspect.screen.found_column import FOUND
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marks, with_mark
 from a2a_inspect.source import Snapshot
@@ -47,9 +48,10 @@ class ExchangeList(LazyList):
                 Column("OPERATION", 20, lambda row: text.title(row.exchange), grow=1, style="list--strong"),
                 Column("BINDING", 12, lambda row: text.manner(row.exchange), drop=2, style="list--dim"),
                 Column("TASK", 9, lambda row: text.short(row.exchange.task_id), drop=3, style="list--dim"),
+                FOUND,
                 Column("EVENTS", 6, events, right=True),
                 Column("TOOK", 8, took, right=True),
-                Column("STATES, ERROR", 18, states_error, grow=3, tail=ended_well, style=error_style),
+                Column("STATES, ERROR", 14, states_error, grow=3, tail=ended_well, style=error_style),
             ],
             id=id,
         )

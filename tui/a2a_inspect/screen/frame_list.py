@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from a2a_inspect.screen.columns import Column
+from a2a_inspect.screen.found_column import FOUND
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marks, with_mark
 from a2a_inspect.source import FrameLine, Stream
@@ -31,8 +32,9 @@ class FrameList(LazyList):
                 Column("FRAME", 6, self._number, right=True, style=self._number_style, drop=1),
                 Column("+SECONDS", 8, self._moment, right=True, style="list--dim"),
                 Column("", 1, arrow, style=way),
+                FOUND,
                 Column("KIND", 8, kind, style=kind_style, drop=2),
-                Column("WHAT", 28, lambda line: line.text, grow=1, style=text_style),
+                Column("WHAT", 24, lambda line: line.text, grow=1, style=text_style),
                 Column("SIZE", 9, lambda line: text.size(line.row.frame.size), right=True, style="list--dim", drop=3),
             ],
             id=id,

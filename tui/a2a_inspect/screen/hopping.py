@@ -13,6 +13,7 @@ from a2a_inspect.hops import Place, next_finding, next_match
 from a2a_inspect.screen.browse import POLL
 from a2a_inspect.screen.filter_box import FilterBox
 from a2a_inspect.screen.narrowed import Narrowed
+from a2a_inspect.screen.tab_line import TABS
 from a2a_inspect.source import FrameLine, Source
 
 _END = {1: -1, -1: 1 << 40}
@@ -25,7 +26,9 @@ class Hopping(Narrowed):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "match(1)", "Next match", show=False, id="match.next", tooltip="the next frame that matches"),
         Binding("N", "match(-1)", "Previous match", show=False, id="match.previous"),
-        Binding("e", "finding(1)", "Next finding", show=False, id="finding.next"),
+        Binding(
+            "e", "finding(1)", "Next finding", show=False, id="finding.next", tooltip="the next finding, and its rule"
+        ),
         Binding("E", "finding(-1)", "Previous finding", show=False, id="finding.previous"),
     ]
 
@@ -122,7 +125,10 @@ class Hopping(Narrowed):
             self.say("no more findings")
         else:
             self._hop_to(place)
+            self._detail.action_tab(TABS.index("Findings"))
 
     def _hop_to(self, place: Place) -> None:
         self._hopped = place
         self._go_to(*place)
+        if self.small and not self._where():
+            self._enter("frames")  # or nothing could be seen of it

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 
 from a2a_inspect.filtered_source import Finder, Search
+from a2a_inspect.found import ExchangeLine, lines
 from a2a_inspect.narrowing import Narrowing
 from a2a_inspect.positions import PAGE
 from a2a_inspect.screen.browse import Browse
@@ -111,8 +112,9 @@ class Narrowed(Browse):
             return await super()._load_exchanges(page)
         keys = list(self._search.keys[page * PAGE : (page + 1) * PAGE])
 
-        def rows(recording: Recording) -> list[ExchangeRow]:
-            return [row for key in keys if (row := recording.exchange(key)) is not None]
+        def rows(recording: Recording) -> list[ExchangeLine]:
+            found = [row for key in keys if (row := recording.exchange(key)) is not None]
+            return lines(recording, found)
 
         return await self._asked("exchanges", self._source.ask(rows, []), [])
 

@@ -1,0 +1,100 @@
+"""Lists tell which rows have findings, how many, and how grave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from a2a_inspect.found import Found, by_frame, lines
+from a2a_inspect.replay.as_of import AsOf
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.reader import Recording
+from support_inspect import MS, changes, exchange, live, request, status, writer
+from support_recording import STARTED
+from support_screen import SMALL, looking
+
+GENERATIONS = Path(__file__).resolve().parents[2] / "recordings" / "generations.a2a.jsonl"
+
+
+def finding(number: int, seq: int, severity: Severity, after: int = 0) -> Finding:
+    """So many ms after the exchange began."""
+    return Finding("A2A-SCH-001", severity, STARTED + (number * 1000 + after) * MS, "no `id`", 1, number, seq)
+
+
+def found(path: Path) -> Path:
+    """Two exchanges without a finding, one with three at two places."""
+    made = writer(path)
+    grave, light = finding(2, 1, Severity.WARNING, 100), finding(2, 1, Severity.INFO, 150)
+    whole = finding(2, -1, Severity.ERROR, 900)
+    frames = [request(n) for n in (1, 2, 3)] + [status(2, 1, "a"), status(2, 2, "b")]
+    made.write(frames, [light, grave, whole], changes(*map(exchange, (1, 2, 3))))
+    made.close()
+    return path
+
+
+def test_how_it_is_written() -> None:
+    """At most five cells, in letters as well as colours."""
+    assert str(Found(2, Severity.ERROR)) == "!2 E"
+    assert str(Found(12, Severity.WARNING)) == "!12W"
+    assert str(Found(10_000, Severity.INFO)) == "!99+I"
+
+
+def test_exchanges_and_frames(tmp_path: Path) -> None:
+    """An exchange has all that was found in it, a frame what is about it alone."""
+    with Recording(found(tmp_path / "r.db")) as recording:
+        rows = list(recording.exchanges())
+        assert [line.found for line in lines(recording, rows)] == [None, Found(3, Severity.ERROR), None]
+        frames = list(recording.frames(rows[1].key))
+        assert by_frame(recording, frames) == {1: Found(2, Severity.WARNING)}
+        assert by_frame(recording, frames[2:]) == {}
+        assert lines(recording, []) == []
+        assert by_frame(recording, []) == {}
+
+
+def test_in_a_replay_only_what_had_been_found(tmp_path: Path) -> None:
+    """At every moment."""
+    with Recording(found(tmp_path / "r.db")) as recording:
+        known, row = AsOf(recording), list(recording.exchanges())[1]
+        began = row.exchange.started
+        shown = [known.exchanges(0, began + after * MS)[1].found for after in (0, 100, 150, 900)]
+        assert shown == [None, Found(1, Severity.WARNING), Found(2, Severity.WARNING), Found(3, Severity.ERROR)]
+
+
+def test_one_page_is_one_question_to_an_index(tmp_path: Path) -> None:
+    """However many findings there are elsewhere, they are not looked at."""
+    with Recording(found(tmp_path / "r.db")) as recording:
+        asked: list[str] = []
+        recording.db.set_trace_callback(asked.append)
+        rows = list(recording.exchanges())
+        asked.clear()
+        lines(recording, rows)
+        by_frame(recording, list(recording.frames(rows[1].key)))
+        recording.db.set_trace_callback(None)
+        questions = [each for each in asked if "FROM finding" in each]
+        assert len(questions) == 2
+        for question in questions:
+            plan = [row[3] for row in recording.db.execute(f"EXPLAIN QUERY PLAN {question}")]
+            assert any("finding USING INDEX finding_place" in step for step in plan), plan
+
+
+def test_the_sample_with_a_lost_event() -> None:
+    """Exchange 1 and its frame 4."""
+    with open_any(GENERATIONS) as recording:
+        first, second, *_ = lines(recording, list(recording.exchanges(limit=3)))
+        assert (first.found, second.found) == (Found(1, Severity.ERROR), None)
+        assert by_frame(recording, list(recording.frames(first.key))) == {4: Found(1, Severity.ERROR)}
+
+
+async def test_the_screen_tells_it_and_goes_there(tmp_path: Path) -> None:
+    """Also what is found later; on a small terminal `e` opens the frames, or nothing could be seen of it."""
+    path = tmp_path / "r.db"
+    made = writer(path)
+    made.write([request(1)], changes=changes(live(1)))
+    async with looking(path, SMALL) as person:
+        await person.sees("FOUND", "SendStreamingMessage")
+        assert person.misses("!1")
+        made.write([status(1, 1, "a")], [finding(1, 1, Severity.WARNING)], changes(live(1)))
+        await person.sees("!1 W")
+        await person.types("e")
+        await person.sees("FRAME", "!1 W", "1 finding")
+        made.close()
