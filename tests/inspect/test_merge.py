@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from a2a_proxy.recording.reader import Recording
 from support_cli import Ran, run
 from support_several import pair
@@ -64,3 +66,12 @@ def test_a_merge_makes_no_cassette(tmp_path: Path) -> None:
     first, second = pair(tmp_path)
     done = merge(tmp_path, tmp_path / "out.a2a.jsonl", first, second)
     assert (done.code, "not a cassette" in done.err, (tmp_path / "out.a2a.jsonl").exists()) == (2, True, False)
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_folder_that_is_not_there(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """The error names the file that was asked for."""
+    first, second = pair(tmp_path)
+    out = tmp_path / "none" / "out.a2a.db"
+    done = merge(tmp_path, out, first, second, *more)
+    assert done.err.startswith(f"a2a-inspect: error: cannot record to {out}: {out.parent} does not exist\n")
