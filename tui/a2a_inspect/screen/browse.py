@@ -103,8 +103,13 @@ class Browse(Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """One pane or all."""
+        self.classed({"-low": event.size.height < _HIGH})
         self.small = event.size.width < _WIDE or event.size.height < _HIGH
-        self.classed({"-low": event.size.height < _HIGH, "-single": self.small})
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Say by classes what is shown."""
+        self.classed({"-single": self.small})
 
     def classed(self, classes: dict[str, bool]) -> None:
         """Give or take classes. Styles are worked out once for all of them: each time takes as long as a paint."""
