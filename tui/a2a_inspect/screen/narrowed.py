@@ -77,7 +77,7 @@ class Narrowed(Browse):
     @property
     def found(self) -> Sequence[int] | None:
         """Keys of the exchanges that were found so far; None where nothing narrows."""
-        return None if self._search is None else self._search.keys
+        return None if self._search is None else self._search.keys[:]
 
     def narrow(self, wanted: Narrowing) -> None:
         """Show only this; all of it where nothing narrows. Raises QueryError where its text is wrong."""
