@@ -180,8 +180,9 @@ def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
 def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, where: str, as_json: bool) -> int:
     """Tell what differs between two recordings, or between two places of one.
 
-    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a session (1:) or the
-    beginning of a task's id. One exchange alone is compared with the one before it of the same operation.
+    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a frame (3.2), a
+    session (1:) or the beginning of a task's id. One exchange alone is compared with the one before it of the same
+    operation, a recording alone is its last two sessions.
 
     \b
     Exit code: 0 nothing differs, 1 something does, 2 it cannot be compared.
