@@ -12,8 +12,9 @@ from textual.pilot import Pilot
 from a2a_inspect.app import InspectApp
 from a2a_inspect.screen.exchange_list import ExchangeList
 from a2a_inspect.screen.frame_list import FrameList
+from a2a_inspect.screen.hex_view import HexView
 from a2a_inspect.source import Source
-from support_inspect import screen_text
+from support_inspect import screen_lines, screen_text
 
 SMALL, LARGE = (80, 24), (160, 50)
 
@@ -44,8 +45,16 @@ class Person:
         await self.pilot.press(*keys)
 
     @property
+    def lines(self) -> list[str]:
+        return screen_lines(self.app)
+
+    @property
     def exchanges(self) -> ExchangeList:
         return self.app.screen.query_one(ExchangeList)
+
+    @property
+    def raw(self) -> HexView:
+        return self.app.screen.query_one(HexView)
 
     @property
     def frames(self) -> FrameList:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from a2a_inspect.screen.columns import Column, fit, fitting
-from a2a_inspect.screen.detail import _decoded
+from a2a_inspect.screen.detail import FIRST, _decoded
 from a2a_inspect.screen.facts import fact_lines, header_lines
+from a2a_inspect.screen.finding_lines import finding_lines
 from a2a_inspect.screen.json_paint import paint_json
 from a2a_inspect.screen.text_view import _rows
 from a2a_inspect.source import Stream
@@ -82,15 +83,15 @@ def test_json_is_painted(line: str, runs: list[tuple[str, str]]) -> None:
 def test_trailers_are_shown_as_fields() -> None:
     """Not as the JSON that they are stored as; what cannot be read has a word about it."""
     end = frame(1, 1, b'[["grpc-status","5"],["grpc-message","\\u001b[2J"]]', kind=FrameKind.END, schema="trailers")
-    assert _decoded(end, live(1)) == ["grpc-status: 5", "grpc-message: ␛[2J"]
+    assert _decoded(end, live(1), FIRST) == ["grpc-status: 5", "grpc-message: ␛[2J"]
     broken = frame(1, 1, b'[["grpc-st', kind=FrameKind.END, schema="trailers")
-    assert "cannot be shown decoded" in _decoded(broken, live(1))[0]
+    assert "cannot be shown decoded" in _decoded(broken, live(1), FIRST)[0]
 
 
 def test_a_payload_that_was_cut_says_so() -> None:
     """Before what is there of it."""
     cut = frame(1, 1, b"half a", schema="text", truncated=True, size=70_000)
-    assert _decoded(cut, live(1)) == ["(first 6 B of 68.4 KiB)", "half a"]
+    assert _decoded(cut, live(1), FIRST) == ["(first 6 B of 68.4 KiB)", "half a"]
 
 
 def test_facts_leave_out_what_is_unknown() -> None:
@@ -130,13 +131,17 @@ def test_facts_of_a_live_stream() -> None:
     assert not [each for each in lines if each.startswith("after the request")]
 
 
-def test_facts_explain_a_rule_once() -> None:
-    """Every finding has its own evidence."""
+def test_findings_explain_a_rule_once() -> None:
+    """Every finding has its own evidence; those of the frame come first."""
     places = ({"path": "id"}, {"path": "id", "value": "null"})
-    found = tuple(Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 1, evidence=each) for each in places)
-    lines = [line.strip() for line in fact_lines(Stream(ExchangeRow(1, 1, exchange(1)), 1, findings=found), None)]
-    start = lines.index("FINDINGS") + 1
-    told = [line for line in lines[start:] if line]
-    assert [told[1], told[-1]] == ["at id", "at id; there is: null"]
-    assert len(told) == 5
-    assert told[2].startswith(rules()["A2A-SCH-001"].what[:40])
+    found = [Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 1, evidence=each) for each in places]
+    found.append(Finding("A2A-SCH-001", Severity.ERROR, STARTED, "of this frame", 1, 1, seq=2))
+    lines = [line.strip() for line in finding_lines(found, 2)]
+    assert lines[0] == "ABOUT THIS FRAME"
+    assert lines[2] == "error A2A-SCH-001 frame 2: of this frame"
+    rule = rules()["A2A-SCH-001"]
+    assert lines[3] == f"{rule.title} ({rule.section})"
+    assert lines[4].startswith(rule.what[:40])
+    rest = [line for line in lines[lines.index("ABOUT THE EXCHANGE") + 1 :] if line]
+    assert rest == ["error A2A-SCH-001 no `id`", "at id", "error A2A-SCH-001 no `id`", "at id; there is: null"]
+    assert finding_lines([], None) == ["(nothing was found about this exchange)"]

@@ -17,7 +17,7 @@ from a2a_inspect.keys.places import PLACES
 from a2a_inspect.source import Source
 from a2a_proxy.cli.errors import UserError
 from support_inspect import sample
-from support_screen import SMALL, Person, looking
+from support_screen import LARGE, SMALL, Person, looking
 
 
 def test_every_key_can_be_rebound_and_says_what_it_does() -> None:
@@ -78,7 +78,7 @@ async def test_keys_are_rebound_in_the_app_and_in_its_help(tmp_path: Path) -> No
     """The new key works, the old one does not; ? and the help go with it."""
     source = Source(sample(tmp_path / "r.db"))
     app = InspectApp(source, {"view.pause": "f9", "app.keys": "f3"})
-    async with app.run_test(size=SMALL) as pilot:
+    async with app.run_test(size=LARGE) as pilot:
         person = Person(app, pilot)
         await person.sees("3 exchanges")
         await person.types("p", "f9")
@@ -93,7 +93,7 @@ async def test_help_lists_the_keys_and_scrolls(tmp_path: Path) -> None:
     """On ?, over the screen: what can be done here first, the rest further down."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.types("question_mark")
-        await person.sees("Everywhere", "ctrl+p", "hold the display")
+        await person.sees("Everywhere", "ctrl+p", "previous frame")
         assert person.misses("Signs")
         await person.types("end")
         await person.sees("Signs", "a frame to the agent")

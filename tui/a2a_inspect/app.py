@@ -57,6 +57,7 @@ class InspectApp(ThemedApp):
         keymap: Keymap | None = None,
         *,
         read_only: bool = False,
+        over: Screen[None] | None = None,
         driver_class: type[Driver] | None = None,
         memory: Memory | None = None,
         theme: str = NIGHT.name,
@@ -66,11 +67,14 @@ class InspectApp(ThemedApp):
         """Nothing may be written from here: no note, no bookmark, no export."""
         self._source = source
         self._main = MainScreen(source)
+        self._over = over
         self._keys = keymap or {}
 
     def on_mount(self) -> None:
         """Use the user's keys."""
         self.set_keymap(self._keys)
+        if self._over is not None:
+            self.push_screen(self._over)
 
     def get_default_screen(self) -> Screen[None]:
         """The one screen under all others."""
@@ -79,7 +83,14 @@ class InspectApp(ThemedApp):
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
         """What the palette offers besides actions that have keys."""
         offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
+        if screen is self._main and not self.read_only:  # who may only look on has been given this recording alone
+            yield SystemCommand("Compare", "What differs between this recording and another one", self._compare)
         yield from (each for each in super().get_system_commands(screen) if each.title in offered)
+
+    def _compare(self) -> None:
+        from a2a_inspect.screen.compare import compare_with_another
+
+        compare_with_another(self._main, self._source.path)
 
     def action_keys(self) -> None:
         """All keys, those of this place first."""
@@ -113,8 +124,8 @@ def opened(path: Path) -> tuple[Source, Keymap]:
         raise UserError(wrong.message, wrong.hint) from wrong
 
 
-def run_app(path: Path) -> int:
-    """Show a recording until the user quits; the exit code.
+def run_app(path: Path, over: Screen[None] | None = None) -> int:
+    """Show a recording until the user quits, with another screen over it at first; the exit code.
 
     Raises:
         UserError: see `opened`, or there is no terminal to show it on.
@@ -123,4 +134,4 @@ def run_app(path: Path) -> int:
         raise UserError("the screen needs a terminal", f"list the exchanges with: a2a-inspect ls {path}")
     with state_directory():
         memory = Memory(places.state_dir() / "theme")
-    return InspectApp(*opened(path), memory=memory, theme=suiting(Console())).run() or 0
+    return InspectApp(*opened(path), over=over, memory=memory, theme=suiting(Console())).run() or 0

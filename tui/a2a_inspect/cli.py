@@ -160,6 +160,28 @@ def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
     tail(recordings, Tail(**wanted))
 
 
+@cli.command("diff")
+@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
+@click.option("--all", "everything", is_flag=True, help="Identifiers, times, addresses and the like as well.")
+@click.option("--screen", "on_screen", is_flag=True, help="On the screen, side by side.")
+@_filter
+@_json
+def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, where: str, as_json: bool) -> int:
+    """Tell what differs between two recordings, or between two places of one.
+
+    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a session (1:) or the
+    beginning of a task's id. One exchange alone is compared with the one before it of the same operation.
+
+    \b
+    Exit code: 0 nothing differs, 1 something does, 2 it cannot be compared.
+    """
+    from a2a_inspect.commands.diff import Options, diff, show
+
+    if on_screen:
+        return show(words, where)
+    return diff(Options(words, everything, where, as_json))
+
+
 @cli.command("stats")
 @_recordings
 @_json

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from a2a_inspect.hexdump import hex_lines
+from a2a_proxy.cli import text
+from a2a_proxy.model.event import Part
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.decoded import decoded
@@ -40,3 +43,44 @@ def json_text(value: Any) -> str:
         return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
     except RecursionError:
         return "nested too deeply to be shown"
+
+
+def part_text(part: Part) -> str:
+    """Text and data as they are, files by their name, type and size."""
+    if part.text is not None:
+        return part.text
+    if part.data is not None:
+        return json_text(part.data)
+    about = " ".join(word for word in (part.filename, part.media_type) if word)
+    if part.url is not None:
+        return f"file {part.url} {about}"
+    return f"file {about} {text.size(len(part.raw or '') * 3 // 4)}"
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
+_DEEPEST = 40
+"""Levels of indentation; what is deeper stands no further to the right."""
+
+
+def indented(octets: bytes) -> Iterator[str]:
+    """The beginning of some JSON, wherever it was cut, as indented lines without control characters."""
+    depth, line = 0, ""
+    for found in _TOKEN.finditer(octets.decode("utf-8", "replace")):
+        token = found[0]
+        if token in "}]":
+            if line.strip():
+                yield visible(line)
+            depth = max(depth - 1, 0)
+            line = _indent(depth) + token
+        elif token in "{[,":
+            yield visible(line + token)
+            depth += token != ","
+            line = _indent(depth)
+        else:
+            line += ": " if token == ":" else token
+    if line.strip():
+        yield visible(line)
+
+
+def _indent(depth: int) -> str:
+    return "  " * min(depth, _DEEPEST)

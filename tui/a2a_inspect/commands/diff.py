@@ -48,6 +48,19 @@ def diff(options: Options) -> int:
     return int(bool(found.count or (options.everything and found.ignored)))
 
 
+def show(words: tuple[str, ...], where: str) -> int:
+    """The same on the screen, over that of the left recording; its exit code.
+
+    Raises:
+        UserError: what was named cannot be compared, or there is no terminal.
+    """
+    from a2a_inspect.app import run_app
+    from a2a_inspect.screen.diff_screen import DiffScreen
+
+    left, right = sides(words)
+    return run_app(left.path, DiffScreen(left, right, where))
+
+
 def _objects(left: Side, right: Side, found: RunDifference, everything: bool) -> Iterator[dict[str, Any]]:
     """The verdict, then each task and each call in which something differs; with `everything` each call."""
     changes = [str(match.change or "same") for match in found.matches]

@@ -21,13 +21,12 @@ from a2a_inspect.commands.session import (
     operation,
     session_line,
 )
-from a2a_inspect.decoded import decoded_lines, json_text, raw_lines
+from a2a_inspect.decoded import decoded_lines, part_text, raw_lines
 from a2a_inspect.notes import Notes
 from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.event import Part
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
@@ -178,19 +177,7 @@ def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[
         title = visible(found.artifact.name or name)
         yield f"      artifact {title}  {text.plural(len(found.artifact.parts), 'part')}, {end}"
         for part in found.artifact.parts:
-            yield from (" " * 10 + visible(line) for line in _part_text(part).split("\n") if line)
-
-
-def _part_text(part: Part) -> str:
-    """Text and data as they are, files by their name, type and size."""
-    if part.text is not None:
-        return part.text
-    if part.data is not None:
-        return json_text(part.data)
-    about = " ".join(word for word in (part.filename, part.media_type) if word)
-    if part.url is not None:
-        return f"file {part.url} {about}"
-    return f"file {about} {text.size(len(part.raw or '') * 3 // 4)}"
+            yield from (" " * 10 + visible(line) for line in part_text(part).split("\n") if line)
 
 
 def _exchange_lines(

@@ -22,6 +22,8 @@ class Line(msgspec.Struct, frozen=True):
     """Number of its block."""
     middle: int = 0
     """Where the right column begins; 0 where there is one column."""
+    right: bool = False
+    """In one column: it is of the right side."""
 
 
 def lines(made: Sequence[Block], width: int) -> Iterator[Line]:
@@ -30,7 +32,7 @@ def lines(made: Sequence[Block], width: int) -> Iterator[Line]:
         if width >= SIDE_BY_SIDE and block.right is not None:
             yield from _beside(number, block, width)
         else:
-            yield from (Line(text, number) for text in _below(block, width))
+            yield from (Line(text, number, right=right) for text, right in _below(block, width))
 
 
 def _beside(number: int, block: Block, width: int) -> Iterator[Line]:
@@ -46,37 +48,26 @@ def _beside(number: int, block: Block, width: int) -> Iterator[Line]:
         yield Line(f"{one}{gap}  {mark}  {other}".rstrip(), number, len(one) + len(gap) + 5)
 
 
-def _below(block: Block, width: int) -> Iterator[str]:
-    indent = " " * _INDENT[block.kind]
-    if block.right is None:
-        mark = f"{block.mark} " if block.kind is Kind.HEAD else ""
-        return _hung(indent + mark, block.left, width)
-    return _sides(block, indent, width)
-
-
-def _sides(block: Block, indent: str, width: int) -> Iterator[str]:
-    """The left one with a minus, the right one with a plus; one row where both say the same, or little."""
+def _below(block: Block, width: int) -> Iterator[tuple[str, bool]]:
+    """The left one with a minus, the right one with a plus; each row with whether it is of the right."""
+    indent, mark = " " * _INDENT[block.kind], block.mark
     left, right = block.left, block.right or ""
-    if block.kind is not Kind.VALUE:
-        mark = f"{block.mark} "
-        if not (left and right):
-            yield from _hung(indent + mark, left or right, width)
-        elif left == right:
-            yield from _hung(indent + mark, left, width)
-        else:
-            yield from _hung(indent + mark, left, width)
-            yield from _hung(indent + "| ", right, width)
-        return
-    if left or not right:
-        yield from _hung(f"{indent}- " if block.mark != ">" else f"{indent}  ", left, width)
-    if block.mark != ">" and (right or block.mark == "~"):
-        yield from _hung(f"{indent}+ ", right, width)
+    if block.kind is Kind.NOTE:
+        yield from _hung(indent, left, width, False)
+    elif block.kind is not Kind.VALUE:
+        if left or not right:
+            yield from _hung(f"{indent}{mark} ", left, width, False)
+        if right and right != left:
+            yield from _hung(f"{indent}{'|' if left else mark} ", right, width, True)
+    else:
+        yield from _hung(f"{indent}- ", left, width, False)
+        yield from _hung(f"{indent}+ ", right, width, True)
 
 
-def _hung(head: str, said: str, width: int) -> Iterator[str]:
+def _hung(head: str, said: str, width: int, right: bool) -> Iterator[tuple[str, bool]]:
     """Rows under each other, the further ones indented as the first."""
     for number, row in enumerate(_wrapped(said, width - len(head)) or [""]):
-        yield ((head if not number else " " * len(head)) + row).rstrip()
+        yield ((head if not number else " " * len(head)) + row).rstrip(), right
 
 
 def _wrapped(said: str, width: int) -> list[str]:

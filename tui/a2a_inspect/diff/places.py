@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import msgspec
 
 from a2a_inspect.place import chosen, opened
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.recording.difference.exchanges import compare_exchanges
+from a2a_proxy.recording.difference.exchanges import compare_exchanges, compare_frames
 from a2a_proxy.recording.difference.runs import Match, RunDifference, Watch, compare_runs, run_of
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, key
+
+_PLACE = re.compile(r"#?([0-9]{1,6}:)?[0-9]{1,11}(\.[0-9]{1,9})?")
+"""An exchange, or a frame of one."""
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -21,8 +25,8 @@ class Side(msgspec.Struct, frozen=True):
 
     path: Path
     place: str = ""
-    """`3` or `#3` an exchange, `1:3` one of several sessions, `1:` a session, the beginning of a task's id a task;
-    empty: all of it."""
+    """`3` or `#3` an exchange, `1:3` one of several sessions, `3.2` one of its frames, `1:` a session, the beginning of
+    a task's id a task; empty: all of it."""
 
 
 def sides(words: tuple[str, ...]) -> tuple[Side, Side]:
@@ -37,7 +41,7 @@ def sides(words: tuple[str, ...]) -> tuple[Side, Side]:
     """
     groups: list[tuple[Path | None, list[str]]] = [(None, [])]
     for word in words:
-        if "/" in word or "." in word or Path(word).is_file():
+        if not _PLACE.fullmatch(word) and ("/" in word or "." in word or Path(word).is_file()):
             groups.append((Path(word), []))
         else:
             groups[-1][1].append(word)
@@ -108,13 +112,23 @@ def difference(left: Side, right: Side, where: str = "", watch: Watch | None = N
     """
     with both(left, right) as (one, other):
         pair = _exchange(one, left.place), _exchange(other, right.place)
-        if pair[0] is not None and pair[1] is not None:
-            found = compare_exchanges((one, pair[0]), (other, pair[1]))
-            return RunDifference(
-                [Match(pair[0], pair[1], difference=found, inside=found.count, ignored=found.ignored)], [], found.cut
-            )
-        runs = [run_of(recording, _rows(recording, side, where)) for recording, side in ((one, left), (other, right))]
-        return compare_runs(runs[0], runs[1], watch=watch)
+        if pair[0] is None or pair[1] is None:
+            runs = run_of(one, _rows(one, left, where)), run_of(other, _rows(other, right, where))
+            return compare_runs(*runs, watch=watch)
+        sides = (one, pair[0]), (other, pair[1])
+        frames = _frame(left.place), _frame(right.place)
+        if frames[0] < 0 or frames[1] < 0:
+            found = compare_exchanges(*sides)
+        else:
+            found = compare_frames(*sides, frames)
+        match = Match(pair[0], pair[1], difference=found, inside=found.count, ignored=found.ignored)
+        return RunDifference([match], [], found.cut)
+
+
+def _frame(place: str) -> int:
+    """Number of the frame that a place names; -1 where it names none."""
+    number = place.partition(".")[2]
+    return int(number) if number.isascii() and number.isdigit() else -1
 
 
 def _exchange(recording: Recording, place: str) -> ExchangeRow | None:
@@ -123,9 +137,9 @@ def _exchange(recording: Recording, place: str) -> ExchangeRow | None:
     Raises:
         UserError: there is none of this number.
     """
-    session, colon, number = place.removeprefix("#").rpartition(":")
-    if not number.isascii() or not number.isdigit() or (colon and not session.isdigit()):
+    if not _PLACE.fullmatch(place):
         return None
+    session, colon, number = place.removeprefix("#").partition(".")[0].rpartition(":")
     known = [int(session)] if colon else [row.id for row in recording.sessions()]
     rows = (recording.exchange(key(each, int(number))) for each in known)
     found = next((row for row in rows if row is not None), None)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from a2a_inspect.app import InspectApp
 from a2a_inspect.keys.actions import Place
+from a2a_inspect.screen.choose_recording import ChooseRecording
 from a2a_inspect.screen.detail import Detail
+from a2a_inspect.screen.diff_screen import DiffScreen
+from a2a_inspect.screen.diff_view import DiffView
 from a2a_inspect.screen.filter_box import FilterBox
 from a2a_inspect.screen.help import Help
 from a2a_inspect.screen.hopping import Hopping
@@ -24,6 +27,9 @@ PLACES = (
     Place("A list", LazyList, (MainScreen,)),
     Place("A frame", Detail, (MainScreen,)),
     Place("A text", TextView, (Detail, MainScreen)),
+    Place("A difference", DiffScreen),
+    Place("Its lines", DiffView, (DiffScreen,)),
+    Place("A list of recordings", ChooseRecording),
     Place("A swimlane", LaneScreen),
     Place("Its rows", LaneList, (LaneScreen, LazyList)),
     Place("This page", Help),

@@ -70,7 +70,7 @@ class Browse(Screen[None]):
         self._marks = Marks()
         self._exchanges = ExchangeList(self._load_exchanges, self._marks, id="exchange-list")
         self._frames = FrameList(self._load_frames, self._marks, id="frame-list")
-        self._detail = Detail(id="detail")
+        self._detail = Detail(source, id="detail")
         notice = Static(id="notice", markup=False)
         self._panes = {
             "exchanges": Pane(ListHead(self._exchanges), self._exchanges, notice, id="exchanges"),

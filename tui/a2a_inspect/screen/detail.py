@@ -1,79 +1,47 @@
-"""The selected frame in tabs: decoded, raw, headers of its exchange, facts."""
+"""The selected frame in tabs: decoded, raw, headers of its exchange, findings, artifact, trace, facts.
+
+The first 64 KiB of a large payload; `+` loads four times as much. What costs something is read and decoded in threads,
+for the tab that is in front, and given up when another frame is chosen.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from itertools import islice
 from typing import ClassVar
 
-from rich.segment import Segment
-from textual import events
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.message import Message
-from textual.reactive import reactive
-from textual.strip import Strip
-from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
+from a2a_inspect.conversation import artifact_lines, process_lines, timing_lines
+from a2a_inspect.framed import Octets, framed, span_words
 from a2a_inspect.screen.facts import fact_lines, header_lines, paint_facts, paint_fields
+from a2a_inspect.screen.finding_lines import finding_lines, paint_findings
 from a2a_inspect.screen.hex_view import HexView
 from a2a_inspect.screen.json_paint import paint_json
+from a2a_inspect.screen.tab_line import TABS, TabLine
 from a2a_inspect.screen.text_view import TextView
-from a2a_inspect.source import Stream
+from a2a_inspect.screen.trace_lines import trace_lines
+from a2a_inspect.source import Source, Stream
 from a2a_proxy.cli import text
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
 
-TABS = ("Decoded", "Raw", "Headers", "Facts")
-
+FIRST = 64 << 10
+"""Octets of a payload that are shown at first."""
+_MORE = 4
+"""Times as much, with each `+`."""
 _DECODED = 2 << 20
-"""Octets: of a larger payload the octets are shown, not the values."""
-_LINES = 100_000
-
-
-class TabLine(Widget):
-    """The names of the tabs in one line; the chosen one in brackets."""
-
-    DEFAULT_CSS = """
-    TabLine { height: 1; background: $background; color: $text-muted; }
-    TabLine > .tab--chosen { color: $text-accent; text-style: bold; }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"tab--chosen"}
-
-    chosen: reactive[int] = reactive(0)
-
-    class Clicked(Message):
-        """A tab was clicked."""
-
-        def __init__(self, tab: int) -> None:
-            super().__init__()
-            self.tab = tab
-
-    def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
-        """` [Decoded]  Raw  Headers  Facts `, with the key of each."""
-        base, chosen = self.rich_style, self.get_visual_style("tab--chosen").rich_style
-        words = [Segment(_word(tab, tab == self.chosen), chosen if tab == self.chosen else base) for tab in _ALL]
-        return Strip(words).adjust_cell_length(self.size.width, base)
-
-    def on_click(self, event: events.Click) -> None:
-        """Choose."""
-        begin = 0
-        for tab in _ALL:
-            begin += len(_word(tab, False))
-            if event.x < begin:
-                self.post_message(self.Clicked(tab))
-                return
-
-
-_ALL = range(len(TABS))
-
-
-def _word(tab: int, chosen: bool) -> str:
-    return f" [{tab + 1} {TABS[tab]}]" if chosen else f"  {tab + 1} {TABS[tab]} "
+"""Octets: of a larger protobuf message the octets are shown, not the values."""
+_LINES = 20_000
 
 
 class Detail(Vertical):
@@ -86,17 +54,35 @@ class Detail(Vertical):
         Binding("]", "screen.frame(1)", "Next frame", id="frame.next"),
         Binding("l,right", "turn(1)", "Next tab", show=False, id="tab.next"),
         Binding("h,left", "turn(-1)", "Previous tab", show=False, id="tab.previous"),
+        Binding(
+            "plus", "more", "More", show=False, id="frame.more", tooltip="load four times as much of a large payload"
+        ),
     ]
 
-    def __init__(self, *, id: str) -> None:
+    def __init__(self, source: Source, *, id: str) -> None:
         super().__init__(id=id)
+        self._source = source
         self._tabs = TabLine()
         self.decoded = TextView(id="decoded")
         self.raw = HexView(id="raw")
         self.headers = TextView(id="headers")
+        self.findings = TextView(id="findings")
+        self.artifact = TextView(id="artifact")
+        self.trace = TextView(id="trace")
         self.facts = TextView(id="facts")
-        self._views = (self.decoded, self.raw, self.headers, self.facts)
+        self._views = (
+            self.decoded,
+            self.raw,
+            self.headers,
+            self.findings,
+            self.artifact,
+            self.trace,
+            self.facts,
+        )
         self._frame: Frame | None = None
+        self._stream: Stream | None = None
+        self._limit = FIRST
+        self._looking = False
 
     def compose(self) -> ComposeResult:
         """Tab line and the chosen view."""
@@ -111,26 +97,72 @@ class Detail(Vertical):
 
     def show_stream(self, stream: Stream | None, *, keep: bool) -> None:
         """The exchange as it is now; with `keep` the same as before, in a new state."""
+        self._stream = stream
         if not keep:
             self._frame = None
             self.decoded.show([])
-            self.raw.dump(b"")
+            self.raw.dump(Octets())
+            self.artifact.show([])
+            self.trace.show([])
         if stream is None:
-            self.headers.show([])
-            self.facts.show([])
+            for view in (self.headers, self.findings, self.facts):
+                view.show([])
             return
         self.headers.show(header_lines(stream.row.exchange), paint_fields, keep=keep)
-        self.facts.show(fact_lines(stream, self._frame), paint_facts, keep=keep)
+        self._tell(stream, keep=keep)
 
     async def show(self, frame: Frame, stream: Stream) -> None:
         """One frame with its payload. Cancel it when another is wanted: decoding happens in a thread."""
-        lines = await asyncio.to_thread(_decoded, frame, stream.row.exchange)
+        self._limit = FIRST
+        await self._show(frame, stream, keep=False)
+
+    async def _show(self, frame: Frame, stream: Stream, *, keep: bool) -> None:
+        lines = await asyncio.to_thread(_decoded, frame, stream.row.exchange, self._limit)
+        octets = await asyncio.to_thread(framed, frame, self._limit)
         from a2a_proxy.protocol.schema import TRAILERS  # that thread has loaded it
 
-        self._frame = frame
-        self.decoded.show(lines, paint_fields if frame.schema == TRAILERS else paint_json)
-        self.raw.dump(frame.payload)
-        self.facts.show(fact_lines(stream, frame), paint_facts)
+        self._frame, self._stream = frame, stream
+        self.decoded.show(lines, paint_fields if frame.schema == TRAILERS else paint_json, keep=keep)
+        self.raw.dump(octets, span_words(frame, octets), keep=keep)
+        self._tell(stream, keep=keep)
+
+    def _tell(self, stream: Stream, *, keep: bool) -> None:
+        """What is known without another look at the recording; the rest for the tab in front."""
+        frame = self._frame
+        self.findings.show(
+            finding_lines(stream.findings, None if frame is None else frame.seq), paint_findings, keep=keep
+        )
+        if not (keep and self._looking):  # of a live exchange the next state comes soon
+            self._look(keep)
+
+    @work(group="detail", exclusive=True)
+    async def _look(self, keep: bool) -> None:
+        self._looking = True
+        try:
+            await self._fill(keep)
+        finally:
+            self._looking = False
+
+    async def _fill(self, keep: bool) -> None:
+        stream, frame, view = self._stream, self._frame, self.view
+        if stream is None:
+            return
+        seq = None if frame is None else frame.seq
+        at = stream.row.key
+        if view is self.artifact:
+            self.artifact.show(await self._asked(lambda r: artifact_lines(r, at, seq)), paint_facts, keep=keep)
+        elif view is self.trace:
+            timing = await self._asked(lambda r: timing_lines(r, at, seq))
+            self.trace.show(trace_lines(stream, frame, timing), paint_facts, keep=keep)
+        elif view is self.facts:
+            process = await self._asked(lambda r: process_lines(r, at))
+            self.facts.show([*fact_lines(stream, frame), *process], paint_facts, keep=keep)
+
+    async def _asked(self, question: Callable[[Recording], list[str]]) -> list[str]:
+        try:
+            return await self._source.ask(question, [])
+        except RecordingError as trouble:
+            return [visible(trouble.message)]
 
     def action_tab(self, tab: int) -> None:
         """Show one tab."""
@@ -139,10 +171,18 @@ class Detail(Vertical):
         self.query_one(ContentSwitcher).current = self.view.id
         if had_focus:
             self.view.focus()
+        self._look(True)
 
     def action_turn(self, by: int) -> None:
         """Show the tab beside."""
         self.action_tab((self._tabs.chosen + by) % len(TABS))
+
+    @work(group="more", exclusive=True)
+    async def action_more(self) -> None:
+        """Load more of a large payload."""
+        if self._frame is not None and self._stream is not None and self._limit < len(self._frame.payload):
+            self._limit *= _MORE
+            await self._show(self._frame, self._stream, keep=True)
 
     def on_tab_line_clicked(self, message: TabLine.Clicked) -> None:
         """The mouse."""
@@ -150,15 +190,16 @@ class Detail(Vertical):
         self.view.focus()
 
 
-def _decoded(frame: Frame, exchange: Exchange) -> list[str]:
+def _decoded(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
     """The lines of the Decoded tab."""
     from a2a_inspect.decoded import decoded_lines
     from a2a_proxy.protocol.schema import TRAILERS
 
     if not frame.payload:
         return ["(no payload)"]
-    if len(frame.payload) > _DECODED:
-        return [f"({text.size(frame.size)}: too large to show decoded; the octets are under Raw)"]
+    cut = [f"(first {text.size(len(frame.payload))} of {text.size(frame.size)})"] * frame.truncated
+    if len(frame.payload) > limit:
+        return cut + _beginning(frame, exchange, limit)
     try:
         if frame.schema == TRAILERS:
             return [visible(f"{name}: {value}") for name, value in json.loads(frame.payload)]
@@ -167,4 +208,24 @@ def _decoded(frame: Frame, exchange: Exchange) -> list[str]:
         return ["(this payload cannot be shown decoded; the octets are under Raw)"]
     if len(lines) > _LINES:
         lines[_LINES:] = ["(and more)"]
-    return [f"(first {text.size(len(frame.payload))} of {text.size(frame.size)})"] * frame.truncated + lines
+    return cut + lines
+
+
+def _beginning(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
+    """The first octets of a large payload: JSON as it was on the wire, indented; a message decoded, its first lines."""
+    from a2a_inspect.decoded import decoded_lines, indented
+    from a2a_proxy.protocol.schema import is_protobuf
+
+    rest = f"({text.size(limit)} of {text.size(frame.size)}; + loads more)"
+    if not is_protobuf(frame.schema):
+        return [*islice(indented(frame.payload[:limit]), _LINES), rest]
+    if len(frame.payload) > _DECODED:
+        return [f"({text.size(frame.size)}: too large to show decoded; the octets are under Raw)"]
+    left = limit
+    lines: list[str] = []
+    for line in decoded_lines(frame, exchange):
+        left -= len(line)
+        if left < 0:
+            return [*lines, rest]
+        lines.append(line)
+    return lines

@@ -49,24 +49,15 @@ def fact_lines(stream: Stream, frame: Frame | None) -> list[str]:
     exchange = stream.row.exchange
     lines: list[str] = []
     if frame is not None:
-        lines += _section("Frame", _frame_facts(frame, exchange))
-    lines += _section("Exchange", _exchange_facts(stream))
+        lines += section("Frame", _frame_facts(frame, exchange))
+    lines += section("Exchange", _exchange_facts(stream))
     if stream.connection is not None:
-        lines += _section("Connection", _connection_facts(stream.connection))
-    return lines + (_section("Findings", _finding_facts(stream)) if stream.findings else [])
+        lines += section("Connection", _connection_facts(stream.connection))
+    return lines
 
 
-def _finding_facts(stream: Stream) -> Iterator[Fact]:
-    from a2a_inspect.commands.session import Meanings, evidence_words
-
-    meanings = Meanings()
-    for finding in stream.findings:
-        yield finding.severity.name.lower(), f"{finding.rule} {finding.summary}"
-        yield "", "; ".join(evidence_words(finding))
-        yield "", meanings.of(finding)
-
-
-def _section(title: str, facts: Iterator[Fact]) -> list[str]:
+def section(title: str, facts: Iterator[Fact]) -> list[str]:
+    """A title and its facts, those that say nothing left out."""
     told = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
     return [title.upper(), *(f"{name:{_NAME}}{visible(value)}" for name, value in told), ""]
 
@@ -78,8 +69,8 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
         "kind",
         frame.kind.name.lower() + (f", {frame.event.name.lower()}" if frame.event is not EventKind.NONE else ""),
     )
-    yield "first octet", _moment(frame.began, exchange)
-    yield "last octet", _moment(frame.at, exchange)
+    yield "first octet", moment(frame.began, exchange)
+    yield "last octet", moment(frame.at, exchange)
     if frame.direction is Direction.TO_CLIENT and exchange.request_ended and not exchange.live_payload:
         yield "after the request", "+" + text.duration(max(frame.at - exchange.request_ended, 0))
     yield "span", f"octets {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with framing"
@@ -118,7 +109,7 @@ def _exchange_facts(stream: Stream) -> Iterator[Fact]:
     yield "started", text.utc(exchange.started)
     for name in ("request_ended", "response_started", "first_event", "last_event", "closed"):
         at = getattr(exchange, name)
-        yield name.replace("_", " "), _moment(at, exchange) if at else ""
+        yield name.replace("_", " "), moment(at, exchange) if at else ""
     yield "live payload", exchange.live_payload
     yield "half-closed first", exchange.half_close
     status = exchange.grpc_status
@@ -146,7 +137,8 @@ def _connection_facts(connection: Connection) -> Iterator[Fact]:
     yield "counted", ", ".join(f"{name} {count}" for name, count in connection.counters.items())
 
 
-def _moment(at: int, exchange: Exchange) -> str:
+def moment(at: int, exchange: Exchange) -> str:
+    """A time, and how long after the exchange's first octet that was."""
     return f"{text.utc(at)}, +{text.duration(max(at - exchange.started, 0))}"
 
 

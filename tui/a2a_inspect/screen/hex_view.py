@@ -6,41 +6,68 @@ from rich.segment import Segment
 from textual.geometry import Size
 from textual.strip import Strip
 
+from a2a_inspect.framed import Octets
 from a2a_inspect.hexdump import hex_row
 from a2a_inspect.screen.text_view import TextView
 
 
 class HexView(TextView):
-    """A hex dump of exactly the octets that were stored."""
+    """A hex dump; where the octets are not all payload, the payload stands between brackets."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._octets = b""
+        self._octets = Octets()
+        self._about = ""
         self._per_row = 16
 
-    def dump(self, octets: bytes) -> None:
-        """Show these octets from their beginning."""
-        self._octets = octets
+    def dump(self, octets: Octets, about: str = "", *, keep: bool = False) -> None:
+        """Show these octets, below a line about them; with `keep` the same and more."""
+        self._octets, self._about = octets, about
         self._wrap()
-        self.scroll_to(y=0, animate=False)
+        if not keep:
+            self.scroll_to(y=0, animate=False)
         self.refresh()
+
+    @property
+    def octets(self) -> Octets:
+        """What is shown."""
+        return self._octets
+
+    @property
+    def _head(self) -> int:
+        return 1 if self._about else 0
 
     def _wrap(self) -> None:
         self._per_row = 16 if self.size.width >= 78 else 8
-        self.virtual_size = Size(self.size.width, -(-len(self._octets) // self._per_row))
+        self.virtual_size = Size(self.size.width, self._head - -len(self._octets.all) // self._per_row)
 
     def render_line(self, y: int) -> Strip:
         """One row: `00000010  7b 22 69 64 …  {"id…`."""
-        base = self.rich_style
-        offset = (self.scroll_offset.y + y) * self._per_row
-        row = self._octets[offset : offset + self._per_row]
-        if not row:
+        base, row = self.rich_style, self.scroll_offset.y + y - self._head
+        dim = self.get_visual_style("text--dim").rich_style
+        if row < 0:
+            return Strip([Segment(f" {self._about}", dim)]).adjust_cell_length(self.size.width, base)
+        offset = row * self._per_row
+        octets = self._octets.all[offset : offset + self._per_row]
+        if not octets:
             return Strip.blank(self.size.width, base)
-        dim, text = (self.get_visual_style(name).rich_style for name in ("text--dim", "text--string"))
-        groups, characters = hex_row(row, self._per_row)
-        segments = [
-            Segment(f" {offset:08x}  ", dim),
-            Segment(f"{groups}  ", base),
-            Segment(characters, text),
-        ]
-        return Strip(segments).adjust_cell_length(self.size.width, base)
+        groups, text = hex_row(octets, self._per_row)
+        string = self.get_visual_style("text--string").rich_style
+        line = with_bounds(f"  {groups} ", self._octets, offset, len(octets))
+        parts = [Segment(f" {offset:08x}", dim), Segment(line, base), Segment(f" {text}", string)]
+        return Strip(parts).adjust_cell_length(self.size.width, base)
+
+
+def with_bounds(groups: str, octets: Octets, offset: int, count: int) -> str:
+    """A row's hexadecimal (two spaces before, one after) with brackets where the payload begins and ends."""
+    begins, ends = octets.bounds()
+    if not begins:
+        return groups
+    row = list(groups)
+    for at in range(count):
+        place = 2 + at * 3 + at // 8
+        if offset + at in begins:
+            row[place - 1] = "["
+        if offset + at + 1 in ends:
+            row[place + 2] = "]"
+    return "".join(row)

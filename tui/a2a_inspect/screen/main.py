@@ -7,11 +7,12 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from a2a_inspect.screen.browse import PANES
-from a2a_inspect.screen.detail import TABS
+from a2a_inspect.screen.compare import compare_from
 from a2a_inspect.screen.hopping import Hopping
 from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marked
+from a2a_inspect.screen.tab_line import TABS
 from a2a_inspect.source import FrameLine
 from a2a_proxy.recording.rows import ExchangeRow
 
@@ -45,6 +46,7 @@ class MainScreen(Hopping):
         Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
         Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
         Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
+        Binding("D", "diff", "Diff", id="view.diff", tooltip="what differs from the marked, or last, call"),
         Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane out"),
     ]
 
@@ -85,13 +87,22 @@ class MainScreen(Hopping):
 
     def action_mark(self) -> None:
         """Mark the row under the cursor, or take its mark away."""
+        here = self._cursor()
+        if here is not None:
+            self._marks.toggle(here)
         rows: LazyList = self._frames if self._where() else self._exchanges
-        row = rows.row
-        if isinstance(row, ExchangeRow):
-            self._marks.toggle(Marked(row.key))
-        elif isinstance(row, FrameLine):
-            self._marks.toggle(Marked(row.row.exchange_key, row.row.id))
         rows.refresh()
+
+    def _cursor(self) -> Marked | None:
+        """What is under the cursor."""
+        row = (self._frames if self._where() else self._exchanges).row
+        if isinstance(row, ExchangeRow):
+            return Marked(row.key)
+        return Marked(row.row.exchange_key, row.row.id) if isinstance(row, FrameLine) else None
+
+    def action_diff(self) -> None:
+        """What differs between two that are marked, the marked one and this, or this and its like before."""
+        compare_from(self, self._source, self.marked(), self._cursor())
 
     def action_lanes(self) -> None:
         """The swimlane of the exchange's task; whoever opens a row there comes back to that frame."""

@@ -15,7 +15,7 @@ from a2a_proxy.recording.difference.fields import Fields
 from a2a_proxy.recording.difference.ids import Ids
 from a2a_proxy.recording.difference.structure import compare
 from a2a_proxy.recording.difference.values import Change, Compared, Ignored, Part, Path, Row
-from a2a_proxy.recording.difference.view import Entry, view
+from a2a_proxy.recording.difference.view import Entry, message, view
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow
 
@@ -56,6 +56,21 @@ def compare_exchanges(
     return _Pair(left, right, ids or Ids()).difference()
 
 
+def compare_frames(
+    left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], frames: tuple[int, int]
+) -> Difference:
+    """Compare what two frames carry, by their numbers. Raises RecordingError, also where there is no such frame."""
+    one, other = (message(*side, number) for side, number in zip((left, right), frames, strict=True))
+    found = compare(one.value, other.value, Ids(), _fields(left[1].exchange, right[1].exchange))
+    rows = [msgspec.structs.replace(row, part=Part.EVENTS, frames=frames) for row in found.rows]
+    return Difference(left[1], right[1], tuple(rows), (), found.cut)
+
+
+def _fields(left: Exchange, right: Exchange) -> Fields:
+    card = left.binding is Binding.CARD or left.operation == "GetExtendedAgentCard"
+    return Fields(left.dialect is not right.dialect, card, plain=not left.operation)
+
+
 class _Pair:
     """One comparison."""
 
@@ -66,7 +81,7 @@ class _Pair:
         self._ids = ids
         one, other = left[1].exchange, right[1].exchange
         self._bindings = one.binding is not other.binding
-        self._dialects = one.dialect is not other.dialect
+        self._fields = _fields(one, other)
         self._cut: list[str] = [*self._left.cut, *self._right.cut]
 
     def difference(self) -> Difference:
@@ -83,11 +98,6 @@ class _Pair:
         rows.sort(key=lambda row: _PARTS.index(row.part))
         return Difference(self._left.row, self._right.row, tuple(rows), texts, tuple(dict.fromkeys(self._cut)))
 
-    def _fields(self, *, headers: bool = False) -> Fields:
-        exchange = self._left.exchange
-        card = exchange.binding is Binding.CARD or exchange.operation == "GetExtendedAgentCard"
-        return Fields(self._dialects, card, headers, plain=not exchange.operation and not headers)
-
     def _compare(self, left: Any, right: Any, fields: Fields) -> Compared:
         found = compare(left, right, self._ids, fields)
         self._cut += found.cut
@@ -97,9 +107,9 @@ class _Pair:
         """One message each is compared with the other, however unlike they are; several are aligned."""
         if len(left) == len(right) == 1:
             frames = left[0].seq, right[0].seq
-            rows = self._compare(left[0].value, right[0].value, self._fields()).rows
+            rows = self._compare(left[0].value, right[0].value, self._fields).rows
             return [msgspec.structs.replace(row, part=part, frames=frames) for row in rows]
-        found = self._compare([entry.value for entry in left], [entry.value for entry in right], self._fields())
+        found = self._compare([entry.value for entry in left], [entry.value for entry in right], self._fields)
         return [_of_message(row, left, right, part) for row in found.rows]
 
     def _call(self) -> Iterator[Row]:
@@ -144,7 +154,7 @@ class _Pair:
         rows: list[Row] = []
         one, other = self._left.exchange, self._right.exchange
         for name in ("request_headers", "response_headers", "trailers"):
-            fields = self._fields(headers=True)
+            fields = Fields(self._fields.dialects, headers=True)
             found = self._compare(_members(getattr(one, name)), _members(getattr(other, name)), fields)
             for row in found.rows:
                 ignored = row.ignored or (Ignored.BINDING if self._bindings else Ignored.NOT)

@@ -14,6 +14,7 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.event import normalise, plain, typed
 from a2a_proxy.protocol.json_summary import camel
 from a2a_proxy.protocol.rest_path import match
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow
 
@@ -81,6 +82,14 @@ def request_of(recording: Recording, row: ExchangeRow) -> Any:
         if frame_row.frame.direction is Direction.TO_AGENT:
             return _entry(recording, frame_row, row.exchange).value
     return None
+
+
+def message(recording: Recording, row: ExchangeRow, seq: int) -> Entry:
+    """What one frame carries. Raises RecordingError where there is no such frame."""
+    for frame_row in recording.frames(row.key, after=seq - 1, limit=1, payloads=False):
+        if frame_row.frame.seq == seq:
+            return _entry(recording, frame_row, row.exchange)
+    raise RecordingError(f"exchange {row.exchange.id} has no frame {seq}", "see: a2a-inspect show")
 
 
 def _entry(recording: Recording, row: FrameRow, exchange: Exchange) -> Entry:

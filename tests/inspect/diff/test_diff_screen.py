@@ -1,0 +1,86 @@
+"""The difference on the screen, driven by keys and read as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.app import InspectApp
+from a2a_inspect.screen.choose_recording import recordings_beside
+from a2a_inspect.source import Source
+from support_inspect import sample
+from support_screen import LARGE, SMALL, Person, looking
+
+DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_a_call_and_the_one_before_it(tmp_path: Path, size: tuple[int, int]) -> None:
+    """`D` on the last of three calls; the second ended in an error. n and N go from one to the next, s swaps the sides,
+    a shows what does not count, q goes back."""
+    async with looking(sample(tmp_path / "r.db"), size) as person:
+        await person.sees("3 exchanges")
+        await person.types("D")
+        await person.sees(
+            "r.db", "1:2", "1:3", "different: 3 differences", "- of 3", "TASK_NOT_FOUND", "Question [2]", "Question [3]"
+        )
+        sides = any("Question [2]" in line and "Question [3]" in line for line in person.lines)
+        assert sides == (size == LARGE)
+        await person.types("n", "n")
+        await person.sees("2 of 3", "▌")
+        await person.types("N", "N")
+        await person.sees("3 of 3")
+        await person.types("s")
+        await person.sees("1:3  |  1:2", "- of 3")
+        await person.types("a")
+        await person.sees("all fields")
+        await person.types("q")
+        await person.sees("OPERATION")
+
+
+async def test_marks(tmp_path: Path) -> None:
+    """The marked call and the one under the cursor; two frames, of which only payloads are compared."""
+    async with looking(sample(tmp_path / "r.db")) as person:
+        await person.sees("3 exchanges")
+        await person.types("g", "g", "m", "G", "D")
+        await person.sees("1:1  |  1:3", "Question [1]")
+        await person.types("q", "g", "g", "m", "enter", "j", "m", "j", "m", "D")
+        await person.sees("1:1.1  |  1:1.2", "different: 1 difference", "Thinking", "Nearly")
+
+
+async def test_nothing_to_compare(tmp_path: Path) -> None:
+    app = InspectApp(Source(sample(tmp_path / "r.db", 1)))
+    async with app.run_test(size=LARGE, notifications=True) as pilot:
+        person = Person(app, pilot)
+        await person.sees("1 exchange")
+        await person.types("D")
+        await person.sees("Nothing to compare")
+
+
+async def test_another_recording_from_the_palette(tmp_path: Path) -> None:
+    """Recordings of the same folder are offered; a file that is none is said to be none."""
+    sample(tmp_path / "r.db")
+    sample(tmp_path / "other.db", 4)
+    (tmp_path / "none.db").write_text("this is no database, and is quite a bit longer than one line " * 20)
+    async with looking(tmp_path / "r.db", SMALL) as person:
+        await person.sees("3 exchanges")
+        await person.types("ctrl+p", *"compare")
+        await person.sees("What differs between this recording")
+        await person.types("enter")
+        await person.sees("Compare with", "other.db", "none.db")
+        await person.types("tab", *str(tmp_path / "other.db"), "enter")
+        await person.sees("r.db  |  other.db", "different: of 4 calls 1 only right, 3 the same")
+        await person.types("q", "ctrl+p", *"compare", "enter")
+        await person.sees("Compare with")
+        await person.types("tab", *str(tmp_path / "none.db"), "enter")
+        await person.sees("none.db", "not")
+
+
+def test_recordings_of_a_folder(tmp_path: Path) -> None:
+    """The newest first; a folder that is not there has none."""
+    for name in ("a.db", "b.a2a.jsonl", "c.txt"):
+        (tmp_path / name).write_text("")
+
+    assert sorted(path.name for path, _ in recordings_beside(tmp_path / "x")) == ["a.db", "b.a2a.jsonl"]
+    assert recordings_beside(tmp_path / "none" / "x") == []

@@ -1,0 +1,95 @@
+"""Blocks in rows: side by side where there is room, one column else, marks without colours."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from a2a_inspect.diff.blocks import Block, Kind, excerpts
+from a2a_inspect.diff.brief import brief
+from a2a_inspect.diff.layout import lines
+from a2a_proxy.recording.difference.words import compare_texts
+
+MADE = [
+    Block(Kind.NOTE, "different: 2 differences"),
+    Block(Kind.TITLE, "#2 SendMessage", "#6 SendMessage", "~"),
+    Block(Kind.HEAD, "states", None, "~", anchor=True),
+    Block(Kind.VALUE, "working", "completed", "~"),
+    Block(Kind.HEAD, "", "frame 3  status failed", "+", anchor=True),
+]
+
+
+def rows(made: list[Block], width: int) -> list[str]:
+    return [line.text for line in lines(made, width)]
+
+
+def test_one_column() -> None:
+    assert rows(MADE, 80) == [
+        "different: 2 differences",
+        "~ #2 SendMessage",
+        "| #6 SendMessage",
+        "  ~ states",
+        "    - working",
+        "    + completed",
+        "  + frame 3  status failed",
+    ]
+
+
+def test_two_columns() -> None:
+    told = rows(MADE, 125)
+
+    assert told[1] == f"{'#2 SendMessage':60}  ~  #6 SendMessage"
+    assert told[3] == f"{'    working':60}  ~      completed"
+    assert told[4] == f"{'':60}  +    frame 3  status failed"
+    assert [line.middle for line in lines(MADE, 125)] == [0, 65, 0, 65, 65]
+
+
+@pytest.mark.parametrize("width", [20, 80, 119, 120, 161])
+def test_no_row_is_wider_than_the_screen(width: int) -> None:
+    """Also of wide characters, long words, and nothing at all; no word gets lost."""
+    said = "ein sehr " + "l" * 300 + "anges Wort 日本語" + "語" * 200 + " end"
+    made = [Block(kind, said, other, "~") for kind in Kind for other in (None, "", said)]
+
+    told = rows(made, width)
+
+    assert max(map(cell_len, told)) <= width
+    assert "".join("".join(told).split()).count("anges") or width < 30
+    assert "".join("".join(row.strip(" -+~|") for row in rows([Block(Kind.NOTE, said)], width)).split()) == "".join(
+        said.split()
+    )
+
+
+def test_without_a_width_nothing_is_cut() -> None:
+    assert rows([Block(Kind.NOTE, "word " * 500)], 0) == ["word " * 499 + "word"]
+
+
+def test_only_what_differs_is_shown_of_long_texts() -> None:
+    before = "word " * 100 + "old" + " word" * 100
+    left, right = excerpts(compare_texts(before, before.replace("old", "new")))
+
+    assert left == "…" + "word " * 6 + "[old]" + " word" * 6 + "…"
+    assert right == left.replace("old", "new")
+
+
+def test_a_text_that_is_another_one_has_no_brackets() -> None:
+    assert excerpts(compare_texts("left", "right")) == ("left", "right")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"statusUpdate": {"status": {"state": "TASK_STATE_INPUT_REQUIRED"}}}, "status input-required"),
+        ({"task": {"status": {"state": "TASK_STATE_WORKING"}}}, "task working"),
+        (
+            {"artifactUpdate": {"artifact": {"name": "plan", "parts": [{"text": "a\n"}]}, "append": True}},
+            'artifact plan (append) "a\\n"',
+        ),
+        ({"message": {"role": "ROLE_AGENT", "parts": [{"data": 1}]}}, 'message agent {"data": 1}'),
+        ({"statusUpdate": "odd"}, '{"statusUpdate": "odd"}'),
+        ({"task": {"status": [1]}}, "task"),
+        ("\x1b[31m", "␛[31m"),
+    ],
+)
+def test_values_in_a_line(value: object, said: str) -> None:
+    """Events as people say them, whatever a peer put there."""
+    assert brief(value) == said

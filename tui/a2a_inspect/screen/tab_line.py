@@ -1,0 +1,58 @@
+"""The names of a frame's tabs in one line."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+TABS = ("Decoded", "Raw", "Headers", "Findings", "Artifact", "Trace", "Facts")
+_ALL = range(len(TABS))
+
+
+def words(chosen: int, width: int) -> list[str]:
+    """` 1 Decoded  [2 Raw]  3 Headers `: the chosen one in brackets; the others only as numbers where it is narrow."""
+    told = [f" [{tab + 1} {TABS[tab]}]" if tab == chosen else f"  {tab + 1} {TABS[tab]} " for tab in _ALL]
+    if sum(map(len, told)) <= width:
+        return told
+    return [told[tab] if tab == chosen else f" {tab + 1} " for tab in _ALL]
+
+
+class TabLine(Widget):
+    """See the module."""
+
+    DEFAULT_CSS = """
+    TabLine { height: 1; background: $background; color: $text-muted; }
+    TabLine > .tab--chosen { color: $text-accent; text-style: bold; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"tab--chosen"}
+
+    chosen: reactive[int] = reactive(0)
+
+    class Clicked(Message):
+        """A tab was clicked."""
+
+        def __init__(self, tab: int) -> None:
+            super().__init__()
+            self.tab = tab
+
+    def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
+        """All of them."""
+        base, chosen = self.rich_style, self.get_visual_style("tab--chosen").rich_style
+        told = words(self.chosen, self.size.width)
+        parts = [Segment(word, chosen if tab == self.chosen else base) for tab, word in enumerate(told)]
+        return Strip(parts).adjust_cell_length(self.size.width, base)
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose."""
+        begin = 0
+        for tab, word in enumerate(words(self.chosen, self.size.width)):
+            begin += len(word)
+            if event.x < begin:
+                self.post_message(self.Clicked(tab))
+                return
