@@ -30,6 +30,10 @@ class Person:
         """Wait until all of it is on the screen."""
         await self.until(lambda: all(word in screen_text(self.app) for word in words), words)
 
+    async def told(self, words: str) -> None:
+        """Wait for a note with these words; on the screen it may be wrapped."""
+        await self.until(lambda: any(words in each.message for each in self.app._notifications), words)
+
     async def until(self, true: Callable[[], bool], what: object = "") -> None:
         """Wait at most 30 s."""
         end = time.monotonic() + 30

@@ -93,6 +93,20 @@ def test_a_session_that_two_files_hold_is_read_once(tmp_path: Path) -> None:
         assert [task.files for task in recording.tasks()] == [["first", "second"], ["second"]]
 
 
+def test_sessions_that_overlap_and_sessions_that_do_not(tmp_path: Path) -> None:
+    """Calls are by time all the same: of one file with three runs, the second and third at once."""
+    path = tmp_path / "a.a2a.db"
+    for number, seconds in ((1, (1, 2)), (2, (3, 5, 7)), (3, (4, 6))):
+        writer = begin(path, number)
+        for place, second in enumerate(seconds, 1):
+            call(writer, number, place, second)
+        writer.finish(0)
+    with Recording(path) as recording:
+        seen = [(call.session, call.number) for call in recording.exchanges()]
+        assert seen == [(1, 1), (1, 2), (2, 1), (3, 1), (2, 2), (3, 2), (2, 3)]
+        assert [(call.session, call.number) for call in recording.exchanges("rec:2 OR rec:3")] == seen[2:]
+
+
 def test_what_is_written_while_it_is_open_is_found(tmp_path: Path) -> None:
     """A session that goes on says so."""
     writer = begin(tmp_path / "live.a2a.db", 1)

@@ -200,8 +200,10 @@ def test_one_session_of_several(tmp_path: Path) -> None:
     assert next_batch(recording, 3, Cursor(), ALL) is None
 
 
-def test_the_numbers_of_pruned_rows_come_again(tmp_path: Path) -> None:
-    """Another session of the file, which had the newest frames, is removed: what comes then is not taken for known."""
+@pytest.mark.parametrize(("looks_between", "how_many"), [(True, 1), (False, 1), (False, 20)])
+def test_the_numbers_of_pruned_rows_come_again(tmp_path: Path, looks_between: bool, how_many: int) -> None:
+    """Another session of the file, which had the newest frames, is removed: what comes then is not taken for known,
+    whether anybody looked in between or not, and be it less or more than was removed."""
     one, two = writer(tmp_path / "r.db", 1), writer(tmp_path / "r.db", 2)
     one.write([request(1)], changes=changes(exchange(1)))
     two.write([request(number) for number in range(1, 9)], changes=changes(exchange(1)))
@@ -211,10 +213,12 @@ def test_the_numbers_of_pruned_rows_come_again(tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "r.db")) as db:
         db.execute("DELETE FROM frame WHERE session = 2")
         db.commit()
+    if looks_between:
+        walk.all()
+    new = range(2, 2 + how_many)
+    one.write([request(number) for number in new], changes=changes(*map(exchange, new)))
     walk.all()
-    one.write([request(2)], changes=changes(exchange(2)))
-    walk.all()
-    assert [value.exchange for value in walk.of(Kind.FRAME)] == [1, 2]
+    assert [value.exchange for value in walk.of(Kind.FRAME)] == [1, *new]
 
 
 def test_no_transaction_is_left_open(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ async def test_only_this_task_this_context_or_findings(tmp_path: Path) -> None:
         await person.sees("4 exchanges")
         await person.until(lambda: person.exchanges.row is not None)
         await person.types("o")
-        await person.sees("this exchange has no task")
+        await person.told("this exchange has no task")
         await person.types("k", "o")
         await person.sees("only task=other", "task other ›")
         await person.until(lambda: shown(person) == [3])
@@ -145,7 +145,7 @@ async def test_from_match_to_match_and_from_finding_to_finding(tmp_path: Path) -
         await person.types("e")
         await at(4, 1)
         await person.types("e")
-        await person.sees("no more findings")
+        await person.told("no more findings")
         await person.types("E")
         await at(2, 1)
 
@@ -160,7 +160,7 @@ async def test_a_search_that_finds_nothing_or_goes_wrong(tmp_path: Path) -> None
         await person.types("n")
         await person.sees("/ ", "valid")
         await person.types(*"nowhere", "ctrl+n")
-        await person.sees("nothing matches")
+        await person.told("nothing matches")
         screen = person.app.screen
         assert isinstance(screen, MainScreen)
         screen.use('text~"(a+)+$"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from a2a_inspect.commands.stats import Times, statistics
+from a2a_inspect.plots.sums import Times, parts_of, sums, task_states
 from a2a_proxy.cli import text
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.several import Several
@@ -26,7 +26,7 @@ def test_times_are_nearest_ranks(tmp_path: Path) -> None:
     made.finish(STARTED + 60_000 * MS)
 
     with Several([tmp_path / "a.db"]) as several:
-        ((kind, calls),) = statistics(several).calls.items()
+        ((kind, calls),) = sums(parts_of(several)).calls.items()
 
     assert kind == ("SendStreamingMessage", "jsonrpc", "1.0")
     assert calls.outcomes == {"ok": 20, "live": 1}
@@ -38,7 +38,7 @@ def test_counts_are_those_of_every_sample() -> None:
     """The same as counting one by one what `ls` shows."""
     for path in SAMPLES:
         with Several([path]) as several:
-            recording, known = several.members[0].recording, statistics(several)
+            recording, known = several.members[0].recording, sums(parts_of(several))
             rows = [row.exchange for row in recording.exchanges()]
             for (operation, binding, dialect), calls in known.calls.items():
                 of = [
@@ -50,7 +50,7 @@ def test_counts_are_those_of_every_sample() -> None:
                 assert calls.outcomes == {name: outcomes.count(name) for name in set(outcomes)}, path
                 assert calls.events == sum(each.events for each in of)
             assert sum(calls.count for calls in known.calls.values()) == len(rows)
-            assert sum(count for _, count in known.tasks) == len(list(recording.tasks()))
+            assert sum(count for _, count in task_states(several)) == len(list(recording.tasks()))
             assert sum(count for *_, count in known.findings) == len(list(recording.findings()))
             assert sum(count for _, count in known.errors) == sum(bool(each.error) for each in rows)
 
@@ -85,3 +85,28 @@ def test_nothing_recorded(tmp_path: Path) -> None:
     assert (
         run(tmp_path / "state", "a2a-inspect", "stats", tmp_path / "a.db").lines[-1].startswith("0 exchanges, 0 frames")
     )
+
+
+def test_with_a_filter(tmp_path: Path) -> None:
+    """Only matching exchanges count, with their tasks and findings; a wrong expression is an error, nothing a word."""
+    path = next(each for each in SAMPLES if each.name == "demo.a2a.jsonl")
+    told = json.loads(run(tmp_path / "state", "a2a-inspect", "stats", "--json", "-f", "binding:rest", path).out)
+    assert {each["operation"]: each["count"] for each in told["calls"]} == {"SendMessage": 2, "GetTask": 1}
+    assert (told["exchanges"], told["tasks"]) == (3, {"completed": 1})
+    assert sum(each["count"] for each in told["calls"][0]["took_distribution"]) == 2
+    wrong = run(tmp_path / "state", "a2a-inspect", "stats", "-f", "bindung:rest", path)
+    assert (wrong.code, "binding" in wrong.err) == (2, True)
+    assert "nothing matches" in run(tmp_path / "state", "a2a-inspect", "stats", "-f", "op:CancelTask", path).err
+
+
+def test_a_histogram(tmp_path: Path) -> None:
+    """A line for each step, and the same in JSON; plain characters where no colour is wanted."""
+    path = next(each for each in SAMPLES if each.name == "generations.a2a.jsonl")
+    lines = run(tmp_path / "state", "a2a-inspect", "stats", "--histogram", path, NO_COLOR="1").lines
+    head = next(number for number, line in enumerate(lines) if line.startswith("EACH "))
+    told = json.loads(run(tmp_path / "state", "a2a-inspect", "stats", "--histogram", "--json", path).out)
+    buckets = told["histogram"]
+    assert [int(line[14:].split()[0]) for line in lines[head + 1 :]] == [each["frames"] for each in buckets["buckets"]]
+    assert sum("1 error" in line for line in lines[head:]) == 3
+    assert all(line.isascii() for line in lines[head:])
+    assert buckets["step_ns"] == 500 * MS

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import pytest
+
+from a2a_inspect.commands.tail import Tail, tail
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.recording.prune import remove_sessions
 from support_cli import SECONDS, environment, program, run, until
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_recording import STARTED
@@ -75,3 +81,79 @@ def test_follows_what_is_written_later(tmp_path: Path) -> None:
 
     assert [line.split()[1] for line in said.read_text().splitlines()] == ["#1.0", "#2.0", "#3.0"]
     assert "\x1b" not in said.read_text()
+
+
+def said_while(path: Path, wanted: Tail, capsys: pytest.CaptureFixture[str], *steps: Callable[[], object]) -> list[str]:
+    """What is said about a recording to which something is done before each look; it ends after the last one."""
+    waiting = iter(steps)
+
+    def sleep(_: float) -> None:
+        step = next(waiting, None)
+        if step is None:
+            raise KeyboardInterrupt
+        step()
+
+    with pytest.raises(KeyboardInterrupt):
+        tail([path], wanted, sleep)
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("how_many", [1, 20])
+def test_the_numbers_of_pruned_rows_come_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how_many: int
+) -> None:
+    """A session that had the newest frames goes: what others store under their numbers is new, be it less or more."""
+    path = tmp_path / "a.db"
+    one, two = writer(path), writer(path, 2)
+    one.write([request(1)], changes=changes(exchange(1)))
+    found = [Finding("A2A-X-001", Severity.INFO, STARTED, "the old", 1, number) for number in range(1, 9)]
+    two.write([request(number) for number in range(1, 9)], found, changes(exchange(1)))
+    two.finish(STARTED + 10_000_000_000)
+
+    def prune_and_write() -> None:
+        remove_sessions(path, [2])
+        new = [Finding("A2A-X-002", Severity.INFO, STARTED, "the new", 1, number) for number in range(2, 2 + how_many)]
+        one.write([request(number) for number in range(2, 2 + how_many)], new, changes(exchange(2)))
+
+    lines = said_while(path, Tail(count=0, follow=True, as_json=False), capsys, prune_and_write, lambda: None)
+
+    assert sum("-->" in line for line in lines) == how_many
+    assert sum("the new" in line for line in lines) == how_many
+
+
+def test_a_filter(tmp_path: Path) -> None:
+    """The last ones that match, from however far back; findings of frames that do not are not told."""
+    path = tmp_path / "a.db"
+    made = writer(path)
+    for number in range(1, 1500):
+        said = "needle" if number in (3, 700, 1400) else "hay"
+        found = [Finding("A2A-X-001", Severity.ERROR, STARTED + number * 1_000_000_000, f"of {said}", 1, number, 0)]
+        made.write([request(number, said)], found, changes(exchange(number)))
+    made.finish(STARTED + 10_000_000_000)
+
+    assert [line.split()[1] for line in lines_of(tmp_path, path, "-n", 2, "--filter", "needle")] == [
+        *("#700.0", "#700.0", "#1400.0", "#1400.0"),
+    ]
+    assert len(lines_of(tmp_path, path, "--filter", "text:needle sev:error")) == 6
+    assert lines_of(tmp_path, path, "--filter", "nowhere") == []
+
+
+def test_a_filter_of_what_comes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What matches is told, what does not is passed for good."""
+    path = sample(tmp_path / "a.db")
+    made = writer(path, 2)
+    steps = [
+        partial(made.write, [request(number, words)], changes=changes(exchange(number)))
+        for number, words in ((1, "needle"), (2, "hay"), (3, "needle again"))
+    ]
+
+    lines = said_while(path, Tail(count=0, follow=True, as_json=False, where="needle"), capsys, *steps, lambda: None)
+
+    assert [line.split()[1] for line in lines] == ["#1.0", "#3.0"]
+
+
+def test_a_wrong_filter(tmp_path: Path) -> None:
+    done = run(tmp_path / "state", "a2a-inspect", "tail", sample(tmp_path / "a.db"), "--filter", "stat:x", "-n", 0)
+
+    assert (done.code, done.out) == (2, "")
+    assert "state" in done.err

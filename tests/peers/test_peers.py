@@ -37,9 +37,15 @@ SCENARIOS = {
 BINDINGS = ("jsonrpc", "rest", "grpc")
 SAME_AGE = [("sdk1", "sdk1"), ("sdk1", "js"), ("sdk03", "sdk03")]
 ACROSS_AGES = [("sdk1 --compat", "sdk03"), ("sdk03", "js")]
+QUICK = {("sdk1", "sdk1", "grpc"), ("sdk1", "js", "rest"), ("sdk03", "js", "jsonrpc"), ("vendor", "vendor", "jsonrpc")}
+"""Enough for CI, where all pairs speak through the proxy; the others run after a change to a peer:
+`tests/run -m soak tests/peers`."""
 PAIRS = [
-    *((far, client, binding) for far, client in (*SAME_AGE, *ACROSS_AGES) for binding in BINDINGS),
-    *((kind, kind, "jsonrpc") for kind in ("0_1", "0_2", "vendor")),
+    pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.soak)
+    for pair in (
+        *((far, client, binding) for far, client in (*SAME_AGE, *ACROSS_AGES) for binding in BINDINGS),
+        *((kind, kind, "jsonrpc") for kind in ("0_1", "0_2", "vendor")),
+    )
 ]
 
 

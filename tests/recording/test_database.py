@@ -186,7 +186,7 @@ def test_tables_are_strict_where_they_can_be():
     if sqlite3.sqlite_version_info < (3, 37):
         pytest.skip("this SQLite knows no STRICT")
     with pytest.raises(sqlite3.IntegrityError):
-        private().execute("INSERT INTO note (at, kind, target, body) VALUES ('x', 'y', 'z', 'b')")
+        private().execute("INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (1, 1, 0, 'x', 0, 'b')")
 
 
 def test_a_log_without_its_database_is_not_played_into_a_new_one(tmp_path: Path) -> None:

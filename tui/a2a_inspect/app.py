@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,23 +116,38 @@ def opened(path: Path) -> tuple[Source, Keymap]:
     Raises:
         UserError: it cannot be opened, or the user's keys are wrong.
     """
-    from a2a_inspect.keys.places import PLACES
-
-    keymap = read_keymap(keys_file(), PLACES)
+    keymap = own_keys()
     try:
         return Source(path), keymap
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
 
 
-def run_app(path: Path, over: Screen[None] | None = None) -> int:
-    """Show a recording until the user quits, with another screen over it at first; the exit code.
+def own_keys() -> Keymap:
+    """The user's keys. Raises UserError where they are wrong."""
+    from a2a_inspect.keys.places import PLACES
+
+    return read_keymap(keys_file(), PLACES)
+
+
+def run_app(*paths: Path, over: Screen[None] | None = None) -> int:
+    """Show a recording, or several as one, until the user quits, with another screen over it at first; the exit code.
 
     Raises:
         UserError: see `opened`, or there is no terminal to show it on.
     """
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
-        raise UserError("the screen needs a terminal", f"list the exchanges with: a2a-inspect ls {path}")
+        listing = shlex.join(("a2a-inspect", "ls", *map(str, paths)))
+        raise UserError("the screen needs a terminal", f"list the exchanges with: {listing}")
     with state_directory():
         memory = Memory(places.state_dir() / "theme")
-    return InspectApp(*opened(path), over=over, memory=memory, theme=suiting(Console())).run() or 0
+    theme = suiting(Console())
+    if len(paths) == 1:
+        return InspectApp(*opened(paths[0]), over=over, memory=memory, theme=theme).run() or 0
+
+    from a2a_inspect.joined.start import joined_source
+
+    keymap = own_keys()
+    with joined_source(paths) as source:
+        # A note would be lost with the joined recording.
+        return InspectApp(source, keymap, read_only=True, over=over, memory=memory, theme=theme).run() or 0

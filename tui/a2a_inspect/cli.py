@@ -16,6 +16,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
 \b
   a2a-inspect                      the screen, on the newest recording
   a2a-inspect FILE                 the screen, on this one
+  a2a-inspect FILE FILE            the screen, on several as one
   a2a-inspect FILE --web           the same in a browser
   a2a-inspect ls                   every exchange
   a2a-inspect show                 the conversation, frame by frame
@@ -70,23 +71,26 @@ def cli() -> None:
 
 
 @cli.command(hidden=True)
-@_recording
+@_recordings
 @click.option("--web", "in_browser", is_flag=True, help="Serve the screen to a browser on this machine instead.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="For --web: listen on this one, not a free one.")
 @click.option("--write", is_flag=True, help="For --web: allow notes, bookmarks and exports; else it only reads.")
-def screen(recording: Path | None, in_browser: bool, port: int, write: bool) -> int:
+def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: bool) -> int:
     """The screen."""
     from a2a_inspect.place import chosen
 
+    paths = recordings or (chosen(None),)
     if in_browser:
         from a2a_inspect.web.server import serve
 
-        return serve(chosen(recording), port, write=write)
+        if len(paths) > 1:
+            raise click.UsageError("--web shows one recording: make one of them with `a2a-inspect merge`")
+        return serve(paths[0], port, write=write)
     if port or write:
         raise click.UsageError("--port and --write go with --web")
     from a2a_inspect.app import run_app
 
-    return run_app(chosen(recording))
+    return run_app(*paths)
 
 
 @cli.command()
@@ -149,6 +153,7 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
 @_recordings
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is recorded from now, until Ctrl-C.")
 @click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Frames of the past.")
+@click.option("--filter", "where", default="", metavar="EXPR", help="Only frames that match: 'task:b2a4 err'.")
 @_json
 def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
     """Print the newest frames of all exchanges in their order, and with -f each new one.
@@ -184,14 +189,16 @@ def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, w
 
 @cli.command("stats")
 @_recordings
+@_filter
+@click.option("--histogram", is_flag=True, help="Also what passed when: frames, octets, exchanges and findings.")
 @_json
-def show_stats(recordings: tuple[Path, ...], as_json: bool) -> None:
+def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
     """Sum recordings up: how many calls of each kind, how fast, what failed, what was found."""
-    from a2a_inspect.commands.stats import show_statistics
+    from a2a_inspect.commands.stats import Wanted, show_statistics
     from a2a_inspect.place import opened_several
 
     with opened_several(recordings) as several:
-        show_statistics(several, as_json=as_json)
+        show_statistics(several, Wanted(**wanted))
 
 
 @cli.command("segments")

@@ -90,8 +90,10 @@ class Source:
     raises RecordingError where the file cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, files: tuple[str, ...] = ()) -> None:
         self.path = path
+        self.files = files
+        """Short names of the recordings that this one joins (see `joined`); none where it is a recording of its own."""
         if _missing(path) and not path.absolute().parent.is_dir():
             raise RecordingError(f"there is no recording {path}: there is no folder {path.parent}", "check the name")
         self._reader = None if _missing(path) else _Reader(open_any(path))

@@ -11,6 +11,8 @@ import struct
 
 import msgspec
 
+from a2a_proxy.recording.passed import Fingerprint
+
 _EPOCH = struct.Struct("<Q")
 _MARK = struct.Struct("<QQQQQ")
 _SLOTS = (4096, 1 << 30)
@@ -52,6 +54,12 @@ class Cursor(msgspec.Struct):
     """Id of the last frame."""
     finding: int = 0
     """Id of the last finding."""
+    own_frame: int = 0
+    """Id of the last frame of this session; `frame` may be one of another session, and that may be pruned."""
+    own_finding: int = 0
+    frame_print: Fingerprint = ()
+    """Which row `frame` was: its number may be given out again."""
+    finding_print: Fingerprint = ()
     exchange: int = 0
     """Key of the last exchange that is known: those up to it are over and told, or in `open`."""
     open: list[int] = []

@@ -17,6 +17,7 @@ from a2a_proxy.follower.ledger import Cursor, Known
 from a2a_proxy.follower.parts import ended, tables
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.recording.database import translated
+from a2a_proxy.recording.passed import Fingerprint, fingerprint
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import FrameRow, SessionRow, key, split
 
@@ -101,13 +102,16 @@ class _Look:
 
     def batch(self) -> Batch:
         """All of it, in order."""
-        newest = self._newest("frame")
-        last = min(self._before.frame, newest)
+        before = self._before
+        last = self._passed("frame", before.frame, before.frame_print, before.own_frame)
         rows = list(self._recording.frames_after(last, FRAMES, session=self._session.id, payloads=False))
         full = len(rows) == FRAMES
         top = self._frames(rows)
-        after = Cursor(frame=rows[-1].id if full else newest, at=top)
-        after.finding = self._findings(top if full else None)
+        after = Cursor(frame=rows[-1].id if full else self._newest("frame"), at=top)
+        after.own_frame = rows[-1].id if rows else before.own_frame
+        after.frame_print = fingerprint(self._db, "frame", after.frame)
+        after.finding, after.own_finding = self._findings(top if full else None)
+        after.finding_print = fingerprint(self._db, "finding", after.finding)
         for kind in tables(self._db) & self._wants:
             after.parts[kind] = self._parts(kind, top if full else None, top)
         self._exchanges(after, full)
@@ -124,21 +128,26 @@ class _Look:
         return top
 
     def _newest(self, table: str) -> int:
-        """Rows of other sessions are passed as well, or each look would pass them again. Where the newest are pruned,
-        SQLite gives their numbers to those that come next: then this is less than what was passed."""
+        """Rows of other sessions are passed as well, or each look would pass them again."""
         return self._db.execute(f"SELECT max(id) FROM {table}").fetchone()[0] or 0
 
-    def _findings(self, until: int | None) -> int:
-        """Take those before `until` (ns), all with None; the id of the last one."""
-        newest = self._newest("finding")
-        last = min(self._before.finding, newest)
+    def _passed(self, table: str, row: int, known: Fingerprint, own: int) -> int:
+        """The row after which there is what is new: the one that was passed last, if it is still that one. Where the
+        newest are pruned SQLite gives their numbers to those that come next; the session's own rows are still there."""
+        return row if fingerprint(self._db, table, row) == known else own
+
+    def _findings(self, until: int | None) -> tuple[int, int]:
+        """Take those before `until` (ns), all with None; the id of the last one that is passed, and of the last own."""
+        before = self._before
+        last = self._passed("finding", before.finding, before.finding_print, before.own_finding)
+        own = before.own_finding
         rows = list(self._recording.findings(self._session.id, after=last, limit=FINDINGS))
         for row in rows:
             if until is not None and row.finding.at >= until:
-                return last
+                return last, own
             self._items.append(Item(max(row.finding.at, self._before.at), Kind.FINDING, row.id, row))
-            last = row.id
-        return last if len(rows) == FINDINGS else newest
+            last = own = row.id
+        return (last if len(rows) == FINDINGS else self._newest("finding")), own
 
     def _parts(self, kind: Kind, until: int | None, top: int) -> Known:
         """Those that ended before `until` (ns), all with None; what is known of them then."""

@@ -109,9 +109,9 @@ class Recording:
         row = self._pages.one("SELECT * FROM session WHERE id = ?", (number,))
         return self._decode.session(row) if row is not None else None
 
-    def connections(self, session: int | None = None) -> Iterator[ConnectionRow]:
-        """Connections by session and number."""
-        return self._pages.of_session("connection", self._decode.connection, session)
+    def connections(self, session: int | None = None, *, after: int = 0) -> Iterator[ConnectionRow]:
+        """Connections by session and number, those with a key greater than `after`."""
+        return self._pages.of_session("connection", self._decode.connection, session, after)
 
     def connection(self, row_key: int) -> ConnectionRow | None:
         """One connection."""

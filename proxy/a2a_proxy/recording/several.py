@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,9 @@ from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.codec import pack_uuid, unpack_ident, unpack_text
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, TaskRow
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.query.tree import Node
 
 _ENDINGS = (".a2a.db", ".a2a.jsonl")
 
@@ -98,8 +101,12 @@ class Several:
 
         Raises as `Recording.find_exchanges`.
         """
-        merged = [_exchanges(member, row.id, where) for member, row in self.sessions()]
-        return heapq.merge(*merged, key=lambda each: each[1].exchange.started)
+        if not where:
+            return _by_time(self.sessions(), None)
+
+        from a2a_proxy.recording.query.parser import parse
+
+        return _by_time(self.sessions(), parse(where))
 
     def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[tuple[Member, FrameRow]]:
         """All frames by the time of their last octet; those of one file stay in the order in which it stored them.
@@ -152,10 +159,24 @@ def _much(member: Member, row: SessionRow) -> tuple[bool, int]:
     return bool(row.how), member.recording.counts(row.id).frames
 
 
-def _exchanges(member: Member, session: int, where: str) -> Iterator[tuple[Member, ExchangeRow]]:
-    recording = member.recording
-    rows = recording.find_exchanges(where, session) if where else recording.exchanges(session)
-    return ((member, row) for row in rows)
+def _by_time(sessions: list[tuple[Member, SessionRow]], node: Node | None) -> Iterator[tuple[Member, ExchangeRow]]:
+    """Exchanges of sessions that are given by the time of their start: none is looked into before that time."""
+    waiting = deque(enumerate(sessions))
+    heap: list[tuple[int, int, Member, ExchangeRow, Iterator[ExchangeRow]]] = []
+    while waiting or heap:
+        while waiting and (not heap or waiting[0][1][1].facts.started <= heap[0][0]):
+            place, (member, session) = waiting.popleft()
+            recording = member.recording
+            rows = recording.exchanges(session.id) if node is None else recording.find_exchanges(node, session.id)
+            if (first := next(rows, None)) is not None:
+                heapq.heappush(heap, (first.exchange.started, place, member, first, rows))
+        if heap:
+            _, place, member, row, rows = heap[0]
+            yield member, row
+            if (after := next(rows, None)) is not None:
+                heapq.heapreplace(heap, (after.exchange.started, place, member, after, rows))
+            else:
+                heapq.heappop(heap)
 
 
 def frames_by_time(

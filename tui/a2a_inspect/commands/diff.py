@@ -58,7 +58,7 @@ def show(words: tuple[str, ...], where: str) -> int:
     from a2a_inspect.screen.diff_screen import DiffScreen
 
     left, right = sides(words)
-    return run_app(left.path, DiffScreen(left, right, where))
+    return run_app(left.path, over=DiffScreen(left, right, where))
 
 
 def _objects(left: Side, right: Side, found: RunDifference, everything: bool) -> Iterator[dict[str, Any]]:

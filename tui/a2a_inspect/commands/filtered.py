@@ -6,18 +6,21 @@ import sys
 from collections.abc import Iterable
 
 from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import TaskRow, key
 
 
 def explain_filter(recording: Recording, where: str) -> None:
     """Print the SQL for a list of exchanges, the values bound to it, and SQLite's plan."""
+    print("\n".join(explain_lines(recording, where)))
+
+
+def explain_lines(recording: Recording, where: str | Node) -> list[str]:
+    """The same as lines."""
     told = recording.asked().explain(where, Rows.EXCHANGES)
-    print(f"filter  {told.text}")
-    print(f"sql     {told.sql}")
-    print(f"values  {', '.join(map(repr, told.params))}")
-    for number, line in enumerate(told.plan):
-        print(f"{'' if number else 'plan':8}{line}")
+    lines = [f"filter  {told.text}", f"sql     {told.sql}", f"values  {', '.join(map(repr, told.params))}"]
+    return lines + [f"{'' if number else 'plan':8}{line}" for number, line in enumerate(told.plan)]
 
 
 def frames_kept(recording: Recording, session: int, where: str) -> dict[int, set[int]] | None:

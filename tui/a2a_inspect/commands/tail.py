@@ -13,7 +13,7 @@ import msgspec
 
 from a2a_inspect.commands.session import finding_words
 from a2a_inspect.commands.show import ARROWS, frame_object
-from a2a_inspect.place import opened_several
+from a2a_inspect.place import opened_several, reading
 from a2a_proxy.cli import text
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.cli.errors import tell
@@ -21,6 +21,9 @@ from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.describe import describe
 from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.passed import Passed
+from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import FindingRow, FrameRow, key
 
@@ -28,6 +31,8 @@ POLL = 0.1
 """Seconds between looks at a recording that may grow: the recorder commits as often."""
 _REMEMBERED = 4096
 """Exchanges whose operation is kept."""
+_WINDOW = 512
+"""Frames that are asked for at a time."""
 
 
 class Tail(msgspec.Struct, frozen=True):
@@ -37,6 +42,8 @@ class Tail(msgspec.Struct, frozen=True):
     """Frames of the past."""
     follow: bool
     as_json: bool
+    where: str = ""
+    """An expression of the filter language: only frames that match when they are stored."""
 
 
 def tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -45,8 +52,10 @@ def tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None] = t
     What several recordings have is in the order of time: the past all of it, then what each look finds.
 
     Raises:
-        UserError: a recording cannot be opened.
+        UserError: a recording cannot be opened, or the filter is wrong.
     """
+    with reading():
+        parse(wanted.where)
     if wanted.follow:
         for path in paths:
             _await(path, sleep)
@@ -107,7 +116,7 @@ class _Follower:
         """Of the file; empty where there is one alone."""
         self._elsewhere = {session.id for session in recording.sessions()} - own
         """Sessions of which another file has more."""
-        self._frame = self._finding = 0
+        self._frame, self._finding = Passed(recording, "frame"), Passed(recording, "finding")
         self._version = recording.data_version()
         self._exchanges: dict[int, Exchange] = {}
 
@@ -117,23 +126,45 @@ class _Follower:
         return before != self._version
 
     def past(self) -> Iterator[Said]:
-        """The last frames, with what was found since the first of them."""
-        last = "SELECT coalesce(max(id), 0) FROM {}"
-        newest, found = (int(self._recording.db.execute(last.format(of)).fetchone()[0]) for of in ("frame", "finding"))
-        self._frame, self._finding = max(newest - self._wanted.count, 0), found
-        if self._wanted.count:
-            self._finding = self._before(
-                next(self._recording.frames_after(self._frame, 1, payloads=False), None), found
-            )
+        """The last frames that match, with what was found since the first of them."""
+        newest, found = (self._newest(table) for table in ("frame", "finding"))
+        first = self._first(newest)
+        if first:
+            row = self._recording.frame(first, payload=False)
+            found = self._before(row, found) if row is not None else found
+        self._frame.begin(first - 1 if first else newest)
+        self._finding.begin(found)
         return self.more()
 
-    def _before(self, first: FrameRow | None, found: int) -> int:
-        """The last finding that was stored before those about `first` and later frames."""
-        if first is None:
-            return found
+    def _newest(self, table: str) -> int:
+        return int(self._recording.db.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])
+
+    def _first(self, newest: int) -> int:
+        """The `count`th frame before the end, of those that match: the end is looked at first. 0 where none is wanted,
+        or there is none."""
+        first, left, window = 0, self._wanted.count, max(self._wanted.count, _WINDOW)
+        last = newest
+        while left > 0:
+            query = "SELECT id FROM frame WHERE id <= ? ORDER BY id DESC LIMIT ?"
+            ids = [row[0] for row in self._recording.db.execute(query, (last, window))]
+            kept = self._matching(ids)[-left:]
+            first, left = (kept[0] if kept else first), left - len(kept)
+            if len(ids) < window:
+                break
+            last = ids[-1] - 1
+        return first
+
+    def _matching(self, frames: list[int]) -> list[int]:
+        """Those of these frames that match, in order."""
+        if not self._wanted.where:
+            return sorted(frames)
+        return self._recording.asked().among(self._wanted.where, Rows.FRAMES, frames)
+
+    def _before(self, first: FrameRow, found: int) -> int:
+        """The last finding, up to `found`, that was stored before those about `first` and later frames."""
         earlier = "SELECT coalesce(max(id), 0) FROM finding WHERE session < ? OR (session = ? AND at < ?)"
         at = first.frame.at - self._started(first.session)
-        return int(self._recording.db.execute(earlier, (first.session, first.session, at)).fetchone()[0])
+        return min(int(self._recording.db.execute(earlier, (first.session, first.session, at)).fetchone()[0]), found)
 
     def _started(self, session: int) -> int:
         row = self._recording.session(session)
@@ -145,20 +176,45 @@ class _Follower:
         Findings are read first, so the frames that they are about are there when those are read.
         """
         found: dict[tuple[int, int, int], list[FindingRow]] = {}
-        for each in self._recording.findings(after=self._finding):
-            self._finding = each.id
+        for each in self._recording.findings(after=self._finding.look()):
+            self._finding.take(each.id, each.session)
             if each.session not in self._elsewhere:
                 found.setdefault((each.session, each.finding.exchange, each.finding.seq), []).append(each)
+        self._finding.rest()
         at = 0
-        for row in self._recording.frames_after(self._frame):
-            self._frame = row.id
-            if row.session in self._elsewhere:
+        for row, matches in self._frames():
+            about = found.pop((row.session, row.frame.exchange, row.frame.seq), []) if row.frame.exchange else []
+            if row.session in self._elsewhere or not matches:
                 continue
             at = row.frame.at
-            about = found.pop((row.session, row.frame.exchange, row.frame.seq), []) if row.frame.exchange else []
             yield Said(at, [self._frame_said(row), *map(self._finding_said, about)], True)
+        self._frame.rest()
         for rest in found.values():
-            yield Said(max(at, rest[0].finding.at), list(map(self._finding_said, rest)), False)
+            if self._concerns(rest[0]):
+                yield Said(max(at, rest[0].finding.at), list(map(self._finding_said, rest)), False)
+
+    def _frames(self) -> Iterator[tuple[FrameRow, bool]]:
+        """What has been stored since, and whether it matches; each row is looked at once, payloads of those that do."""
+        after = self._frame.look()
+        while rows := list(self._recording.frames_after(after, _WINDOW, payloads=False)):
+            kept = set(self._matching([row.id for row in rows]))
+            for row in rows:
+                self._frame.take(row.id, row.session)
+                if row.id not in kept:
+                    yield row, False
+                    continue
+                payload = self._recording.payload(row)
+                yield msgspec.structs.replace(row, frame=msgspec.structs.replace(row.frame, payload=payload)), True
+            after = rows[-1].id
+
+    def _concerns(self, row: FindingRow) -> bool:
+        """With a filter: the exchange that a finding is about matches; findings of connections do not."""
+        if not self._wanted.where:
+            return True
+        if not row.finding.exchange:
+            return False
+        exchange = key(row.session, row.finding.exchange)
+        return bool(self._recording.asked().among(self._wanted.where, Rows.EXCHANGES, [exchange]))
 
     def _frame_said(self, row: FrameRow) -> str:
         return self._json(self._frame_object(row)) if self._wanted.as_json else self._line(self._frame_line(row))

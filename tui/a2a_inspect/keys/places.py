@@ -5,6 +5,8 @@ from __future__ import annotations
 from a2a_inspect.app import InspectApp
 from a2a_inspect.keys.actions import Place
 from a2a_inspect.screen.choose_recording import ChooseRecording
+from a2a_inspect.screen.command_line import CommandLine
+from a2a_inspect.screen.commanded import Commanded
 from a2a_inspect.screen.detail import Detail
 from a2a_inspect.screen.diff_screen import DiffScreen
 from a2a_inspect.screen.diff_view import DiffView
@@ -16,13 +18,17 @@ from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.screen.narrowed import Narrowed
+from a2a_inspect.screen.plot_screen import PlotScreen
+from a2a_inspect.screen.text_page import TextPage
 from a2a_inspect.screen.text_view import TextView
+from a2a_inspect.screen.views_screen import ViewsScreen
 
 PLACES = (
     Place("Everywhere", InspectApp),
     Place("The recording", MainScreen),
     Place("Finding things", Narrowed),
     Place("Finding things", Hopping),
+    Place("Finding things", Commanded),
     Place("The filter's line", FilterBox, (MainScreen,)),
     Place("A list", LazyList, (MainScreen,)),
     Place("A frame", Detail, (MainScreen,)),
@@ -32,5 +38,9 @@ PLACES = (
     Place("A list of recordings", ChooseRecording),
     Place("A swimlane", LaneScreen),
     Place("Its rows", LaneList, (LaneScreen, LazyList)),
+    Place("Plots", PlotScreen),
+    Place("Saved views", ViewsScreen),
+    Place("A command", CommandLine),
+    Place("A page of text", TextPage),
     Place("This page", Help),
 )

@@ -28,6 +28,7 @@ from a2a_inspect.screen.pane import ListHead, Pane
 from a2a_inspect.screen.summary import Summary
 from a2a_inspect.screen.titles import above, exchange_title, remark, waiting
 from a2a_inspect.source import FrameLine, Snapshot, Source, Stream
+from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.rows import ExchangeRow
 
@@ -68,7 +69,7 @@ class Browse(Screen[None]):
         self._source = source
         self._summary = Summary(source.path)
         self._marks = Marks()
-        self._exchanges = ExchangeList(self._load_exchanges, self._marks, id="exchange-list")
+        self._exchanges = ExchangeList(self._load_exchanges, self._marks, source.files, id="exchange-list")
         self._frames = FrameList(self._load_frames, self._marks, id="frame-list")
         self._detail = Detail(source, id="detail")
         notice = Static(id="notice", markup=False)
@@ -252,6 +253,10 @@ class Browse(Screen[None]):
         """What stands beside the title of the list of exchanges."""
         late = self._held.exchanges - self._shown.exchanges if self._held is not None else 0
         return remark(self._exchanges, late)
+
+    def say(self, words: str, *, wrong: bool = False) -> None:
+        """A note that goes by itself."""
+        self.notify(visible(words), severity="error" if wrong else "information", markup=False)
 
     # Panes.
 

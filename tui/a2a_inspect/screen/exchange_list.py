@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from a2a_inspect.joined.numbers import file_of
 from a2a_inspect.screen.columns import Column
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marks, with_mark
@@ -20,13 +21,25 @@ _STYLES = {
     "waits": "list--live",
 }
 
+_FILE = 16
+"""Cells of a file's name."""
+
 
 class ExchangeList(LazyList):
     """All exchanges of a recording, session after session; one may still be live."""
 
-    def __init__(self, load: Callable[[int], Awaitable[Sequence[ExchangeRow]]], marks: Marks, *, id: str) -> None:
+    def __init__(
+        self,
+        load: Callable[[int], Awaitable[Sequence[ExchangeRow]]],
+        marks: Marks,
+        files: tuple[str, ...] = (),
+        *,
+        id: str,
+    ) -> None:
+        """`files` are the names of the recordings that are joined; none where it is a recording of its own."""
         super().__init__(
             [
+                *file_columns(files),
                 Column("#", 4, self._number, right=True, style=self._number_style),
                 Column("TIME", 12, lambda row: text.clock(row.exchange.started), drop=1, style="list--dim"),
                 Column("OUTCOME", 7, lambda row: text.standing(row.exchange), style=outcome_style),
@@ -60,6 +73,15 @@ class ExchangeList(LazyList):
 
     def _number_style(self, row: ExchangeRow) -> str:
         return "list--strong" if self._marks.exchange(row.key) else "list--dim"
+
+
+def file_columns(files: tuple[str, ...]) -> list[Column]:
+    """The column that says which of several recordings a row is from."""
+
+    def name(row: ExchangeRow) -> str:
+        return files[file_of(row.exchange.connection, len(files))]
+
+    return [Column("FILE", min(max(len("FILE"), *map(len, files)), _FILE), name, style="list--dim")] if files else []
 
 
 def outcome_style(row: ExchangeRow) -> str:

@@ -66,7 +66,7 @@ class Hopping(Narrowed):
     def _told(self, search: Search) -> None:
         super()._told(search)
         if search is self._sought and search.done and not search.keys:
-            self.notify(search.trouble or "nothing matches")
+            self.say(search.trouble or "nothing matches")
 
     def action_match(self, by: int) -> None:
         """Go to the next frame that matches what was looked for, or what the list is narrowed to."""
@@ -83,7 +83,7 @@ class Hopping(Narrowed):
         while place is None:
             beside = await self._beside(search, key, by)
             if beside is None:
-                self.notify("no match")
+                self.say("no match")
                 return
             key = beside
             place = await self._match(search, (key, _END[by]), by) or (key, -1)
@@ -100,7 +100,7 @@ class Hopping(Narrowed):
         for step in range(len(search.keys)):
             at = start + step * by
             if at in (-1, len(search.keys)):
-                self.notify("from the beginning" if by > 0 else "from the end", timeout=2)
+                self.say("from the beginning" if by > 0 else "from the end")
             found = search.keys[at % len(search.keys)]
             if self._search is None or self._search.has(found):
                 return found
@@ -119,7 +119,7 @@ class Hopping(Narrowed):
 
         place = await self._asked("finding", self._source.ask(lambda r: next_finding(r, at, by, listed), None), None)
         if place is None:
-            self.notify("no more findings")
+            self.say("no more findings")
         else:
             self._hop_to(place)
 

@@ -7,17 +7,18 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from a2a_inspect.screen.browse import PANES
+from a2a_inspect.screen.commanded import Commanded
 from a2a_inspect.screen.compare import compare_from
-from a2a_inspect.screen.hopping import Hopping
 from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marked
+from a2a_inspect.screen.plot_screen import PlotScreen
 from a2a_inspect.screen.tab_line import TABS
 from a2a_inspect.source import FrameLine
 from a2a_proxy.recording.rows import ExchangeRow
 
 
-class MainScreen(Hopping):
+class MainScreen(Commanded):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,6 +45,7 @@ class MainScreen(Hopping):
             for tab, name in enumerate(TABS)
         ),
         Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
+        Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and octets over time, latencies"),
         Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
         Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
         Binding("D", "diff", "Diff", id="view.diff", tooltip="what differs from the marked, or last, call"),
@@ -109,6 +111,10 @@ class MainScreen(Hopping):
         if self._chosen:
             frame = self._frame if self._where() else 0
             self.app.push_screen(LaneScreen(self._source, self._chosen, frame), self.reveal)
+
+    def action_plots(self) -> None:
+        """Plots of what the list shows; a time that is chosen there narrows it."""
+        self.app.push_screen(PlotScreen(self._source, self.narrowing.expression()), self.narrow_to)
 
     def action_pause(self) -> None:
         """Hold the display, or show what has come."""

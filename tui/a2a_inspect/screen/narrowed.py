@@ -220,15 +220,21 @@ class Narrowed(Browse):
         if found:
             self._change(**{what: found})
         else:
-            self.notify(f"this exchange has no {what}")
+            self.say(f"this exchange has no {what}")
 
     def action_findings(self) -> None:
         """Only exchanges with findings, or all."""
         self._change(findings=not self._narrowing.findings)
+
+    def narrow_to(self, expression: str | None) -> None:
+        """Show of what is shown only that for which this holds too."""
+        if expression:
+            text = self._narrowing.text
+            self._change(text=f"({text}) {expression}" if text else expression)
 
     def use(self, expression: str) -> None:
         """Show what matches an expression and nothing else narrows; a wrong one is told."""
         try:
             self.narrow(Narrowing(expression))
         except QueryError as wrong:
-            self.notify(wrong.message, title="The filter is wrong", severity="error")
+            self.say(f"the filter is wrong: {wrong.message}", wrong=True)

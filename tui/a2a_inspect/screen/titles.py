@@ -40,6 +40,8 @@ def remark(rows: LazyList, late: int) -> str:
 
 def waiting(source: Source, now: Snapshot) -> str:
     """What to say, and what to do, where there is nothing to show."""
+    if source.files:
+        return visible_lines("No exchanges yet in any of\n\n" + "\n".join(source.files))
     if now.sessions:
         facts = now.sessions[-1].facts
         ways = "\n".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))

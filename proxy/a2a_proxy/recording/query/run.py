@@ -91,6 +91,16 @@ class Asked:
             found += (row[0] for row in self._all(query, (*one.params, *condition.params)))
         return sorted(found)
 
+    def select(self, query: str, expression: str | Node, rows: Rows) -> list[tuple[Any, ...]]:
+        """Rows of a query of the caller's own: `{where}` in it stands for the condition on `frame f` or `exchange e`.
+
+        Raises:
+            QueryError: as `ids`.
+        """
+        node = parse(expression) if isinstance(expression, str) else expression
+        condition = where(node, rows)
+        return self._all(query.replace("{where}", f"({condition.text})"), condition.params * query.count("{where}"))
+
     def explain(self, expression: str | Node, rows: Rows) -> Explained:
         """The SQL for one window. Raises QueryError."""
         node = parse(expression) if isinstance(expression, str) else expression

@@ -1,0 +1,198 @@
+"""Fills one recording with what several hold, in the order of time, and adds what comes.
+
+All of it becomes one session, so that calls of all files are in one order, a task that several files saw at an agent is
+one task, and whatever shows a recording shows all of them at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from functools import reduce
+from operator import attrgetter
+from typing import Any
+
+from a2a_inspect.joined.member import Member
+from a2a_inspect.joined.numbers import Numbers
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.note import Note
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.model.task import Task
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow
+from a2a_proxy.recording.task_join import joined
+from a2a_proxy.recording.writer import Writer
+
+_AT_ONCE = 500
+"""Frames of a transaction: the screen shows them while the next ones are read."""
+_OCTETS = 4 << 20
+
+_Exchange = tuple[int, Member, ExchangeRow]
+_Frame = tuple[int, Member, FrameRow]
+
+
+class Joiner:
+    """Writes through `writer`; `files` is how many there are, also of those that are yet to come."""
+
+    def __init__(self, writer: Writer, files: int) -> None:
+        self.writer = writer
+        self._numbers = Numbers(files)
+        self._members: list[Member] = []
+        self._uuids: dict[str, int] = {}
+        self._own: dict[int, set[int]] = {}
+        """By file the sessions that are taken from it."""
+        self._batch = _Batch()
+        self._tasks: set[str] = set()
+        """Ids of tasks about which there is something new."""
+
+    def add(self, number: int, recording: Recording) -> None:
+        """One more file; `number` is its place among all."""
+        self._members.append(Member(number, recording, self._uuids))
+
+    def changed(self) -> bool:
+        """There is something to take over."""
+        return any(member.behind for member in self._members)
+
+    @property
+    def sessions(self) -> list[SessionRow]:
+        """Of all files."""
+        return [row for member in self._members for row in member.sessions()]
+
+    def step(self) -> bool:
+        """Take over what is new; False where there was nothing.
+
+        Raises:
+            RecordingError: a file cannot be read, or the joined one cannot be written.
+        """
+        members = [member for member in self._members if member.behind]
+        if not members:
+            return False
+        for member in members:
+            member.catch_up()
+        own = self._own
+        own.update((member.number, {row.id for row in member.sessions()}) for member in members)
+        self._conversation(members)
+        for member in members:
+            for row in member.again():
+                self._put_exchange(member, row)
+            self._batch.findings += [
+                self._numbers.of_finding(of, found) for of, found in member.findings(own[member.number])
+            ]
+            for session in own[member.number]:
+                self._put_states(member, session)
+        self._put_tasks()
+        self._flush()
+        return True
+
+    def _conversation(self, members: list[Member]) -> None:
+        """Frames by time, each after the exchanges that began before it."""
+        own = self._own
+        lists = [_exchanges(member, session) for member in members for session in sorted(own[member.number])]
+        exchanges = heapq.merge(*lists, key=_by_time)
+        streams = [_frames(member, own[member.number]) for member in members]
+        waiting = next(exchanges, None)
+        for at, member, row in heapq.merge(*streams, key=_by_time):
+            while waiting is not None and waiting[0] <= at:
+                self._put_exchange(*waiting[1:])
+                waiting = next(exchanges, None)
+            self._put_frame(member, row)
+        while waiting is not None:
+            self._put_exchange(*waiting[1:])
+            waiting = next(exchanges, None)
+
+    def _put_exchange(self, member: Member, row: ExchangeRow) -> None:
+        value = self._numbers.of_exchange(member.origin(row.session), row.exchange)
+        self._batch.exchanges[value.id] = value
+        self._tasks.add(value.task_id)
+
+    def _put_frame(self, member: Member, row: FrameRow) -> None:
+        of, frame = member.origin(row.session), row.frame
+        if frame.exchange and not self._numbers.knows(of, frame.exchange):
+            exchange = member.recording.exchange(row.exchange_key)  # it began while the frames were read
+            if exchange is not None:
+                member.watch(exchange)
+                self._put_exchange(member, exchange)
+        self._tasks.add(frame.task_id)
+        self._batch.add(self._numbers.of_frame(of, frame))
+        if self._batch.full:
+            self._flush()
+
+    def _put_states(self, member: Member, session: int) -> None:
+        of, numbers, batch = member.origin(session), self._numbers, self._batch
+        batch.connections += [numbers.of_connection(of, value) for value in member.connections(session)]
+        batch.segments += [numbers.of_segment(of, value) for value in member.cuts("segment", session)]
+        batch.interruptions += [numbers.of_interruption(of, value) for value in member.cuts("interruption", session)]
+        batch.handoffs += [numbers.of_handoff(of, value) for value in member.cuts("handoff", session)]
+
+    def _put_tasks(self) -> None:
+        """Each as all files know it together, one for each agent that has it, in the order of first sight."""
+        found: list[Task] = []
+        for name in self._tasks - {""}:
+            views: dict[str, list[Task]] = {}
+            for member in self._members:
+                for row in member.recording.task(name):
+                    if row.session in self._own[member.number]:
+                        view = self._numbers.of_task(member.origin(row.session), row.task)
+                        views.setdefault(view.agent, []).append(view)
+            found += (reduce(joined, sorted(of_agent, key=attrgetter("first"))) for of_agent in views.values())
+        self._batch.tasks += sorted(found, key=attrgetter("first"))
+        self._tasks = set()
+
+    def notes(self) -> list[Note]:
+        """What people wrote about calls and frames that have been taken over."""
+        return [
+            self._numbers.of_note(member.origin(row.session), row.note)
+            for member in self._members
+            for row in member.recording.notes()
+            if row.session in self._own[member.number] and row.note.exchange
+        ]
+
+    def _flush(self) -> None:
+        batch, self._batch = self._batch, _Batch()
+        self.writer.write(batch.frames, batch.findings, batch.changes())
+
+
+class _Batch:
+    """What goes into one transaction."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.findings: list[Finding] = []
+        self.exchanges: dict[int, Exchange] = {}
+        self.connections: list[Connection] = []
+        self.tasks: list[Task] = []
+        self.segments: list[Segment] = []
+        self.interruptions: list[Interruption] = []
+        self.handoffs: list[Handoff] = []
+        self._octets = 0
+
+    def add(self, frame: Frame) -> None:
+        """One more frame."""
+        self.frames.append(frame)
+        self._octets += len(frame.payload)
+
+    @property
+    def full(self) -> bool:
+        """Enough."""
+        return len(self.frames) >= _AT_ONCE or self._octets >= _OCTETS
+
+    def changes(self) -> Changes:
+        """All of it that is no frame and no finding."""
+        exchanges = list(self.exchanges.values())
+        cut = (self.segments, self.interruptions, self.handoffs)
+        return Changes(self.connections, exchanges, self.tasks, *cut)
+
+
+def _exchanges(member: Member, session: int) -> Iterator[_Exchange]:
+    return ((row.exchange.started, member, row) for row in member.exchanges(session))
+
+
+def _frames(member: Member, sessions: set[int]) -> Iterator[_Frame]:
+    return ((row.frame.at, member, row) for row in member.frames(sessions))
+
+
+def _by_time(each: tuple[int, Member, Any]) -> tuple[int, int]:
+    return each[0], each[1].number

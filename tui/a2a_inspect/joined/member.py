@@ -1,0 +1,102 @@
+"""One of the recordings that are joined: what is new in it since the last look."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_inspect.joined.numbers import Origin
+from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key, split
+
+
+class Member:
+    """Cursors into a recording. Rows that can still change are given again until they no longer can."""
+
+    def __init__(self, number: int, recording: Recording, known: dict[str, int]) -> None:
+        self.number = number
+        self.recording = recording
+        self._known = known
+        """By uuid of a session the file that it is taken from: of those that two files hold, the first."""
+        self._version = -1
+        self._frame = self._finding = 0
+        self._exchanges: dict[int, int] = {}
+        self._connections: dict[int, int] = {}
+        self._open: set[int] = set()
+        self._live: set[int] = set()
+        self._cuts: dict[tuple[str, int], int] = {}
+
+    @property
+    def behind(self) -> bool:
+        """Somebody has written since `catch_up`; before the first one always."""
+        return self._version != self.recording.data_version()
+
+    def catch_up(self) -> None:
+        """What is there now is about to be taken over."""
+        self._version = self.recording.data_version()
+
+    def origin(self, session: int) -> Origin:
+        """Where a row of this session is from."""
+        return self.number, session
+
+    def sessions(self) -> list[SessionRow]:
+        """Those that are taken from this file."""
+        rows = self.recording.sessions()
+        return [row for row in rows if self._known.setdefault(row.facts.uuid, self.number) == self.number]
+
+    def exchanges(self, session: int) -> Iterator[ExchangeRow]:
+        """Those that have come, by the time of their first octet."""
+        for row in self.recording.exchanges(session, after=self._exchanges.get(session, key(session, 0))):
+            self._exchanges[session] = row.key
+            self.watch(row)
+            yield row
+
+    def again(self) -> Iterator[ExchangeRow]:
+        """Those that were open at the last look, as they are now."""
+        for number in sorted(self._open):
+            row = self.recording.exchange(number)
+            if row is not None:
+                self.watch(row)
+                yield row
+
+    def watch(self, row: ExchangeRow) -> None:
+        """Look at it again while it is open."""
+        (self._open.discard if row.exchange.closed else self._open.add)(row.key)
+
+    def frames(self, sessions: set[int]) -> Iterator[FrameRow]:
+        """Those that have come."""
+        for row in self.recording.frames_after(self._frame):
+            self._frame = row.id
+            if row.session in sessions:
+                yield row
+
+    def findings(self, sessions: set[int]) -> Iterator[tuple[Origin, Finding]]:
+        """Those that have come."""
+        for row in self.recording.findings(after=self._finding):
+            self._finding = row.id
+            if row.session in sessions:
+                yield self.origin(row.session), row.finding
+
+    def connections(self, session: int) -> Iterator[Connection]:
+        """Those that have come or were open."""
+        again = [number for number in sorted(self._live) if split(number)[0] == session]
+        found = (row for number in again if (row := self.recording.connection(number)) is not None)
+        new = self.recording.connections(session, after=self._connections.get(session, 0))
+        for row in itertools.chain(found, new):
+            self._connections[session] = max(row.key, self._connections.get(session, 0))
+            (self._live.discard if row.connection.closed else self._live.add)(row.key)
+            yield row.connection
+
+    def cuts(self, name: str, session: int) -> Iterator[Any]:
+        """Segments, interruptions or hand-offs that have come, and all since the first that was open."""
+        after = self._cuts.get((name, session), 0)
+        all_ended = True
+        for row in getattr(self.recording, f"{name}s")(session, after=after):
+            value = getattr(row, name)
+            all_ended = all_ended and bool(value.ended)
+            if all_ended:
+                self._cuts[name, session] = row.key
+            yield value

@@ -1,0 +1,125 @@
+"""Numbers of what several recordings hold within the one that joins them. Pure.
+
+A number of a session stands for another thing in each; here each gets one of its own, in the order in which it is asked
+for. That of a connection also tells the file.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+
+from msgspec.structs import replace
+
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.note import Note
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.model.task import Task
+
+Origin = tuple[int, int]
+"""File, from 0, and session."""
+
+
+def file_of(connection: int, files: int) -> int:
+    """Which of so many files a connection of the joined recording is from."""
+    return connection % files
+
+
+class Numbers:
+    """What became of the numbers of `files` recordings, and values with the new ones."""
+
+    def __init__(self, files: int) -> None:
+        self._files = files
+        self._exchanges: defaultdict[Origin, array[int]] = defaultdict(lambda: array("q", [0]))
+        """By its old number the new one; 0 where it has none yet."""
+        self._count = 0
+        self._others: dict[tuple[str, Origin, int], int] = {}
+
+    def knows(self, of: Origin, number: int) -> bool:
+        """The exchange has its number already."""
+        known = self._exchanges[of]
+        return number < len(known) and known[number] > 0
+
+    def exchange(self, of: Origin, number: int) -> int:
+        """Of an exchange; none stays none."""
+        if not number:
+            return 0
+        known = self._exchanges[of]
+        if number >= len(known):
+            known.extend([0] * (number + 1 - len(known)))
+        if not known[number]:
+            self._count += 1
+            known[number] = self._count
+        return known[number]
+
+    def connection(self, of: Origin, number: int) -> int:
+        """Of a connection."""
+        return self._other("connection", of, number) * self._files + of[0] if number else 0
+
+    def segment(self, of: Origin, number: int) -> int:
+        """Of a segment."""
+        return self._other("segment", of, number) if number else 0
+
+    def _other(self, kind: str, of: Origin, number: int) -> int:
+        return self._others.setdefault((kind, of, number), len(self._others) + 1)
+
+    def of_connection(self, of: Origin, value: Connection) -> Connection:
+        """A connection as the joined recording has it."""
+        return replace(value, id=self.connection(of, value.id))
+
+    def of_exchange(self, of: Origin, value: Exchange) -> Exchange:
+        """An exchange."""
+        return replace(value, id=self.exchange(of, value.id), connection=self.connection(of, value.connection))
+
+    def of_frame(self, of: Origin, value: Frame) -> Frame:
+        """A frame."""
+        return replace(
+            value, exchange=self.exchange(of, value.exchange), connection=self.connection(of, value.connection)
+        )
+
+    def of_task(self, of: Origin, value: Task) -> Task:
+        """A task."""
+        missed = tuple(
+            replace(gap, exchange=self.exchange(of, gap.exchange), by=self.exchange(of, gap.by)) for gap in value.missed
+        )
+        return replace(value, missed=missed, exchanges=tuple(self.exchange(of, each) for each in value.exchanges))
+
+    def of_finding(self, of: Origin, value: Finding) -> Finding:
+        """A finding."""
+        return replace(
+            value, exchange=self.exchange(of, value.exchange), connection=self.connection(of, value.connection)
+        )
+
+    def of_note(self, of: Origin, value: Note) -> Note:
+        """A note about an exchange or a frame."""
+        return replace(value, exchange=self.exchange(of, value.exchange))
+
+    def of_segment(self, of: Origin, value: Segment) -> Segment:
+        """A segment."""
+        return replace(
+            value,
+            id=self.segment(of, value.id),
+            exchange=self.exchange(of, value.exchange),
+            last_exchange=self.exchange(of, value.last_exchange),
+        )
+
+    def of_interruption(self, of: Origin, value: Interruption) -> Interruption:
+        """An interruption."""
+        return replace(
+            value,
+            id=self._other("interruption", of, value.id),
+            segment=self.segment(of, value.segment),
+            exchange=self.exchange(of, value.exchange),
+        )
+
+    def of_handoff(self, of: Origin, value: Handoff) -> Handoff:
+        """A hand-off."""
+        return replace(
+            value,
+            id=self._other("handoff", of, value.id),
+            segment=self.segment(of, value.segment),
+            exchange=self.exchange(of, value.exchange),
+            to_exchange=self.exchange(of, value.to_exchange),
+        )

@@ -1,0 +1,1 @@
+"""How much passed when, and how long calls took: histograms and distributions."""

@@ -1,0 +1,65 @@
+"""Scales: time in even steps that people can read, latencies in steps of 1, 2, 5. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from datetime import UTC, datetime
+
+import msgspec
+
+_US, _MS, _S, _MIN, _HOUR = 1_000, 1_000_000, 1_000_000_000, 60_000_000_000, 3_600_000_000_000
+_DAY = 24 * _HOUR
+
+STEPS = (
+    *(digit * unit for unit in (_US, 10 * _US, 100 * _US, _MS, 10 * _MS, 100 * _MS) for digit in (1, 2, 5)),
+    *(_S, 2 * _S, 5 * _S, 10 * _S, 20 * _S, 30 * _S),
+    *(_MIN, 2 * _MIN, 5 * _MIN, 10 * _MIN, 20 * _MIN, 30 * _MIN),
+    *(_HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY, 7 * _DAY),
+)
+"""Lengths of one column, ns. Microseconds at least: the filter language knows no finer time."""
+
+LIMITS = tuple(digit * 10**power for power in range(5, 12) for digit in (1, 2, 5))
+"""Where the bins of a distribution end, ns, from 100 us to 500 s; the last bin has no end."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A stretch of time in even steps."""
+
+    start: int
+    """ns since the epoch, a multiple of `step`."""
+    step: int
+    """ns."""
+    count: int
+
+    @property
+    def end(self) -> int:
+        """When the last step is over."""
+        return self.at(self.count)
+
+    def at(self, number: int) -> int:
+        """When a step begins."""
+        return self.start + number * self.step
+
+    def expression(self, first: int, last: int) -> str:
+        """In the filter language: what lies in these steps, both included."""
+        return f"t:>={_written(self.at(first))} t:<{_written(self.at(last + 1))}"
+
+
+def span(first: int, last: int, most: int) -> Span:
+    """At most so many steps from `first` to `last`, both ns and both within."""
+    for step in (*STEPS, *(7 * _DAY * 10**n for n in range(1, 9))):
+        start = first // step * step
+        count = (last - start) // step + 1
+        if count <= most:
+            return Span(start, step, count)
+    raise ValueError("no step is that long")  # 64 bits of ns are 300 years
+
+
+def bin_of(ns: int) -> int:
+    """The bin of a duration: 0 for less than the first limit."""
+    return bisect_right(LIMITS, ns)
+
+
+def _written(at: int) -> str:
+    seconds, rest = divmod(at, _S)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // _US:06}Z"

@@ -1,0 +1,171 @@
+"""Recordings summed up: calls by kind, errors, findings. Counted by SQLite; ranks take 8 octets a call for a while."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from a2a_inspect.commands.filtered import tasks_kept
+from a2a_inspect.commands.ls import state_name
+from a2a_inspect.plots.measures import KIND, OF_FOUND, Kind, Part, asked, distributions, kind_of
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.recording.codec import unpack_text
+from a2a_proxy.recording.outcome import OUTCOME
+from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import TaskRow
+from a2a_proxy.recording.several import Several
+
+_CALLS = f"""SELECT {KIND}, {OUTCOME} AS outcome,
+    count(*), sum(e.events), sum(e.bytes_to_agent), sum(e.bytes_to_client)
+  FROM exchange e WHERE {{where}} GROUP BY e.operation, e.binding, e.dialect, outcome"""
+_KINDS = f"""SELECT e.operation, e.binding, e.dialect, {KIND}
+  FROM (SELECT DISTINCT operation, binding, dialect FROM exchange) e"""
+_TIMES = """SELECT e.operation, e.binding, e.dialect, max(e.[end] - coalesce(e.request_ended, e.started), 0)
+  FROM exchange e WHERE e.[end] IS NOT NULL AND [which] AND {where}"""
+_ERRORS = "SELECT e.error, count(*) FROM exchange e WHERE length(e.error) AND {where} GROUP BY e.error"
+_FINDINGS = """SELECT (SELECT value FROM text WHERE id = x.rule) AS rule, x.severity, count(*)
+  FROM finding x WHERE x.session IN ({own}) AND [of] GROUP BY x.rule, x.severity"""
+_FRAMES = "SELECT count(*) FROM frame f WHERE {where}"
+
+Tasks = list[tuple[str, int]]
+"""State and how many tasks are in it, the most frequent first."""
+
+
+class Times(msgspec.Struct, frozen=True):
+    """How long something took, ns: the nearest ranks, so each is a time that was measured."""
+
+    p50: int
+    p95: int
+    max: int
+
+
+class Calls(msgspec.Struct):
+    """All exchanges of one kind."""
+
+    outcomes: dict[str, int] = {}
+    events: int = 0
+    bytes_to_agent: int = 0
+    bytes_to_client: int = 0
+    first: Times | None = None
+    """From the end of the request to the first event; of streams."""
+    took: Times | None = None
+    """From the end of the request to the end of the exchange; of those that are over."""
+    bins: list[int] = []
+    """How many of those took how long, see `measures.distributions`."""
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+        return sum(self.outcomes.values())
+
+
+class Sums(msgspec.Struct):
+    """What is in recordings, all of it or what matches an expression."""
+
+    frames: int
+    calls: dict[Kind, Calls]
+    """The most frequent kind first."""
+    errors: list[tuple[str, int]]
+    """Each error in words and how often it came, the most frequent first."""
+    findings: list[tuple[str, Severity, int]]
+    """Rule, severity and how often, the gravest first."""
+
+
+def parts_of(several: Several) -> list[Part]:
+    """The files, each with those of its sessions of which no other has more."""
+    return [(member.recording, own) for member, own in zip(several.members, several.own(), strict=True)]
+
+
+def whole(recording: Recording) -> list[Part]:
+    """One file with all its sessions."""
+    return [(recording, {row.id for row in recording.sessions()})]
+
+
+def sums(parts: Sequence[Part], where: str = "") -> Sums:
+    """Sum up all, or the exchanges for which an expression holds, their findings, and the frames that match.
+
+    Raises:
+        RecordingError: a file cannot be read.
+        QueryError: the expression is wrong.
+    """
+    calls: dict[Kind, Calls] = {}
+    frames = 0
+    errors: Counter[str] = Counter()
+    findings: Counter[tuple[str, Severity]] = Counter()
+    first, took = _Durations("first_event", "e.flags & 1"), _Durations("closed", "1")
+    of = OF_FOUND if where.strip() else "1"  # without a filter also those of connections
+    for part in parts:
+        _count_calls(part, where, calls)
+        first.add(part, where)
+        took.add(part, where)
+        errors.update({unpack_text(error): n for error, n in asked(part, _ERRORS, where, Rows.EXCHANGES)})
+        found = asked(part, _FINDINGS.replace("[of]", of), where, Rows.EXCHANGES)
+        findings.update({(unpack_text(rule), Severity(severity)): n for rule, severity, n in found})
+        frames += next(iter(asked(part, _FRAMES, where, Rows.FRAMES)))[0]
+    bins = distributions(parts, where)
+    for kind, each in calls.items():
+        each.first, each.took, each.bins = first.ranks(kind), took.ranks(kind), bins.get(kind, [])
+    return Sums(
+        frames=frames,
+        calls=dict(sorted(calls.items(), key=lambda item: (-item[1].count, item[0]))),
+        errors=sorted(errors.items(), key=lambda item: (-item[1], item[0])),
+        findings=sorted(((*what, n) for what, n in findings.items()), key=lambda each: (-each[1], -each[2], each[0])),
+    )
+
+
+def task_states(several: Several, where: str = "") -> Tasks:
+    """Each task once, as the session says that heard of it last; with an expression those that a match has touched."""
+    states = several.task_states() if not where.strip() else _matching(several, where)
+    return [(state_name(state) or "unknown", n) for state, n in sorted(states.items(), key=lambda i: (-i[1], i[0]))]
+
+
+def _matching(several: Several, where: str) -> Counter[int]:
+    kept: set[tuple[int, int]] = set()
+    for member in several.members:
+        rows = tasks_kept(member.recording, member.recording.tasks(), where)
+        kept.update((member.number, row.id) for row in rows)
+    return Counter(
+        _latest(each.row for each in seen).task.state
+        for seen in several.tasks()
+        if any((each.member.number, each.row.id) in kept for each in seen)
+    )
+
+
+def _latest(rows: Iterable[TaskRow]) -> TaskRow:
+    return max(rows, key=lambda row: row.task.last)
+
+
+def _count_calls(part: Part, where: str, calls: dict[Kind, Calls]) -> None:
+    for *kind, outcome, count, events, to_agent, to_client in asked(part, _CALLS, where, Rows.EXCHANGES):
+        of = calls.setdefault(kind_of(kind), Calls())
+        of.outcomes[outcome] = of.outcomes.get(outcome, 0) + count
+        of.events += events
+        of.bytes_to_agent += to_agent
+        of.bytes_to_client += to_client
+
+
+class _Durations:
+    """How long something took in each call, ns, by the kind of the call: for ranks all of them are needed."""
+
+    def __init__(self, end: str, which: str) -> None:
+        self._query = _TIMES.replace("[end]", end).replace("[which]", which)
+        self._of: dict[Kind, array[int]] = {}
+
+    def add(self, part: Part, where: str) -> None:
+        """Those of the calls of one file."""
+        names = {tuple(row[:3]): kind_of(row[3:]) for row in map(list, asked(part, _KINDS, "", Rows.EXCHANGES))}
+        for operation, binding, dialect, length in asked(part, self._query, where, Rows.EXCHANGES):
+            kind = names[operation, binding, dialect]
+            self._of.setdefault(kind, array("q")).append(length)
+
+    def ranks(self, kind: Kind) -> Times | None:
+        """The nearest ranks; None where there was no such call."""
+        lengths = sorted(self._of.pop(kind, ()))
+        count = len(lengths)
+        if not count:
+            return None
+        return Times(lengths[(count + 1) // 2 - 1], lengths[(count * 95 + 99) // 100 - 1], lengths[-1])

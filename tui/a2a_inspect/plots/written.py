@@ -1,0 +1,77 @@
+"""Histograms and distributions as lines and as JSON with stable names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from a2a_inspect.commands.table import columns
+from a2a_inspect.plots.draw import bar
+from a2a_inspect.plots.measures import Bucket, Histogram
+from a2a_inspect.plots.scale import LIMITS
+from a2a_proxy.cli import text
+
+MOST = 40
+"""Lines of a histogram."""
+PLAIN = "NO_COLOR"
+"""The variable of the environment that asks for plain characters."""
+_BAR = 30
+"""Cells of the longest bar."""
+
+
+def histogram_lines(of: Histogram, *, plain: bool) -> Iterator[str]:
+    """A line for each step, with a bar for its frames; findings beside it."""
+    peak = max((bucket.frames for bucket in of.buckets), default=0)
+    rows = [
+        (
+            step_clock(of.span.at(number), of.span.step),
+            str(bucket.frames),
+            text.size(bucket.bytes) if bucket.frames else "",
+            str(bucket.exchanges or ""),
+            bar(bucket.frames, peak, _BAR, plain=plain),
+            findings_words(bucket),
+        )
+        for number, bucket in enumerate(of.buckets)
+    ]
+    yield from columns((f"EACH {text.duration(of.span.step)}", "FRAMES", "OCTETS", "BEGUN", "", "FINDINGS"), rows)
+
+
+def findings_words(bucket: Bucket) -> str:
+    """`2 error, 1 info`: the gravest first."""
+    return ", ".join(f"{bucket.findings[each]} {each.name.lower()}" for each in sorted(bucket.findings, reverse=True))
+
+
+def step_clock(at: int, step: int) -> str:
+    """When a step begins, in local time, no finer than steps are."""
+    clock = text.clock(at)
+    if step >= 86_400_000_000_000:
+        return text.day(at)[:10]
+    if step >= 1_000_000_000:
+        return clock[:8]
+    return clock if step >= 1_000_000 else f"{clock}{at // 1000 % 1000:03}"
+
+
+def histogram_object(of: Histogram | None) -> dict[str, object] | None:
+    """As JSON; null where nothing passed."""
+    if of is None:
+        return None
+    buckets = [
+        {
+            "at": text.utc(of.span.at(number)),
+            "frames": bucket.frames,
+            "bytes": bucket.bytes,
+            "exchanges": bucket.exchanges,
+            "findings": {each.name.lower(): bucket.findings[each] for each in sorted(bucket.findings, reverse=True)},
+        }
+        for number, bucket in enumerate(of.buckets)
+    ]
+    return {"step_ns": of.span.step, "buckets": buckets}
+
+
+def bins_object(bins: Sequence[int]) -> list[dict[str, int | None]]:
+    """The bins of a distribution in which there is something; `below_ns` is null for the last one."""
+    edges = (0, *LIMITS)
+    return [
+        {"from_ns": edges[number], "below_ns": LIMITS[number] if number < len(LIMITS) else None, "count": count}
+        for number, count in enumerate(bins)
+        if count
+    ]

@@ -1,0 +1,81 @@
+"""`:` and a command with its argument, for those who rather type than remember keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Static
+
+Command = tuple[str, str]
+"""What its argument is called, if it takes one, and what it does."""
+
+
+class CommandLine(ModalScreen[tuple[str, str] | None]):
+    """See the module. Gives the command and its argument."""
+
+    DEFAULT_CSS = """
+    CommandLine { align: left bottom; background: transparent; }
+    CommandLine > Vertical { height: auto; background: $panel; }
+    CommandLine Horizontal { height: 1; }
+    CommandLine #colon { width: 2; text-style: bold; }
+    CommandLine Input { width: 1fr; background: $panel; }
+    CommandLine #commands { color: $foreground 80%; padding: 0 2; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "Cancel", id="command.cancel"),
+        Binding("tab", "complete", "Complete", id="command.complete", priority=True),
+    ]
+
+    def __init__(self, commands: Mapping[str, Command]) -> None:
+        super().__init__()
+        self._commands = commands
+        self._input = Input(compact=True, suggester=SuggestFromList(commands))
+        self._told = Static(id="commands")
+
+    def compose(self) -> ComposeResult:
+        """What there is above the line."""
+        with Vertical():
+            yield self._told
+            with Horizontal():
+                yield Static(":", id="colon")
+                yield self._input
+
+    def on_mount(self) -> None:
+        """Begin."""
+        self._tell("")
+        self._input.focus()
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._tell(event.value.partition(" ")[0])
+
+    def _tell(self, typed: str) -> None:
+        rows = [
+            Content.assemble((f"{name} {argument}".ljust(16), "bold"), about)
+            for name, (argument, about) in self._commands.items()
+            if name.startswith(typed)
+        ]
+        self._told.update(Content("\n").join(rows))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        name, _, argument = event.value.strip().partition(" ")
+        begun = [each for each in self._commands if each.startswith(name)]
+        self.dismiss((begun[0] if len(begun) == 1 else name, argument.strip()))
+
+    def action_complete(self) -> None:
+        """Take what is suggested."""
+        self._input.action_cursor_right()
+
+    def action_cancel(self) -> None:
+        """Nothing."""
+        self.dismiss(None)

@@ -1,0 +1,57 @@
+"""Filters that are kept by name: a TOML file beside the keys."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import tomllib
+from pathlib import Path
+
+from a2a_inspect.keys.keymap import config_dir
+from a2a_proxy.cli.errors import UserError
+
+
+def views_file() -> Path:
+    """Where the user's views are, if there are any."""
+    return config_dir() / "views.toml"
+
+
+def read_views(path: Path) -> dict[str, str]:
+    """Expressions by name, in the order of the file; nothing where there is no file.
+
+    Raises:
+        UserError: it cannot be read, or something in it is no name with a text.
+    """
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
+        raise UserError(f"{path} cannot be read: {wrong}", 'a line looks like: "slow ones" = "slow:>2s"') from wrong
+    for name, value in values.items():
+        if not isinstance(value, str):
+            raise UserError(f"{path}: {name} is no filter", f'write it as text: "{name}" = "err"')
+    return values
+
+
+def write_views(path: Path, views: dict[str, str]) -> None:
+    """Replace the file as a whole.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    lines = [f"{_text(name)} = {_text(value)}\n" for name, value in views.items()]
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+        os.replace(made, path)
+    except OSError as wrong:
+        raise UserError(f"{path} cannot be written: {(wrong.strerror or str(wrong)).lower()}", "") from wrong
+
+
+def _text(value: str) -> str:
+    """A TOML basic string: JSON writes one, but for the character 127."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
