@@ -11,7 +11,7 @@ from pathlib import Path
 
 from support_debian import debian_environment, debian_program
 
-PATIENCE = 60.0
+PATIENCE = 20.0
 """Seconds for anything; the machine may be busy."""
 
 
@@ -62,7 +62,9 @@ class Terminal:
     @property
     def ended(self) -> bool:
         """The program has, and with it the window and the server."""
-        return subprocess.run([*self._base, "ls"], env=self._environment, capture_output=True, check=False).returncode > 0
+        return (
+            subprocess.run([*self._base, "ls"], env=self._environment, capture_output=True, check=False).returncode > 0
+        )
 
 
 @contextmanager
