@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -35,6 +36,15 @@ def export(recording: Recording, target: Path | BinaryIO, form: str, keys: Itera
     else:
         Exporter(recording, recording.sessions(), target, selection=selection).run()
     return recording.counts().exchanges if wanted is None else len(wanted)
+
+
+def free_name(folder: Path, recording: Path, what: str, suffix: str) -> Path:
+    """A name in this folder that nobody has: `run-filtered.a2a.jsonl`, then `run-filtered-2.a2a.jsonl`."""
+    stem = recording.name
+    for known in (".a2a.db", ".a2a.jsonl", recording.suffix):
+        stem = stem.removesuffix(known) if known else stem
+    names = (f"{stem}-{what}{f'-{number}' if number > 1 else ''}{suffix}" for number in itertools.count(1))
+    return next(path for path in map(folder.joinpath, names) if not path.exists())
 
 
 def _lines(recording: Recording, target: Path | BinaryIO, wanted: set[int] | None) -> None:

@@ -11,8 +11,8 @@ from a2a_proxy.recording.reader import Recording
 
 
 def note_mark(note: Note) -> str:
-    """One character for a row or a title: `*` where it is bookmarked, `;` where there is a note alone."""
-    return "*" if note.bookmark else ";"
+    """One character for a row: `◆` where it is bookmarked, `;` where there is a note alone."""
+    return "◆" if note.bookmark else ";"
 
 
 def note_words(note: Note) -> str:

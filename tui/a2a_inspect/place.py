@@ -15,6 +15,7 @@ from a2a_proxy.recording.names import newest_recording
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.several import Several
+from a2a_proxy.recording.sound import sound
 
 
 def chosen(path: Path | None) -> Path:
@@ -39,14 +40,16 @@ def opened(path: Path | None) -> Iterator[Recording]:
     Raises:
         UserError: it cannot be opened or read, or an expression that it is asked by is wrong.
     """
-    with reading(), open_any(chosen(path)) as recording:
+    with reading(), open_any(chosen(path)) as recording, sound(recording):
         yield recording
 
 
 @contextlib.contextmanager
 def opened_several(paths: Sequence[Path]) -> Iterator[Several]:
     """Several recordings as one, open for reading; without any the newest one. Raises as `opened`."""
-    with reading(), Several(paths or [chosen(None)]) as several:
+    with reading(), Several(paths or [chosen(None)]) as several, contextlib.ExitStack() as all_of_them:
+        for member in several.members:
+            all_of_them.enter_context(sound(member.recording))
         yield several
 
 

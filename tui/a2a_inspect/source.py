@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -19,9 +19,11 @@ from a2a_inspect.positions import PAGE, Positions
 from a2a_proxy.cli import generations
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.note import Note
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.note_writer import Place
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key, split
 
@@ -42,6 +44,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """The largest number of an exchange."""
     frames: int = 0
     findings: int = 0
+    notes: Mapping[Place, Note] = {}
+    """What people wrote down, by place."""
 
     @property
     def exchanges(self) -> int:
@@ -180,7 +184,11 @@ class _Reader:
             self._lists.clear()
         lengths = tuple(self._list(session.id).grow() for session in sessions)
         highest = max((split(positions.last)[1] for positions in self._lists.values()), default=0)
-        return Snapshot(sessions, lengths, highest, self._frames.grow(), self._findings.grow())
+        return Snapshot(sessions, lengths, highest, self._frames.grow(), self._findings.grow(), self._notes())
+
+    def _notes(self) -> dict[Place, Note]:
+        rows = self.recording.notes()
+        return {Place(row.session, row.note.exchange, row.note.seq): row.note for row in rows}
 
     def exchanges(self, page: int) -> list[ExchangeRow]:
         """See `Source.exchanges`: a page may begin in one session and end in another."""

@@ -6,6 +6,8 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
+from a2a_proxy.protocol.text import visible
+
 EXIT_USAGE = 2
 """The code for everything the user can mend; as of click and most command-line tools."""
 
@@ -37,7 +39,8 @@ def state_directory() -> Iterator[None]:
 
 
 def tell(program: str, message: str, hint: str) -> None:
-    """Print the error as `program: error: ...` and `program: hint: ...` on stderr."""
+    """Print the error as `program: error: ...` and `program: hint: ...` on stderr, made harmless."""
     for word, text in (("error", message), ("hint", hint)):
         if text:
-            print(f"{program}: {word}: {text}", file=sys.stderr)
+            harmless = "\n".join(map(visible, text.split("\n")))
+            print(f"{program}: {word}: {harmless}", file=sys.stderr)

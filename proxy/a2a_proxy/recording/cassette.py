@@ -40,6 +40,8 @@ _FIRST = b'{"cassette":"a2a",'
 def is_cassette(path: str | os.PathLike[str]) -> bool:
     """The file begins as a cassette does."""
     try:
+        if not os.path.isfile(path):
+            return False  # the opening of a pipe waits until somebody writes into it
         with open(path, "rb") as file:
             return file.read(len(_FIRST)) == _FIRST
     except OSError:

@@ -25,12 +25,12 @@ from a2a_proxy.recording.notes import store
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionFacts, SessionRow
 from a2a_proxy.recording.segments import cut_again
+from a2a_proxy.recording.sense import SENSELESS
 from a2a_proxy.recording.writer import Writer
 
 _BATCH = 500
 _BATCH_OCTETS = 4 << 20
 _SHA256 = re.compile("[0-9a-f]{64}")
-_SENSELESS = (KeyError, TypeError, ValueError, AttributeError, IndexError, msgspec.ValidationError)
 
 
 class Importer:
@@ -119,10 +119,13 @@ class Importer:
         name = str(line["blob"])
         if not _SHA256.fullmatch(name):
             raise ValueError("a blob is named by its SHA-256")
+        blob = self._path.parent / "blobs" / name
         try:
-            payload = (self._path.parent / "blobs" / name).read_bytes()
-        except OSError:
-            raise self._wrong(f"blobs/{name} is missing", "keep the folder `blobs` beside the cassette") from None
+            payload = blob.read_bytes() if blob.is_file() else None
+        except OSError as error:
+            raise self._wrong(f"blobs/{name} cannot be read: {error.strerror}", "check its permissions") from None
+        if payload is None:
+            raise self._wrong(f"blobs/{name} is missing", "keep the folder `blobs` beside the cassette")
         if hashlib.sha256(payload).hexdigest() != name:
             raise self._wrong(f"blobs/{name} has been changed", "restore it from git")
         return payload
@@ -137,12 +140,17 @@ class Importer:
                 store(self._db, writer.session, start, batch.note)
 
     def _end(self, line: Line) -> None:
-        self._flush()
+        with self._sense():
+            self._flush()
         if self._stream.read(1):
             self._number += 1
             raise self._wrong("there are lines after the last one", "restore it from git")
         if self._verify:
             self._check(line)
+        with self._sense():
+            self._finish()
+
+    def _finish(self) -> None:
         recording = Recording.over(self._db, "the recording")
         for writer, session, start in self._writers:
             ended = session.get("ended")
@@ -165,7 +173,7 @@ class Importer:
     def _sense(self) -> Iterator[None]:
         try:
             yield
-        except _SENSELESS as error:
+        except SENSELESS as error:
             raise self._wrong(
                 f"this line makes no sense ({type(error).__name__}: {error})", "restore it from git"
             ) from error

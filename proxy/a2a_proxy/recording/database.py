@@ -19,6 +19,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.header import NAME_ANOTHER, check_recording, check_version, check_writable
 from a2a_proxy.recording.notes import stand_in
 from a2a_proxy.recording.schema import APPLICATION_ID, PAGE_SIZE, SCHEMA_VERSION
+from a2a_proxy.recording.tables import check_tables
 
 BUSY_SECONDS = 30.0
 """How long a short transaction waits for those of other processes."""
@@ -38,6 +39,7 @@ def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlit
     with translated(file):
         connection = _connect(str(file))
         try:
+            check_tables(file, connection, writing=True)
             _upgrade(file, connection)
             connection.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
@@ -62,9 +64,14 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
             connection.close()
             connection = _connect(uri + "&immutable=1") if _settled(file) else _connect(uri)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-        stand_in(connection)
-        connection.execute("PRAGMA query_only = ON")
-    check_version(file, version)
+        try:
+            check_version(file, version)
+            check_tables(file, connection)
+            stand_in(connection)
+            connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
     return connection
 
 

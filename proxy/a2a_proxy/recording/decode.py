@@ -1,4 +1,7 @@
-"""Rows to values: the inverse of `frame_writer` and `state_writer`. Knows columns, runs only look-ups by number."""
+"""Rows to values: the inverse of `frame_writer` and `state_writer`. Knows columns, runs only look-ups by number.
+
+Every method raises RecordingError where the row makes no sense, or what it points at is not there.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, Missed, Support, Task
-from a2a_proxy.recording.codec import unpack_headers, unpack_ident, unpack_int, unpack_json, unpack_text
+from a2a_proxy.recording.codec import unpack_headers, unpack_ident, unpack_int, unpack_text
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.frame_writer import Extra
 from a2a_proxy.recording.payloads import Payloads
 from a2a_proxy.recording.rows import (
@@ -28,14 +32,19 @@ from a2a_proxy.recording.rows import (
 )
 from a2a_proxy.recording.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.segment_rows import SegmentDecode
+from a2a_proxy.recording.sense import DAMAGED, Row, reader, sensible
 from a2a_proxy.recording.version_1 import ranges_told
 
 _CACHED = 65_536
 _NOT_TOLD = (None, None, 0)
 _DIRECTIONS = tuple(Direction)
 _extra = msgspec.json.Decoder(Extra)
-
-Row = tuple[Any, ...]
+_texts = reader(tuple[str, ...])
+_numbers = reader(tuple[int, ...])
+_pairs = reader(tuple[tuple[int, int], ...])
+_runs = reader(tuple[tuple[int, int, int, int, int | None, int, int], ...])
+_counters = reader(dict[str, int])
+_evidence = reader(dict[str, str])
 
 
 class Lookup:
@@ -87,12 +96,13 @@ class Decode:
         self._started: dict[int, int] = {}
         self.segments = SegmentDecode(self._words, self._idents, self._start)
 
+    @sensible("session")
     def session(self, row: Row) -> SessionRow:
         """A row of `session`."""
         number, uuid, tool, command, listens, upstreams, started, clock, pid, ended, *rest = row
         how, complete, lost, edits, segment, position, snapshot = rest
         self._started[number] = started
-        lists = (tuple(unpack_json(text)) for text in (command, listens, upstreams))
+        lists = (_texts(text) for text in (command, listens, upstreams))
         words = dict(zip(("command", "listens", "upstreams"), lists, strict=True))
         return SessionRow(
             id=number,
@@ -106,6 +116,7 @@ class Decode:
             snapshot=snapshot,
         )
 
+    @sensible("frame")
     def frame(self, row: Row, *, payload: bool = True) -> FrameRow:
         """A row of `frame`; without `payload` its octets are left out."""
         number, session, exchange, connection, seq, shape_id, at, took, start, span, block, offset, size, *rest = row
@@ -157,6 +168,7 @@ class Decode:
         )
         return FrameRow(number, session, frame, block or 0, offset or 0, size or 0, pieces)
 
+    @sensible("connection")
     def connection(self, row: Row) -> ConnectionRow:
         """A row of `connection`."""
         (
@@ -191,10 +203,11 @@ class Decode:
             to_agent,
             to_client,
             lost,
-            unpack_json(counters),
+            _counters(counters),
         )
         return ConnectionRow(row_key, session, value)
 
+    @sensible("exchange")
     def exchange(self, row: Row) -> ExchangeRow:
         """A row of `exchange`."""
         row_key, connection, stream, binding, dialect, operation, method, target, authority, http, flags, rpc, *rest = (
@@ -226,7 +239,7 @@ class Decode:
             request_headers=heads[0],
             response_headers=heads[1],
             trailers=heads[2],
-            informational=self._list(informational),
+            informational=_numbers(self._words[informational]),
             request_ended=_time(start, request_ended),
             response_started=_time(start, response_started),
             first_event=_time(start, first_event),
@@ -240,7 +253,7 @@ class Decode:
             half_close=word[half_close],
             task_id=idents[task],
             context_id=idents[context],
-            states=self._list(states),
+            states=_texts(self._words[states]),
             requests=requests,
             events=events,
             bytes_to_agent=to_agent,
@@ -249,7 +262,7 @@ class Decode:
             version_header=word[version_header],
             extensions=word[extensions],
             ours=bool(flags & 2),
-            redacted=self._list(redacted),
+            redacted=_texts(self._words[redacted]),
             live_payload=LIVE_PAYLOADS[flags >> 2 & 3],
             current_generation=None if current is None else unpack_int(current),
             generation_match=None if match is None else unpack_int(match),
@@ -257,22 +270,23 @@ class Decode:
         )
         return ExchangeRow(row_key, session, value)
 
+    @sensible("task")
     def task(self, row: Row, artifacts: list[Row]) -> TaskRow:
         """A row of `task` with its rows of `artifact` in order."""
         number, session, agent, ident, context, tenant, state, states, first, last, generation, missed, *rest = row
         messages, exchanges, *rest = rest
-        start, highest, runs = self._start(session), unpack_int(generation), unpack_json(missed)
+        start, highest = self._start(session), unpack_int(generation)
         if rest:
-            seen, support = unpack_json(rest[0]), Support(rest[1])
+            seen, runs, support = _pairs(rest[0]), _runs(missed), Support(rest[1])
         else:  # as above
-            seen, runs, support = ranges_told(highest, runs), [], Support(highest > 0)
+            seen, runs, support = ranges_told(highest, list(_numbers(missed))), (), Support(highest > 0)
         value = Task(
             self._words[agent],
             self._idents[ident],
             self._idents[context],
             self._words[tenant],
             state,
-            tuple((start + at, entered) for at, entered in unpack_json(states)),
+            tuple((start + at, entered) for at, entered in _pairs(states)),
             start + first,
             start + last,
             highest,
@@ -281,10 +295,11 @@ class Decode:
             support,
             tuple(self._artifact(artifact, start) for artifact in artifacts),
             messages,
-            tuple(unpack_json(exchanges)),
+            _numbers(exchanges),
         )
         return TaskRow(number, session, value)
 
+    @sensible("finding")
     def finding(self, row: Row) -> FindingRow:
         """A row of `finding`."""
         number, session, rule, severity, at, summary, connection, exchange, seq, task, confidence, evidence = row
@@ -298,10 +313,11 @@ class Decode:
             seq,
             self._idents[task],
             self._words[confidence],
-            unpack_json(evidence),
+            _evidence(evidence),
         )
         return FindingRow(number, session, value)
 
+    @sensible("artifact")
     def _artifact(self, row: Row, start: int) -> ArtifactState:
         _, _, ident, name, chunks, parts, size, complete, first, last = row
         name = unpack_text(name)
@@ -334,23 +350,22 @@ class Decode:
             word[framing],
             word[note],
             unpack_int(error),
-            self._list(redacted),
+            _texts(word[redacted]),
         )
         return shape
-
-    def _list(self, number: int) -> Any:
-        return tuple(unpack_json(self._words[number]))
 
     def _start(self, session: int) -> int:
         """When a session started, ns."""
         start = self._started.get(session)
         if start is None:
             row = self._db.execute("SELECT started FROM session WHERE id = ?", (session,)).fetchone()
-            start = self._started[session] = int(row[0])
+            if row is None or not isinstance(row[0], int):
+                raise RecordingError(f"session {session} of the recording is missing", DAMAGED)
+            start = self._started[session] = row[0]
         return start
 
 
-def _missed(run: list[Any], start: int) -> Missed:
+def _missed(run: tuple[Any, ...], start: int) -> Missed:
     first, last, at, exchange, healed, by, generation = run
     return Missed(first, last, start + at, exchange, _time(start, healed), by, generation)
 

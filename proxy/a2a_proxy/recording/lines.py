@@ -38,10 +38,6 @@ def _plain(value: Any, _: int) -> Any:
     return value
 
 
-def _tuple(value: Any, _: int) -> Any:
-    return tuple(value)
-
-
 def _names(kind: type[IntEnum]) -> tuple[_Convert, _Convert]:
     def write(value: Any, _: int) -> Any:
         return kind(value).name.lower()
@@ -77,13 +73,18 @@ def _read_states(value: Any, start: int) -> Any:
     return tuple((start + at, _read_state(state)) for at, state in value)
 
 
-_TIME: tuple[_Convert, _Convert] = (lambda at, start: at - start, lambda at, start: start + at)
+_TIME: tuple[_Convert, _Convert] = (lambda at, start: at - start, lambda at, start: start + msgspec.convert(at, int))
 _HEADERS = (_write_headers, _read_headers)
-_LIST: tuple[_Convert, _Convert] = (lambda value, _: list(value), _tuple)
+_LIST: tuple[_Convert, _Convert] = (lambda value, _: list(value), _plain)
 
 
 def _enum(kind: Callable[[Any], Any]) -> tuple[_Convert, _Convert]:
     return _plain, lambda value, _: kind(value)
+
+
+def _typed(kind: Any, write: _Convert, read: _Convert) -> tuple[_Convert, _Convert]:
+    """What is read as it is written must be of the field's type."""
+    return write, (lambda value, _: msgspec.convert(value, kind)) if read is _plain else read
 
 
 def _fields(kind: type[msgspec.Struct], first: str, /, **converters: tuple[_Convert, _Convert]) -> tuple[_Field, ...]:
@@ -93,7 +94,7 @@ def _fields(kind: type[msgspec.Struct], first: str, /, **converters: tuple[_Conv
             field.name,
             kind.__name__.lower() if field.name == first else field.name,
             field.default if field.default_factory is _ABSENT else field.default_factory(),
-            *converters.get(field.name, (_plain, _plain)),
+            *_typed(field.type, *converters.get(field.name, (_plain, _plain))),
         )
         for field in msgspec.structs.fields(kind)
     }

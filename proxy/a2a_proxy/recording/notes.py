@@ -5,14 +5,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
+import msgspec
+
 from a2a_proxy.model.note import Note
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.note_schema import NONE, SINCE
 from a2a_proxy.recording.rows import NoteRow
+from a2a_proxy.recording.sense import DAMAGED
 
 _PUT = """INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET at = excluded.at, bookmark = excluded.bookmark, body = excluded.body"""
 _NOTES = """SELECT n.id, n.session, body, session.started + at, exchange, seq, bookmark
   FROM note n JOIN session ON session.id = n.session {} ORDER BY n.session, exchange, seq"""
+
+_ROWS = list[tuple[int, int, str, int, int, int, int]]
 
 
 def store(db: sqlite3.Connection, session: int, started: int, notes: Iterable[Note]) -> None:
@@ -24,9 +30,13 @@ def store(db: sqlite3.Connection, session: int, started: int, notes: Iterable[No
 def stored(db: sqlite3.Connection, session: int | None = None) -> list[NoteRow]:
     """All notes, or those of one session, by session, exchange and frame."""
     of, fixed = ("", ()) if session is None else ("WHERE n.session = ?", (session,))
+    try:
+        rows = msgspec.convert(db.execute(_NOTES.format(of), fixed).fetchall(), _ROWS)
+    except msgspec.ValidationError as wrong:
+        raise RecordingError("the notes of the recording make no sense", DAMAGED) from wrong
     return [
         NoteRow(number, owner, Note(body, at, exchange, seq, bool(bookmark)))
-        for number, owner, body, at, exchange, seq, bookmark in db.execute(_NOTES.format(of), fixed)
+        for number, owner, body, at, exchange, seq, bookmark in rows
     ]
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from a2a_proxy.recording.database import translated
-from a2a_proxy.recording.decode import Row
 from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.sense import Row
 
 PAGE = 512
 """Rows fetched at a time."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from a2a_proxy.recording.codec import pack_decimal, pack_ident
 from a2a_proxy.recording.database import forget_log, has_log, open_readable, translated
-from a2a_proxy.recording.decode import Decode, Row
+from a2a_proxy.recording.decode import Decode
 from a2a_proxy.recording.functions import register
 from a2a_proxy.recording.notes import catch_up, stored
 from a2a_proxy.recording.pages import Pages
@@ -32,6 +32,7 @@ from a2a_proxy.recording.rows import (
     key,
     split,
 )
+from a2a_proxy.recording.sense import Row
 
 if TYPE_CHECKING:
     from a2a_proxy.recording.query.run import Asked, Watch

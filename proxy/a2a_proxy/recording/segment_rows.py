@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -13,6 +13,7 @@ from a2a_proxy.model.segment import AGENT, CLIENT, Handoff, Interruption, Segmen
 from a2a_proxy.recording.codec import Column
 from a2a_proxy.recording.intern import Interner
 from a2a_proxy.recording.rows import HandoffRow, InterruptionRow, SegmentRow, key, split
+from a2a_proxy.recording.sense import Row, reader, sensible
 
 TABLES = ("segment", "interruption", "handoff")
 _WIDTHS = {"segment": 22, "interruption": 16, "handoff": 16}
@@ -23,7 +24,17 @@ _EXTRA = ("idle", "activity_end", "closed", "generation_first", "generation_last
 """Fields that few segments have; the two times among them are counted from `end`."""
 _TIMES = ("activity_end", "closed")
 
-Row = tuple[Any, ...]
+
+class _Extra(TypedDict, total=False):
+    idle: int
+    activity_end: int
+    closed: int
+    generation_first: int
+    generation_last: int
+    author: str
+
+
+_extra = reader(_Extra)
 
 
 class SegmentWriter:
@@ -146,6 +157,7 @@ class SegmentDecode:
     def _whose(self, agent: int, task: int, context: int) -> tuple[str, str, str]:
         return self._words[agent], self._idents[task], self._idents[context]
 
+    @sensible("segment")
     def segment(self, row: Row) -> SegmentRow:
         """A row of `segment`."""
         row_key, agent, task, context, speaker, turn, exchange, seq, exchanges, last_seq, began, *rest = row
@@ -154,7 +166,7 @@ class SegmentDecode:
         began += zero
         start += began
         end += start
-        more = msgspec.json.decode(extra) if extra else {}
+        more = _extra(extra) if extra else {}
         for name in _TIMES:
             if name in more:
                 more[name] += end
@@ -182,6 +194,7 @@ class SegmentDecode:
         )
         return SegmentRow(row_key, session, value)
 
+    @sensible("interruption")
     def interruption(self, row: Row) -> InterruptionRow:
         """A row of `interruption`."""
         row_key, agent, task, context, kind, segment, exchange, seq, at, ended, outcome, *rest = row
@@ -205,6 +218,7 @@ class SegmentDecode:
         )
         return InterruptionRow(row_key, session, value)
 
+    @sensible("handoff")
     def handoff(self, row: Row) -> HandoffRow:
         """A row of `handoff`."""
         row_key, kind, evidence, agent, task, context, segment, to_agent, to_task, to_exchange, *rest = row

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 if sys.version_info >= (3, 14):
-    from compression.zstd import ZstdCompressor, ZstdDecompressor, ZstdError, decompress
+    from compression.zstd import ZstdCompressor, ZstdDecompressor, ZstdError
 else:
-    from backports.zstd import ZstdCompressor, ZstdDecompressor, ZstdError, decompress
+    from backports.zstd import ZstdCompressor, ZstdDecompressor, ZstdError
 
 LEVEL = 3
 """On 64 KiB blocks of A2A events, level 9 saves 2 % and costs five times as much."""
@@ -29,3 +29,14 @@ class Compressor:
 def compressor(level: int = LEVEL) -> Compressor:
     """A function from octets to one zstd frame; not for several threads at once."""
     return Compressor(level)
+
+
+def decompress(data: bytes, most: int) -> bytes:
+    """The octets of one complete zstd frame. Raises ZstdError where they are more than `most`, or the frame is none."""
+    context = ZstdDecompressor()
+    octets = context.decompress(data, max_length=most + 1)
+    if len(octets) > most or context.unused_data:
+        raise ZstdError(f"more than {most} octets, or more than one frame")
+    if not context.eof:
+        raise ZstdError("it is cut off")
+    return octets

@@ -47,12 +47,14 @@ def _tell(target: Path, taken: list[Taken], left: list[Left], done: str) -> None
         facts = each.row.facts
         where = ", ".join(facts.upstreams)
         ended = "" if each.row.how else "  (not ended)"
+        path = visible(each.member.recording.path)
         print(
-            f"{done} session {each.row.id} of {each.member.recording.path} as {number}  {text.day(facts.started)}  "
+            f"{done} session {each.row.id} of {path} as {number}  {text.day(facts.started)}  "
             f"{visible(where)}  {text.plural(each.frames, 'frame')}{ended}"
         )
     for other in left:
         print(
-            f"left out session {other.row.id} of {other.member.recording.path}: it is in {other.better.recording.path}"
+            f"left out session {other.row.id} of {visible(other.member.recording.path)}: "
+            f"it is in {visible(other.better.recording.path)}"
         )
-    print(f"{done} {text.plural(len(taken), 'session')} into {target}")
+    print(f"{done} {text.plural(len(taken), 'session')} into {visible(str(target))}")

@@ -17,6 +17,7 @@ from a2a_proxy.recording.names import SUFFIX
 from a2a_proxy.recording.prune import remove_sessions
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow
+from a2a_proxy.recording.sound import sound
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SECOND = 1_000_000_000
@@ -78,7 +79,7 @@ def prune(paths: tuple[Path, ...], limits: Limits, now: int, *, dry_run: bool) -
         if not dry_run:
             _delete(path, [each.id for each in gone], whole=len(gone) == sum(each.path == path for each in stored))
         for each in gone:
-            print(f"{done} session {each.id} of {path}  {text.day(each.started)}  {visible(each.where)}")
+            print(f"{done} session {each.id} of {visible(str(path))}  {text.day(each.started)}  {visible(each.where)}")
     size = sum(each.size for each in chosen)
     print(f"{done} {text.plural(len(chosen), 'session')} of {len(stored)}, about {text.size(size)}")
 
@@ -93,7 +94,7 @@ def _stored(paths: Iterable[Path]) -> list[_Stored]:
     found: list[_Stored] = []
     try:
         for path in paths:
-            with Recording(path) as recording:
+            with Recording(path) as recording, sound(recording):
                 found += _sessions(path, recording)
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong

@@ -38,7 +38,7 @@ def member_lines(several: Several) -> Iterator[str]:
 def _completeness(session: SessionRow) -> str:
     if not session.how:
         return _unended(session.facts.uuid)
-    return "capture complete" if session.complete == "complete" else f"INCOMPLETE: {session.complete}"
+    return "capture complete" if session.complete == "complete" else f"INCOMPLETE: {visible(session.complete)}"
 
 
 def _unended(uuid: str) -> str:
@@ -77,7 +77,7 @@ def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]
 
 def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
     """`warning  UNDECODABLE not HTTP/2`, the severity in so many cells, at their right."""
-    return f"{finding.severity.name.lower():>{width}}{' ' * gap}{finding.rule} {visible(finding.summary)}"
+    return f"{finding.severity.name.lower():>{width}}{' ' * gap}{visible(finding.rule)} {visible(finding.summary)}"
 
 
 def finding_facts(finding: Finding) -> dict[str, object]:

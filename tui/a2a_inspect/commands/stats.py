@@ -72,7 +72,7 @@ def _lines(several: Several, known: Sums, tasks: Tasks) -> Iterator[str]:
         yield from _counted("ERROR", [(visible(error), number) for error, number in known.errors], _SHOWN)
     if known.findings:
         yield ""
-        found = [(f"{severity.name.lower()}  {rule}", number) for rule, severity, number in known.findings]
+        found = [(f"{severity.name.lower()}  {visible(rule)}", number) for rule, severity, number in known.findings]
         yield from _counted("FINDING", found, len(found))
 
 

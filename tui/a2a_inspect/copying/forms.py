@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from a2a_inspect.commands.show import frame_object
-from a2a_inspect.copying.call import Call, NotOffered
+from a2a_inspect.copying.call import Call, NotOffered, load
 from a2a_inspect.copying.pytest_case import pytest_case
 from a2a_inspect.copying.python_sdk import python
 from a2a_inspect.copying.shell import curl, grpcurl
@@ -16,15 +16,15 @@ from a2a_inspect.decoded import json_text
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.decoded import decoded
+from a2a_proxy.recording.note_writer import Place
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import key
 
 
 class Form(msgspec.Struct, frozen=True):
     """One form."""
 
     name: str
-    key: str
-    """Of the menu."""
-    about: str
     make: Callable[[Call, Frame | None], bytes]
     """Of a call, or of one frame of it where that makes a difference; raises NotOffered."""
 
@@ -62,16 +62,33 @@ def _ids(call: Call, frame: Frame | None) -> bytes:
     return "\n".join(f"{name}: {value}" for name, value in facts.items() if value).encode("utf-8", "replace")
 
 
+def made(recording: Recording, place: Place) -> dict[str, bytes | str]:
+    """Every form of a call, or of a frame of it; or why there is none. Empty where the recording has no such call."""
+    call = load(recording, key(place.session, place.exchange))
+    if call is None:
+        return {}
+    frame = next((each for each in call.frames if each.seq == place.seq), None)
+    found: dict[str, bytes | str] = {}
+    for name, form in FORMS.items():
+        try:
+            if frame is None and place.seq >= 0:
+                raise NotOffered("it is too far behind in a long exchange")
+            found[name] = form.make(call, frame)
+        except NotOffered as why:
+            found[name] = str(why)
+    return found
+
+
 FORMS = {
     form.name: form
     for form in (
-        Form("json", "j", "the frame decoded, or the whole call", _json),
-        Form("raw", "r", "the payload as it was on the wire", _raw),
-        Form("curl", "c", "a shell line that asks the agent again", _of_call(curl)),
-        Form("grpcurl", "g", "the same for gRPC", _of_call(grpcurl)),
-        Form("python", "p", "a program with the SDK of its dialect", _of_call(python)),
-        Form("pytest", "t", "a test that asserts what was seen", _of_call(pytest_case)),
-        Form("ids", "i", "task, context, message, trace", _ids),
+        Form("json", _json),
+        Form("raw", _raw),
+        Form("curl", _of_call(curl)),
+        Form("grpcurl", _of_call(grpcurl)),
+        Form("python", _of_call(python)),
+        Form("pytest", _of_call(pytest_case)),
+        Form("ids", _ids),
     )
 }
 """By name, in the order of the menu."""

@@ -17,6 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Footer, Static
 
 from a2a_inspect.hops import Place, frame_index
+from a2a_inspect.notes import note_words
 from a2a_inspect.screen.crumbs import Crumbs, way
 from a2a_inspect.screen.detail import Detail
 from a2a_inspect.screen.exchange_list import ExchangeList
@@ -30,7 +31,8 @@ from a2a_inspect.screen.titles import above, exchange_title, remark, waiting
 from a2a_inspect.source import FrameLine, Snapshot, Source, Stream
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.rows import ExchangeRow
+from a2a_proxy.recording.note_writer import Place as Spot
+from a2a_proxy.recording.rows import ExchangeRow, split
 
 POLL = 0.1
 """Seconds."""
@@ -153,7 +155,7 @@ class Browse(Screen[None]):
             self._retitle()
             return
         before, self._shown, self._held = self._shown, now, None
-        self._summary.snapshot = now
+        self._summary.snapshot, self._marks.notes = now, now.notes
         self._show_notice()
         self._grown(before, now)
         if self._chosen:
@@ -245,7 +247,7 @@ class Browse(Screen[None]):
             titles["frame"] = f"{titles['frame']} {line.row.frame.seq}: {line.text}"
         line = line if isinstance(line, FrameLine) else None
         self._crumbs.where = way(self._stream, line, len(self._shown.sessions))
-        remarks = {"exchanges": self._remark(), "frames": remark(frames, 0), "frame": ""}
+        remarks = {"exchanges": self._remark(), "frames": remark(frames, 0), "frame": self._noted()}
         for name, pane in self._panes.items():
             pane.title.text, pane.title.remark = titles[name], remarks[name]
 
@@ -253,6 +255,14 @@ class Browse(Screen[None]):
         """What stands beside the title of the list of exchanges."""
         late = self._held.exchanges - self._shown.exchanges if self._held is not None else 0
         return remark(self._exchanges, late)
+
+    def _noted(self) -> str:
+        """What was noted about the frame, or about its exchange."""
+        session, exchange = split(self._chosen)
+        line, notes = self._frames.row, self._marks.notes
+        frame = notes.get(Spot(session, exchange, line.row.frame.seq)) if isinstance(line, FrameLine) else None
+        note = frame or notes.get(Spot(session, exchange))
+        return note_words(note) if note is not None else ""
 
     def say(self, words: str, *, wrong: bool = False) -> None:
         """A note that goes by itself."""

@@ -10,6 +10,7 @@ from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marks, with_mark
 from a2a_inspect.source import Snapshot
 from a2a_proxy.cli import generations, text
+from a2a_proxy.recording.note_writer import Place
 from a2a_proxy.recording.rows import ExchangeRow
 
 _STYLES = {
@@ -64,12 +65,13 @@ class ExchangeList(LazyList):
         """So many of what the recording holds now; see `update`. With several sessions a row says which is its own."""
         self._sessions = len(now.sessions)
         longest = f"{self._sessions}:{now.highest}" if self._sessions > 1 else str(now.highest)
-        self.widen("#", len(longest) + 1)
+        self.widen("#", len(longest) + 2)
         self.update(total, above=above)
 
     def _number(self, row: ExchangeRow) -> str:
         number = f"{row.session}:{row.exchange.id}" if self._sessions > 1 else str(row.exchange.id)
-        return with_mark(number, self._marks.exchange(row.key))
+        noted = self._marks.noted(Place(row.session, row.exchange.id))
+        return with_mark(number, self._marks.exchange(row.key), noted)
 
     def _number_style(self, row: ExchangeRow) -> str:
         return "list--strong" if self._marks.exchange(row.key) else "list--dim"

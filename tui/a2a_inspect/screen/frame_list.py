@@ -11,6 +11,7 @@ from a2a_inspect.source import FrameLine, Stream
 from a2a_proxy.cli import text
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.recording.note_writer import Place
 
 _STYLES = {
     FrameKind.ERROR: "list--bad",
@@ -58,7 +59,9 @@ class FrameList(LazyList):
         return await self._load(self.stream.row.key, page) if self.stream is not None else []
 
     def _number(self, line: FrameLine) -> str:
-        return with_mark(str(line.row.frame.seq), self._marked(line))
+        frame = line.row.frame
+        noted = self._marks.noted(Place(line.row.session, frame.exchange, frame.seq))
+        return with_mark(str(frame.seq), self._marked(line), noted)
 
     def _number_style(self, line: FrameLine) -> str:
         return "list--strong" if self._marked(line) else "list--dim"

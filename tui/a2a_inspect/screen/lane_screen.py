@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import msgspec
 from textual import on, work
@@ -15,7 +15,6 @@ from textual.widgets import Footer, Static
 
 from a2a_inspect.lanes.layout import moment
 from a2a_inspect.lanes.model import Row, What
-from a2a_inspect.lanes.read import Conversation
 from a2a_inspect.positions import PAGE
 from a2a_inspect.screen.lane_list import LaneList
 from a2a_inspect.screen.lazy_list import LazyList
@@ -26,6 +25,9 @@ from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key
+
+if TYPE_CHECKING:
+    from a2a_inspect.lanes.read import Conversation
 
 _LOOK = 0.5
 """Seconds between two looks at a recording that may grow."""
@@ -108,7 +110,9 @@ class LaneScreen(Screen[Chosen | None]):
             self._reading = False
 
     def _changed(self, recording: Recording) -> Conversation | None:
-        """The conversation as it is now; None where nothing has changed."""
+        """The conversation as it is now; None where nothing has changed. What explains it is imported here."""
+        from a2a_inspect.lanes.read import Conversation
+
         version = recording.data_version()
         if version == self._version:
             return None

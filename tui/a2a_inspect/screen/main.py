@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from a2a_inspect.screen.acting import Acting
 from a2a_inspect.screen.browse import PANES
-from a2a_inspect.screen.commanded import Commanded
 from a2a_inspect.screen.compare import compare_from
 from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
@@ -18,7 +18,7 @@ from a2a_inspect.source import FrameLine
 from a2a_proxy.recording.rows import ExchangeRow
 
 
-class MainScreen(Commanded):
+class MainScreen(Acting):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -33,6 +33,12 @@ class MainScreen(Commanded):
         Binding("shift+tab", "turn(-1)", "Previous pane", show=False, priority=True, id="pane.previous"),
         Binding("[", "frame(-1)", "Previous frame", show=False, id="frame.previous"),
         Binding("]", "frame(1)", "Next frame", show=False, id="frame.next"),
+        Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
+        Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and octets over time, latencies"),
+        Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
+        Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
+        Binding("D", "diff", "Diff", id="view.diff", tooltip="what differs from the marked, or last, call"),
+        Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane out"),
         *(
             Binding(
                 str(tab + 1),
@@ -44,12 +50,6 @@ class MainScreen(Commanded):
             )
             for tab, name in enumerate(TABS)
         ),
-        Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
-        Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and octets over time, latencies"),
-        Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
-        Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
-        Binding("D", "diff", "Diff", id="view.diff", tooltip="what differs from the marked, or last, call"),
-        Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane out"),
     ]
 
     def action_back(self) -> None:

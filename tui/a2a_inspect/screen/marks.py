@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
+
+from a2a_inspect.notes import note_mark
+from a2a_proxy.model.note import Note
+from a2a_proxy.recording.note_writer import Place
 
 
 class Marked(msgspec.Struct, frozen=True):
@@ -19,6 +25,8 @@ class Marks:
 
     def __init__(self) -> None:
         self._all: dict[Marked, None] = {}
+        self.notes: Mapping[Place, Note] = {}
+        """Those that the recording holds, by place."""
 
     def toggle(self, one: Marked) -> None:
         """Mark it, or take its mark away."""
@@ -39,7 +47,12 @@ class Marks:
         """Whether a frame is marked."""
         return Marked(exchange, frame) in self._all
 
+    def noted(self, place: Place) -> str:
+        """The sign of a note or bookmark at a place; nothing where there is none."""
+        note = self.notes.get(place)
+        return note_mark(note) if note is not None else ""
 
-def with_mark(text: str, marked: bool) -> str:
-    """A row's number with the sign of a mark before it."""
-    return f"*{text}" if marked else text
+
+def with_mark(text: str, marked: bool, noted: str = "") -> str:
+    """A row's number with the signs of a note and of a mark before it."""
+    return f"{noted}{'*' if marked else ''}{text}"

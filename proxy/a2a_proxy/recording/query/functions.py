@@ -70,6 +70,8 @@ class Functions:
         if known is None:
             find = "SELECT text.value, flags FROM shape LEFT JOIN text ON text.id = shape.schema WHERE shape.id = ?"
             row = self._db.execute(find, (number,)).fetchone()
+            if row is None:
+                raise RecordingError(f"shape {number} of the recording is missing", "the file is damaged")
             known = self._shapes[number] = (row[0] or "", row[1])
         return known
 

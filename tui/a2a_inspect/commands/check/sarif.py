@@ -35,7 +35,7 @@ def lines(report: Report) -> Iterator[str]:
         "results": [_result(one, each, positions) for one in report.checked for each in one.found],
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    yield json.dumps(document, indent=2, ensure_ascii=False)
+    yield json.dumps(document, indent=2)
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

@@ -47,8 +47,9 @@ def _session(one: Checked) -> Iterator[str]:
 
 def _finding(found: Found) -> Iterator[str]:
     finding = found.finding
-    sure = "" if finding.confidence == "high" else f" ({finding.confidence} confidence)"
-    yield f"  {finding.severity.name.lower():8}{finding.rule:16}{text.place(finding):9}{visible(finding.summary)}{sure}"
+    sure = "" if finding.confidence == "high" else f" ({visible(finding.confidence)} confidence)"
+    rule = visible(finding.rule)
+    yield f"  {finding.severity.name.lower():8}{rule:16}{text.place(finding):9}{visible(finding.summary)}{sure}"
     if told := facts(finding):
         yield f"  {'':33}{visible('; '.join(told))}"
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import Frame
 from a2a_proxy.rules.course import SENDS
 from a2a_proxy.rules.examples.objects import reply, said, send, snapshot, status
 from a2a_proxy.rules.examples.talk import rpc, rpc_stream
+from a2a_proxy.rules.glance import Content
 from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.sent import Sent, sent
@@ -31,7 +33,7 @@ _AGAIN = rpc("SendMessage", send("good bye"), said(id="r2"))
     flagged=_FIRST_SENT + _AGAIN,
     clean=_FIRST_SENT + rpc("SendMessage", send("good bye", id="m2"), said(id="r2")),
 )
-def used_again(see: See) -> Iterator[Hit]:
+def used_again(see: See) -> Iterable[Hit]:
     """A client sends a message with the id of one that it sent before to this agent and that was not refused, and with
     other parts. Information where the parts are the same: that is a retry, and it is said whether it made a second
     task. Clients are told apart by host and `User-Agent`.
@@ -39,33 +41,34 @@ def used_again(see: See) -> Iterator[Hit]:
     Agents may drop a message the id of which they have seen: the new content gets lost.
     """
     if see.shown is None:
-        yield from _retried(see)
-    elif see.frame.message_id and "message_id" not in see.frame.redacted:
-        yield from _sent(see)
+        return _retried(see)
+    if not see.shown.message_id or "message_id" in see.shown.redacted:
+        return ()
+    return _sent(see, see.shown)
 
 
-def _sent(see: See) -> Iterator[Hit]:
-    frame, track = see.frame, see.track
-    look = _look(see)
+def _sent(see: See, frame: Frame) -> Iterable[Hit]:
+    track, look = see.track, _look(see)
     if not look.parts:
-        return
-    content = look.content
-    digest = 0 if frame.redacted or frame.truncated else hash_of(content)
-    key = " ".join((track.agent, track.client, see.asked_field("user-agent"), frame.message_id))
+        return ()
+    digest = 0 if frame.redacted or frame.truncated else hash_of(look.content)
+    key = f"{track.agent} {track.client} {see.asked_field('user-agent')} {frame.message_id}"
     known: dict[str, Any] = see.world.notes.setdefault("sent", {})
     before = known.pop(key, None)
     known[key] = {"digest": digest, "exchange": track.id, "connection": track.connection, "task": ""}
     if len(known) > _KEPT:
         del known[next(iter(known))]
-    track.remember()["sent"] = key
-    if before is None or before["exchange"] == track.id:
-        return
-    if digest and before["digest"] and digest != before["digest"]:
+    notes = track.remember()
+    notes["sent"] = key
+    if before is None or before["exchange"] == track.id or not digest:
+        return ()
+    if before["digest"] and digest != before["digest"]:
         told = f"message id {frame.message_id} stood for other content in exchange {before['exchange']}"
         path = f"{see.root}message.messageId"
-        yield Hit(summary=told, path=path, value=frame.message_id, sure=before["connection"] == track.connection)
-    elif digest:
-        track.remember()["resent"] = before
+        same = before["connection"] == track.connection
+        return (Hit(summary=told, path=path, value=frame.message_id, sure=same),)
+    notes["resent"] = before
+    return ()
 
 
 def _look(see: See) -> Sent:
@@ -76,16 +79,16 @@ def _look(see: See) -> Sent:
     return found
 
 
-def hash_of(content: Any) -> str:
-    """The content as text that can be kept."""
-    return f"{content.length:x}.{content.digest:x}.{content.octets:x}.{content.others:x}"
+def hash_of(content: Content) -> int:
+    """The content as a number that can be kept, and is the same in each process."""
+    return hash((content.length, content.digest, content.octets, content.others))
 
 
-def _retried(see: See) -> Iterator[Hit]:
+def _retried(see: See) -> Iterable[Hit]:
     track = see.track
     notes = track.notes
     if notes is None or "sent" not in notes:
-        return
+        return ()
     known = see.world.notes.get("sent", {})
     entry = known.get(notes["sent"])
     if entry is not None and entry["exchange"] == track.id:
@@ -94,12 +97,12 @@ def _retried(see: See) -> Iterator[Hit]:
         entry["task"] = track.task_id
     before = notes.get("resent")
     if before is None or not track.events:
-        return
+        return ()
     first = before["task"]
     told = f"message id {notes['sent'].rpartition(' ')[2]} was sent before in exchange {before['exchange']}"
     if first and track.task_id and first != track.task_id and track.asked is not None and not track.asked.task_id:
         told = f"{told}; the agent made a second task of it: {first}, then {track.task_id}"
-    yield Hit(summary=told, severity=Severity.INFO, seq=0)
+    return (Hit(summary=told, severity=Severity.INFO, seq=0),)
 
 
 @rule(

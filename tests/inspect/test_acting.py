@@ -1,0 +1,111 @@
+"""What is done with the row under the cursor, by keys: noted, bookmarked, copied, exported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.copying.forms import FORMS
+from a2a_inspect.export import free_name
+from a2a_inspect.screen.copy_menu import FORMS as OFFERED
+from a2a_proxy.recording.cassette import open_any, write_cassette
+from a2a_proxy.recording.reader import Recording
+from support_inspect import sample
+from support_screen import SMALL, looking
+
+
+async def test_notes_and_bookmarks(tmp_path: Path) -> None:
+    """A sign in the row, the words in the title, all of it in the recording; an empty note is deleted."""
+    path = sample(tmp_path / "r.db")
+    async with looking(path, SMALL) as person:
+        await person.sees("OPERATION")
+        await person.types("g", "g", "b")
+        await person.sees("◆1")
+        await person.types("enter", "j", "semicolon")
+        await person.sees("Note at 1:1.1")
+        await person.types(*"why?", "enter")
+        await person.sees(";1")
+        await person.types("enter")
+        await person.sees("note: why?")
+        with Recording(path) as recording:
+            noted = {(row.note.exchange, row.note.seq): (row.note.text, row.note.bookmark) for row in recording.notes()}
+        assert noted == {(1, -1): ("", True), (1, 1): ("why?", False)}
+        await person.types("semicolon")
+        await person.sees("Note at 1:1.1")
+        await person.types("ctrl+u", "enter")
+        await person.until(lambda: person.misses("note: why?"), "the end of the note")
+
+
+async def test_where_nothing_may_be_written(tmp_path: Path) -> None:
+    """A cassette, and a screen that is read-only: each says so."""
+    cassette = tmp_path / "r.a2a.jsonl"
+    with Recording(sample(tmp_path / "r.db")) as recording:
+        write_cassette(recording, cassette)
+    async with looking(cassette) as person:
+        await person.sees("OPERATION")
+        await person.types("b")
+        await person.sees("is a cassette")
+        person.app.read_only = True
+        for key in ("x", "semicolon"):
+            await person.types(key)
+        await person.sees("read-only: an export", "read-only: a note")
+
+
+async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The menu says what there is not; what was chosen is in the clipboard, and how it got there is told."""
+    monkeypatch.setenv("SSH_TTY", "1")
+    monkeypatch.delenv("TMUX", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("OPERATION")
+        await person.types("g", "g", "y")
+        await person.sees("Copy 1:1 as", "grpcurl  (it was no gRPC", "p  Python")
+        await person.types("g")
+        await person.sees("not as grpcurl")
+        await person.types("p")
+        await person.sees("copied with", "OSC 52")
+        assert person.app.clipboard.startswith('"""SendStreamingMessage as it was recorded')
+        await person.types("enter", "y")
+        await person.sees("Copy 1:1.0 as")
+        await person.types("j")
+        await person.until(lambda: person.app.clipboard.startswith("{"), "JSON")
+        assert "Question 1" in json.dumps(json.loads(person.app.clipboard))
+
+
+async def test_exporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is marked, what matches, everything; to a new file in the current folder, whose name is told."""
+    monkeypatch.chdir(tmp_path)
+    async with looking(sample(tmp_path / "r.db")) as person:
+        await person.sees("OPERATION")
+        await person.types("g", "g", "m", "j", "m", "x")
+        await person.sees("2 marked exchanges", "the whole recording", str(tmp_path)[:40])
+        assert person.misses("what matches")
+        await person.types("s")
+        await person.until(lambda: (tmp_path / "r-selected.a2a.jsonl").exists(), "the cassette")
+        await person.types("slash", *"err", "enter")
+        await person.until(lambda: person.exchanges.total == 1, "one that matches")
+        await person.types("x")
+        await person.sees("what matches err")
+        await person.types("F")
+        await person.until(lambda: (tmp_path / "r-filtered.jsonl").exists(), "the lines")
+        await person.sees("1 exchange written to")
+    with open_any(tmp_path / "r-selected.a2a.jsonl") as part:
+        assert [row.exchange.id for row in part.exchanges()] == [1, 2]
+    lines = [json.loads(line) for line in (tmp_path / "r-filtered.jsonl").read_text().splitlines()]
+    assert [line["id"] for line in lines] == [2]
+
+
+def test_the_menu_has_every_form() -> None:
+    """In the same order."""
+    assert [name for _, name, _, _ in OFFERED] == list(FORMS)
+
+
+def test_a_name_that_nobody_has(tmp_path: Path) -> None:
+    """Counted on where it is taken."""
+    first = free_name(tmp_path, Path("/x/run.a2a.db"), "all", ".a2a.jsonl")
+    assert first == tmp_path / "run-all.a2a.jsonl"
+    first.touch()
+    assert free_name(tmp_path, Path("run.a2a.jsonl"), "all", ".a2a.jsonl").name == "run-all-2.a2a.jsonl"
+    assert free_name(tmp_path, Path("plain"), "all", ".jsonl").name == "plain-all.jsonl"

@@ -1,0 +1,72 @@
+"""Where copied text goes, by what the terminal is; each way does it or gives way to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.clipboard import plan, put
+
+LOCAL = {"TERM": "xterm-256color", "DISPLAY": ":0"}
+
+
+def everything(_: str) -> str:
+    return "/usr/bin/it"
+
+
+def nothing(_: str) -> None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("environment", "octets", "ways"),
+    [
+        (LOCAL, 100, ["OSC 52", "xclip", "xsel", "pbcopy", "file"]),
+        (LOCAL, 100_000, ["xclip", "xsel", "pbcopy", "file"]),
+        ({"TERM": "linux"}, 100, ["pbcopy", "file"]),
+        ({"TERM_PROGRAM": "Apple_Terminal"}, 100, ["pbcopy", "file"]),
+        ({**LOCAL, "SSH_TTY": "/dev/pts/1"}, 100, ["OSC 52", "file"]),
+        ({**LOCAL, "SSH_TTY": "/dev/pts/1"}, 100_000, ["file"]),
+        ({"TMUX": "/tmp/t,1,0", "SSH_TTY": "/dev/pts/1"}, 100, ["tmux", "pbcopy", "file"]),
+        ({"WAYLAND_DISPLAY": "w", "WSL_DISTRO_NAME": "D"}, 100_000, ["wl-copy", "pbcopy", "clip.exe", "file"]),
+    ],
+)
+def test_the_order_of_ways(environment: dict[str, str], octets: int, ways: list[str]) -> None:
+    """OSC 52 first where the terminal takes it and the text fits; a remote machine's own clipboard is nobody's."""
+    assert plan(environment, octets, found=everything) == ways
+
+
+def test_what_is_not_installed_is_not_tried() -> None:
+    assert plan({**LOCAL, "TMUX": "1"}, 100, found=nothing) == ["OSC 52", "file"]
+
+
+def test_the_terminal_gets_the_text() -> None:
+    got: list[str] = []
+    assert put("ä\n".encode(), "x.txt", got.append, {"SSH_TTY": "1"}) == "copied with OSC 52"
+    assert got == ["ä\n"]
+
+
+def test_what_no_clipboard_takes_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Octets that are no text, and text that is too long; only its owner may read it."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for octets in (b"\xff\x00", b"x" * 100_000):
+        done = put(octets, "payload", pytest.fail, {"SSH_TTY": "1"})
+        path = Path(done.removeprefix("written to "))
+        assert path.parent == tmp_path
+        assert path.name.endswith("-payload")
+        assert path.read_bytes() == octets
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(("code", "done"), [(0, "copied with xclip"), (1, "copied with xsel")])
+def test_a_tool_that_fails_gives_way(code: int, done: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for the tool keeps what it got; the next one is asked where it fails."""
+    for name, ends in (("xclip", code), ("xsel", 0)):
+        tool = tmp_path / name
+        tool.write_text(f"#!/bin/sh\ncat > {tmp_path}/got\nexit {ends}\n")
+        tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    text = b"x" * 100_000
+    assert put(text, "x", pytest.fail, {"DISPLAY": ":0"}) == done
+    assert (tmp_path / "got").read_bytes() == text

@@ -1,0 +1,114 @@
+"""Recordings that nobody should have to open: every command shows what can be shown, or gives one clear error.
+
+In time, within some memory, without a traceback, and nothing that acts on a terminal comes out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.cli import cli
+from a2a_proxy.cli.main import run_cli
+from support_hostile import HOSTILE, Made, large_payload
+
+SECONDS = 30.0
+"""For one command, on a machine that is busy; most take some milliseconds."""
+OCTETS = 1 << 30
+"""That one command may ask for."""
+ACTS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+"""What could act on a terminal, or hide in it."""
+COMMANDS = (
+    "ls {}",
+    "ls {} --tasks --json",
+    "ls {} --filter text~zyz+y",
+    "ls {} {}",
+    "show {}",
+    "show {} --payloads --artifacts",
+    "show {} --raw",
+    "show {} --json",
+    "tail {}",
+    "stats {}",
+    "segments {}",
+    "lanes {} 1",
+    "check {}",
+    "check {} --format sarif",
+    "diff {} 1 {} 1",
+    "note {}",
+    "export {} -o {folder}/written.a2a.jsonl",
+    "export {} --format jsonl -o {folder}/written.jsonl",
+    "merge {folder}/merged.a2a.db {}",
+    "note {} 1.1 seen",
+    "prune {} --keep 0",
+)
+"""The last ones write."""
+
+
+class TooLong(BaseException):
+    """The command did not come to an end."""
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[None]:
+    """Not longer than SECONDS, not more than OCTETS."""
+
+    def stop(*_: object) -> None:
+        raise TooLong
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = signal.signal(signal.SIGALRM, stop)
+    resource.setrlimit(resource.RLIMIT_AS, (now + OCTETS, hard))
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("made", HOSTILE, ids=lambda made: made.__name__)
+def test_a_hostile_recording(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command shows what it can, or says in two lines what is wrong and what to do."""
+    _run(COMMANDS, made, tmp_path, capsys, monkeypatch)
+
+
+def test_a_payload_of_100_mb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that look at payloads take their time over it."""
+    commands = ("ls {} --filter text~zyz+y", "show {}", "show {} --payloads", "tail {}")
+    _run(commands, large_payload, tmp_path, capsys, monkeypatch)
+
+
+def _run(
+    commands: tuple[str, ...],
+    made: Made,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+    (tmp_path / "place").mkdir()
+    path = made(tmp_path / "place")
+    for command in commands:
+        words = [word.replace("{folder}", str(tmp_path)).replace("{}", str(path)) for word in command.split()]
+        monkeypatch.setattr(sys, "argv", ["a2a-inspect", *words])
+        with limited():
+            code = run_cli("a2a-inspect", cli)
+        told = capsys.readouterr()
+        assert not ACTS.search(told.out + told.err), command
+        assert code in (0, 1, 2, 3), command
+        if code == 2:
+            lines = told.err.splitlines()
+            assert [line.split(" ")[1] for line in lines[:2]] == ["error:", "hint:"], (command, told)

@@ -1,0 +1,493 @@
+"""Recordings that nobody should have to open, each made by a function of its own: see `HOSTILE`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.note import Note
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.recording.cassette import write_cassette
+from a2a_proxy.recording.notes import store
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.schema import SCHEMA_VERSION
+from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.zstd import compressor
+from support_inspect import MS, TASK, changes, exchange, frame, request, sample, status
+from support_recording import STARTED, facts
+
+EVIL = "\x1b]0;owned\x07\x9b31m\x1b[2J\u202e\u200b\ufeff\n\r\x00\u2028\ud800"
+"""What acts on a terminal, what turns text round, what cannot be seen, what no encoding holds."""
+
+Made = Callable[[Path], Path]
+"""Makes a recording in an empty folder; where it is."""
+
+
+def evil_texts(folder: Path) -> Path:
+    """Every text that a peer, a name or a person may choose has EVIL in it."""
+    bad, octets = EVIL, EVIL.encode(errors="replace")
+    fields = ((b"Content-Type", octets), (octets, b"x"))
+    call = exchange(
+        1,
+        operation=bad,
+        method=bad,
+        target=bad,
+        authority=bad,
+        error=bad,
+        how=bad,
+        half_close=bad,
+        rpc_id=bad,
+        request_headers=fields,
+        response_headers=fields,
+        trailers=fields,
+        task_id=bad,
+        context_id=bad,
+        states=(bad,),
+        traceparent=bad,
+        version_header=bad,
+        extensions=bad,
+        http_version=bad,
+        redacted=(bad,),
+    )
+    ids = {"task_id": bad, "context_id": bad, "message_id": bad, "artifact_id": bad, "rpc_id": bad}
+    said = json.dumps({"result": {"artifactUpdate": {"taskId": bad, "artifact": {"parts": [{"text": bad}], bad: bad}}}})
+    rows = [
+        request(1, bad),
+        frame(1, 1, said.encode(), event=EventKind.ARTIFACT, note=bad, framing=bad, redacted=(bad,), **ids),
+        frame(1, 2, octets, schema="text", kind=FrameKind.UNDECODABLE, note=bad),
+        frame(1, 3, octets, schema=bad, kind=FrameKind.EVENT, **ids),
+        frame(1, 4, json.dumps([[bad, bad]]).encode(), schema="trailers", kind=FrameKind.END),
+    ]
+    place: dict[str, Any] = {"connection": 1, "exchange": 1, "task_id": bad}
+    found = [Finding(bad, Severity.ERROR, STARTED, bad, seq=1, evidence={bad: bad, "path": bad}, **place)]
+    found.append(Finding("A2A-GEN-001", Severity.WARNING, STARTED, bad, evidence={"value": bad}, connection=1))
+    artifact = ArtifactState(bad, bad, 1, 1, 5, False, STARTED, STARTED)
+    task = Task(bad, bad, bad, bad, 2, ((STARTED, 2),), STARTED, STARTED, artifacts=(artifact,), exchanges=(1,))
+    line = Connection(1, bad, bad, bad, STARTED, kind=bad, peer=bad, how=bad)
+    path = folder / "evil.db"
+    own = bad[:-1]  # the proxy's own words are valid Unicode
+    made = Writer(path, facts(1, tool=own, command=(bad,), listens=(bad,), upstreams=(bad,)))
+    made.write(rows, found, Changes([line], [call], [task]))
+    made.finish(STARTED + 9 * MS, how="clean", complete=own)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        store(db, 1, STARTED, [Note(own, STARTED, exchange=1, seq=1)])
+    return path
+
+
+def evil_name(folder: Path) -> Path:
+    """A file whose own name acts on a terminal."""
+    return sample(folder / "\x1b[31m\u202er\x07.db")
+
+
+def large_payload(folder: Path) -> Path:
+    """One event of 100 MB."""
+    return _payload(folder, b'{"result":{"x":"' + b"a" * 100_000_000 + b'"}}')
+
+
+def long_number(folder: Path) -> Path:
+    """A number of 100,000 digits, as a value and as a JSON-RPC id."""
+    digits = b"9" * 100_000
+    return _payload(folder, b'{"id":' + digits + b',"result":{"n":' + digits + b"}}", rpc_id=digits.decode())
+
+
+def deep_json(folder: Path) -> Path:
+    """JSON within JSON, 100,000 times."""
+    return _payload(folder, b'{"result":' + b'{"a":[' * 50_000 + b"1" + b"]}" * 50_000 + b"}")
+
+
+def deep_protobuf(folder: Path) -> Path:
+    """Messages within messages until no length fits any more."""
+    octets = b""
+    for _ in range(5_000):
+        size, prefix = len(octets), b""
+        while size > 127:
+            prefix, size = prefix + bytes([size & 127 | 128]), size >> 7
+        octets = b"\x1a" + prefix + bytes([size]) + octets
+    return _payload(folder, octets, schema="google.protobuf.Struct")
+
+
+def circles(folder: Path) -> Path:
+    """Tasks that refer to each other and to themselves, exchanges that are each other's parents."""
+    path = folder / "circles.db"
+    made = Writer(path, facts(1, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
+    names = ["t1", "t2", "t3"]
+    spans = [f"00-{'a' * 32}-{number * 16}-01" for number in "123"]
+    rows, calls, tasks = [], [], []
+    for number, name in enumerate(names, 1):
+        before = names[number - 2]
+        said = {"messageId": name, "taskId": name, "referenceTaskIds": [name, before, *names], "parts": [{"text": "x"}]}
+        sent = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": said}}
+        update = {"result": {"task": {"id": name, "contextId": before, "history": [said], "status": {"message": said}}}}
+        rows.append(frame(number, 0, json.dumps(sent).encode(), kind=FrameKind.REQUEST, direction=Direction.TO_AGENT))
+        rows.append(
+            frame(number, 1, json.dumps(update).encode(), event=EventKind.TASK, task_id=name, context_id=before)
+        )
+        calls.append(exchange(number, task_id=name, context_id=before, traceparent=spans[number - 2]))
+        states = ((STARTED, 2), (STARTED, 2))
+        tasks.append(Task("agent", name, before, "", 2, states, STARTED, STARTED, exchanges=(3, 2, 1, 1, 99)))
+    made.write(rows, [], Changes(changes().connections, calls, tasks))
+    made.finish(STARTED + 9 * MS)
+    return path
+
+
+def many_findings(folder: Path) -> Path:
+    """10,000 findings about one frame."""
+    path = sample(folder / "many.db", 1)
+    made = Writer(path, facts(2))
+    about: dict[str, Any] = {"connection": 1, "exchange": 1, "seq": 1, "task_id": TASK}
+    found = [Finding("A2A-GEN-001", Severity.ERROR, STARTED, f"finding {n}", **about) for n in range(10_000)]
+    made.write([request(1), status(1, 1, "x")], found, changes(exchange(1)))
+    made.finish(STARTED + MS)
+    return path
+
+
+def many_notes(folder: Path) -> Path:
+    """2,000 notes, one of them of a megabyte."""
+    path = sample(folder / "notes.db", 1)
+    notes = [Note("n" * (1_000_000 if n == 5 else 10), STARTED, exchange=1, seq=n) for n in range(2_000)]
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db, db:
+        store(db, 1, STARTED, notes)
+    return path
+
+
+def missing_rows(folder: Path) -> Path:
+    """Frames without exchange, connection, shape, words; findings, tasks and notes about what is not there."""
+    return _altered(
+        folder,
+        "DELETE FROM connection",
+        "DELETE FROM exchange WHERE id % 2",
+        "DELETE FROM text",
+        "DELETE FROM ident",
+        "UPDATE frame SET shape = 4711 WHERE seq = 1",
+    )
+
+
+def missing_sessions(folder: Path) -> Path:
+    """Everything belongs to a session that is not there."""
+    return _altered(folder, "DELETE FROM session")
+
+
+def missing_payloads(folder: Path) -> Path:
+    """No block has what frames and exchanges point at."""
+    return _altered(folder, "DELETE FROM block", "DELETE FROM block_tail")
+
+
+def damaged_blocks(folder: Path) -> Path:
+    """What should be compressed is noise."""
+    return _altered(folder, "UPDATE block SET data = randomblob(500)")
+
+
+def bomb(folder: Path) -> Path:
+    """Blocks of some KB that decompress to 10 GB."""
+    frames_of_zeros = compressor()(bytes(64 << 20)) * 160
+    return _altered(folder, ("UPDATE block SET data = ?", frames_of_zeros))
+
+
+def blob_bomb(folder: Path) -> Path:
+    """The same as the part of a payload that is kept by its content."""
+    zeros = compressor()(bytes(64 << 20)) * 160
+    return _altered(
+        folder,
+        ("INSERT INTO blob VALUES (1, x'00', 5, 'zstd', ?)", zeros),
+        "INSERT INTO piece SELECT id, 0, NULL, 1 FROM frame",
+        "UPDATE shape SET flags = flags | 32",
+    )
+
+
+def piece_bomb(folder: Path) -> Path:
+    """A payload of 3,000 pieces of a megabyte."""
+    return _altered(
+        folder,
+        ("INSERT INTO blob VALUES (1, x'00', 5, 'raw', ?)", bytes(1 << 20)),
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+        " INSERT INTO piece SELECT (SELECT min(id) FROM frame), i, i, 1 FROM n",
+        "UPDATE shape SET flags = flags | 32",
+    )
+
+
+def wild_addresses(folder: Path) -> Path:
+    """Payloads at negative and at enormous places."""
+    return _altered(
+        folder,
+        "UPDATE frame SET offset = -5, size = 9223372036854775807 WHERE seq = 0",
+        "UPDATE frame SET offset = 9223372036854775807, size = -1 WHERE seq = 1",
+        "UPDATE frame SET block = -1 WHERE seq = 2",
+        "UPDATE exchange SET size = -7",
+    )
+
+
+def huge_numbers(folder: Path) -> Path:
+    """The largest and the smallest number that a column holds, in all of them."""
+    return _everywhere(folder, "INTEGER", "CASE id % 2 WHEN 0 THEN 9223372036854775807 ELSE -9223372036854775808 END")
+
+
+def wrong_types(folder: Path) -> Path:
+    """Words in columns of numbers: the tables have been made anew without types."""
+    return _everywhere(folder, "INTEGER", "'\x1b[31mmany'", untyped=True)
+
+
+def wrong_octets(folder: Path) -> Path:
+    """Octets in columns of words."""
+    return _everywhere(folder, "TEXT", "x'ff1b5b33316d00'", untyped=True)
+
+
+def nulls(folder: Path) -> Path:
+    """Nothing in any column but the keys."""
+    return _everywhere(folder, "", "NULL", untyped=True)
+
+
+def wrong_json(folder: Path) -> Path:
+    """Lists and objects that are other JSON than they should be, or none."""
+    return _everywhere(folder, "TEXT", "'{\"a\": [1, {}]'")
+
+
+def odd_json(folder: Path) -> Path:
+    """The same, valid."""
+    return _everywhere(folder, "TEXT", "'[[{\"a\": 1}, null], 7]'")
+
+
+def foreign(folder: Path) -> Path:
+    """Another program's database."""
+    with contextlib.closing(sqlite3.connect(folder / "foreign.db", isolation_level=None)) as db:
+        db.execute("CREATE TABLE frame (id INTEGER PRIMARY KEY, diary TEXT)")
+        db.execute("INSERT INTO frame VALUES (1, 'mine')")
+    return folder / "foreign.db"
+
+
+def newer(folder: Path) -> Path:
+    """Made by a program that this one does not know yet."""
+    return _altered(folder, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+
+
+def no_tables(folder: Path) -> Path:
+    """It says that it is a recording; its tables are not there."""
+    return _altered(folder, "DROP TABLE exchange", "DROP TABLE frame", "DROP TABLE finding")
+
+
+def endless_view(folder: Path) -> Path:
+    """What should be a table is a view that never comes to an end."""
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, i AS session FROM n"
+    return _altered(folder, "DROP TABLE finding", f"CREATE VIEW finding AS {endless}")
+
+
+def endless_column(folder: Path) -> Path:
+    """A column that is worked out when it is read, from 90 MB."""
+    return _altered(
+        folder,
+        "ALTER TABLE exchange RENAME TO was",
+        "CREATE TABLE exchange (id INTEGER PRIMARY KEY, connection INTEGER AS (length(zeroblob(90000000) || id)))",
+        "INSERT INTO exchange (id) SELECT id FROM was",
+    )
+
+
+def trigger(folder: Path) -> Path:
+    """Whoever writes sets off something that never comes to an end."""
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    return _altered(
+        folder,
+        *(
+            f"CREATE TRIGGER t_{table}_{what} BEFORE {what} ON {table} BEGIN {endless}; END"
+            for table in ("session", "note", "frame")
+            for what in ("INSERT", "DELETE", "UPDATE")
+        ),
+    )
+
+
+def truncated(folder: Path) -> Path:
+    """Half a recording."""
+    path = sample(folder / "half.db", 300)
+    os.truncate(path, path.stat().st_size // 2)
+    return path
+
+
+def zeros(folder: Path) -> Path:
+    """Octets that are nothing."""
+    path = folder / "zeros.db"
+    path.write_bytes(bytes(1 << 20))
+    return path
+
+
+def noise(folder: Path) -> Path:
+    """A recording whose pages, all but the first, are noise."""
+    path = sample(folder / "noise.db", 300)
+    octets = path.read_bytes()
+    path.write_bytes(octets[:4096] + (b"\xa5\x1b[31m\x00\xff" * (len(octets) // 8))[: len(octets) - 4096])
+    return path
+
+
+def strange_log(folder: Path) -> Path:
+    """The write-ahead log beside it is another file's."""
+    path, other = sample(folder / "one.db", 3), folder / "two.db"
+    made = Writer(other, facts(7))
+    made.write([request(1)], changes=changes(exchange(1)))
+    path.with_name("one.db-wal").write_bytes(other.with_name("two.db-wal").read_bytes())
+    made.close()
+    return path
+
+
+def directory(folder: Path) -> Path:
+    """A folder."""
+    (folder / "folder.db").mkdir()
+    return folder / "folder.db"
+
+
+def pipe(folder: Path) -> Path:
+    """A named pipe, into which nobody writes."""
+    os.mkfifo(folder / "pipe.db")
+    return folder / "pipe.db"
+
+
+def link_to_itself(folder: Path) -> Path:
+    """A link that leads to itself."""
+    (folder / "loop.db").symlink_to("loop.db")
+    return folder / "loop.db"
+
+
+def device(folder: Path) -> Path:
+    """A device that gives octets for ever."""
+    (folder / "zero.db").symlink_to("/dev/zero")
+    return folder / "zero.db"
+
+
+def cassette_of(made: Made, **edit: Any) -> Made:
+    """The same as a cassette."""
+
+    def written(folder: Path) -> Path:
+        with Recording(made(folder)) as recording:
+            write_cassette(recording, folder / "hostile.a2a.jsonl", **edit)
+        return folder / "hostile.a2a.jsonl"
+
+    written.__name__ = f"cassette_of_{made.__name__}"
+    return written
+
+
+def cassette_lines(name: str, *lines: str | bytes) -> Made:
+    """A cassette with these lines after a header that is right."""
+
+    def written(folder: Path) -> Path:
+        (folder / "blobs").mkdir()
+        os.mkfifo(folder / "blobs" / ("0" * 64))
+        path = folder / "hostile.a2a.jsonl"
+        head = {"uuid": "u", "tool": "t", "started": STARTED}
+        first = json.dumps({"cassette": "a2a", "version": 1, "tool": "t", "sessions": [head]}, separators=(",", ":"))
+        octets = [line if isinstance(line, bytes) else line.encode() for line in (first, *lines)]
+        path.write_bytes(b"\n".join(octets) + b"\n")
+        return path
+
+    written.__name__ = f"cassette_{name}"
+    return written
+
+
+def _payload(folder: Path, octets: bytes, **more: Any) -> Path:
+    path = folder / "payload.db"
+    made = Writer(path, facts(1, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
+    rows = [request(1), frame(1, 1, octets, event=EventKind.STATUS, task_id=TASK, **more), status(1, 2, "after it")]
+    made.write(rows, changes=changes(exchange(1)))
+    made.finish(STARTED + 9 * MS)
+    return path
+
+
+def _altered(folder: Path, *statements: str | tuple[str, bytes]) -> Path:
+    """A sound recording with tasks, findings and notes, and then somebody's SQL."""
+    path = sample(folder / "altered.db", 4)
+    made = Writer(path, facts(2, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
+    artifact = ArtifactState("a", "name", 1, 1, 5, False, STARTED, STARTED)
+    task = Task("agent", TASK, "c", "", 2, ((STARTED, 2),), STARTED, STARTED, artifacts=(artifact,), exchanges=(1,))
+    found = [Finding("A2A-GEN-001", Severity.ERROR, STARTED, "x", 1, 1, 1, TASK, evidence={"path": "$.a"})]
+    made.write([request(1), status(1, 1, "x")], found, Changes(changes().connections, [exchange(1)], [task]))
+    made.finish(STARTED + MS)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        store(db, 1, STARTED, [Note("look", STARTED, exchange=1, seq=1)])
+        for statement in statements:
+            db.execute(*((statement,) if isinstance(statement, str) else (statement[0], (statement[1],))))
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path
+
+
+def _everywhere(folder: Path, kind: str, value: str, *, untyped: bool = False) -> Path:
+    """`value` in every column of this kind of every table but its keys."""
+    path = _altered(folder)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA legacy_alter_table = ON")
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in tables:
+            columns = db.execute(f"PRAGMA table_info({table})").fetchall()
+            if untyped:
+                keys = ", ".join(column[1] for column in columns)
+                db.execute(f"ALTER TABLE {table} RENAME TO was")
+                db.execute(f"CREATE TABLE {table} ({keys.replace('id,', 'id INTEGER PRIMARY KEY,', 1)})")
+                db.execute(f"INSERT INTO {table} SELECT * FROM was")
+                db.execute("DROP TABLE was")
+            for _, name, of, _, _, key in columns:
+                if kind in of and not key and name not in ("session", "exchange"):
+                    with contextlib.suppress(sqlite3.Error):
+                        db.execute(f"UPDATE {table} SET {name} = {value.replace('id %', 'rowid %')}")
+    return path
+
+
+_FRAME = '{"frame":"event","connection":1,"exchange":1,"seq":0,"direction":"to_client","at":1,"start":0,"end":1,%s}'
+
+HOSTILE: tuple[Made, ...] = (
+    evil_texts,
+    evil_name,
+    long_number,
+    deep_json,
+    deep_protobuf,
+    circles,
+    many_findings,
+    many_notes,
+    missing_rows,
+    missing_sessions,
+    missing_payloads,
+    damaged_blocks,
+    bomb,
+    blob_bomb,
+    piece_bomb,
+    wild_addresses,
+    huge_numbers,
+    wrong_types,
+    wrong_octets,
+    nulls,
+    wrong_json,
+    odd_json,
+    foreign,
+    newer,
+    no_tables,
+    endless_view,
+    endless_column,
+    trigger,
+    truncated,
+    zeros,
+    noise,
+    strange_log,
+    directory,
+    pipe,
+    link_to_itself,
+    device,
+    cassette_of(evil_texts),
+    cassette_of(circles),
+    cassette_of(deep_json),
+    cassette_of(long_number),
+    cassette_lines("deep", '{"exchange":1,"states":' + "[" * 100_000 + "]" * 100_000 + "}"),
+    cassette_lines("digits", '{"exchange":' + "9" * 100_000 + "}"),
+    cassette_lines(
+        "wide_number", '{"exchange":' + "9" * 30 + ',"connection":1,"stream":1,"binding":"jsonrpc","started":1}'
+    ),
+    cassette_lines("types", '{"connection":{"a":1},"client":[],"opened":"now"}'),
+    cassette_lines("wrong_types_of_a_frame", _FRAME % '"task_id":[[]],"data":{"a":1}', '{"end":{}}'),
+    cassette_lines("a_blob_that_is_a_pipe", _FRAME % ('"blob":"' + "0" * 64 + '"')),
+    cassette_lines("a_blob_elsewhere", _FRAME % '"blob":"../../../../etc/passwd"'),
+    cassette_lines("evil", '{"\\u001b[31m":1}'),
+    cassette_lines("no_json", b"\xff\xfe\x1b[31m\x00"),
+    cassette_lines("no_end", '{"connection":1}'),
+)

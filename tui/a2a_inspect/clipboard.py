@@ -1,0 +1,80 @@
+"""Where copied text goes: to the terminal by OSC 52, to a platform's tool, to a file. Which one it was is always said.
+
+No terminal answers OSC 52, so whether it took the text cannot be known: those that are known not to are passed over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+OSC52, FILE = "OSC 52", "file"
+_MOST = 74_994
+"""Octets that OSC 52 carries at least in common terminals: 100,000 characters, in base64 and with what is around."""
+_DEAF = {"Apple_Terminal"}
+"""`TERM_PROGRAM` of terminals that ignore OSC 52."""
+_SECONDS = 5.0
+_TOOLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("tmux", "TMUX", ("tmux", "load-buffer", "-w", "-")),
+    ("wl-copy", "WAYLAND_DISPLAY", ("wl-copy",)),
+    ("xclip", "DISPLAY", ("xclip", "-selection", "clipboard")),
+    ("xsel", "DISPLAY", ("xsel", "--clipboard", "--input")),
+    ("pbcopy", "", ("pbcopy",)),
+    ("clip.exe", "WSL_DISTRO_NAME", ("clip.exe",)),
+)
+"""Name, the variable that says whether it can work here, and its command. tmux is asked in its own panes: by default it
+keeps OSC 52 from the terminal."""
+
+
+def plan(environment: Mapping[str, str], octets: int, *, found: Callable[[str], object] = shutil.which) -> list[str]:
+    """The ways to try here for a text of so many octets, in order. The last one, a file, always works."""
+    tools = [name for name, variable, _ in _TOOLS if (not variable or environment.get(variable)) and found(name)]
+    if environment.get("TMUX") and "tmux" in tools:
+        return [*tools, FILE]
+    deaf = environment.get("TERM") in ("linux", "dumb") or environment.get("TERM_PROGRAM") in _DEAF
+    remote = environment.get("SSH_CONNECTION") or environment.get("SSH_TTY")
+    first = [] if deaf or octets > _MOST else [OSC52]
+    return [*first, *([] if remote else tools), FILE]
+
+
+def put(
+    octets: bytes, name: str, to_terminal: Callable[[str], None], environment: Mapping[str, str] = os.environ
+) -> str:
+    """Copy a text; octets that are none go to a file. What was done, in words: `copied with OSC 52`."""
+    text = _text(octets)
+    for way in plan(environment, len(octets)) if text is not None else [FILE]:
+        if way == OSC52 and text is not None:
+            to_terminal(text)
+            return "copied with OSC 52"
+        if way == FILE:
+            break
+        if _piped(way, octets):
+            return f"copied with {way}"
+    return f"written to {_written(octets, name)}"
+
+
+def _text(octets: bytes) -> str | None:
+    with contextlib.suppress(UnicodeDecodeError):
+        return octets.decode()
+    return None
+
+
+def _piped(name: str, octets: bytes) -> bool:
+    command = next(command for tool, _, command in _TOOLS if tool == name)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:
+        return subprocess.run(command, input=octets, timeout=_SECONDS, check=False, **quiet).returncode == 0  # type: ignore[call-overload,no-any-return]
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _written(octets: bytes, name: str) -> Path:
+    handle, path = tempfile.mkstemp(prefix="a2a-", suffix=f"-{name}")
+    with os.fdopen(handle, "wb") as file:
+        file.write(octets)
+    return Path(path)

@@ -1,0 +1,155 @@
+"""What is done with the row under the cursor: copied, exported, noted, bookmarked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import ClassVar
+
+from textual import work
+from textual.binding import Binding, BindingType
+
+from a2a_inspect.clipboard import put
+from a2a_inspect.point import named
+from a2a_inspect.screen.commanded import Commanded
+from a2a_inspect.screen.copy_menu import CopyMenu
+from a2a_inspect.screen.export_menu import ALL, FILTERED, SELECTED, ExportMenu
+from a2a_inspect.screen.note_box import NoteBox
+from a2a_inspect.source import FrameLine
+from a2a_proxy.cli import text
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.note_writer import Place, annotate
+from a2a_proxy.recording.rows import split
+
+_SUFFIXES = {"json": "call.json", "raw": "payload", "python": "call.py", "pytest": "test_call.py"}
+"""How a file is called that takes what no clipboard takes; others are text."""
+
+
+class Acting(Commanded):
+    """See the module."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "copy", "Copy", id="view.copy", tooltip="copy it: JSON, raw, curl, grpcurl, Python, pytest, ids"),
+        Binding("x", "export", "Export", show=False, id="view.export", tooltip="write it, or what matches, to a file"),
+        Binding("semicolon", "note", "Note", show=False, key_display=";", id="view.note", tooltip="write a note here"),
+        Binding("b", "bookmark", "Bookmark", show=False, id="view.bookmark", tooltip="bookmark it, or take that away"),
+    ]
+
+    def _place(self) -> Place | None:
+        """The exchange of the first pane's cursor, or the frame of the others'."""
+        if not self._chosen:
+            return None
+        session, number = split(self._chosen)
+        line = self._frames.row
+        if self._where() and isinstance(line, FrameLine) and line.row.exchange_key == self._chosen:
+            return Place(session, number, line.row.frame.seq)
+        return Place(session, number)
+
+    def _refused(self, what: str) -> bool:
+        """Whether this app may not write; then it says so."""
+        if getattr(self.app, "read_only", False):
+            self.notify(f"this screen is read-only: {what} is for the one who opened it", severity="warning")
+            return True
+        return False
+
+    # Notes.
+
+    def action_note(self) -> None:
+        """Type a note at this place."""
+        place = self._place()
+        if place is not None and not self._refused("a note"):
+            known = self._marks.notes.get(place)
+            self._type_note(place, known.text if known is not None else "")
+
+    @work(group="note")
+    async def _type_note(self, place: Place, before: str) -> None:
+        typed = await self.app.push_screen_wait(NoteBox(named(place), before))
+        if typed is not None and typed != before:
+            await self._annotate(place, text=typed)
+
+    @work(group="note")
+    async def action_bookmark(self) -> None:
+        """Bookmark this place, or take its bookmark away."""
+        place = self._place()
+        if place is not None and not self._refused("a bookmark"):
+            known = self._marks.notes.get(place)
+            await self._annotate(place, bookmark=known is None or not known.bookmark)
+
+    async def _annotate(self, place: Place, *, text: str | None = None, bookmark: bool | None = None) -> None:
+        try:
+            await asyncio.to_thread(annotate, self._source.path, place, time.time_ns(), text=text, bookmark=bookmark)
+        except RecordingError as wrong:
+            self.notify(f"{wrong.message}\n{wrong.hint}", severity="error", markup=False)
+
+    # Copying.
+
+    @work(group="copy", exclusive=True)
+    async def action_copy(self) -> None:
+        """Choose a form, and copy it."""
+        place = self._place()
+        if place is None:
+            return
+        from a2a_inspect.copying.forms import made
+
+        none: dict[str, bytes | str] = {}
+        forms = await self._asked("copy", self._source.ask(lambda recording: made(recording, place), none), none)
+        refused = {name: str(form) for name, form in forms.items() if not isinstance(form, bytes)}
+        name = await self.app.push_screen_wait(CopyMenu(named(place), refused))
+        form = forms.get(name or "")
+        if name is None or not isinstance(form, bytes):
+            return
+        if self.app.is_web:
+            self.notify("a browser cannot be copied to: a2a-inspect show --as does the same", severity="warning")
+            return
+        done = await asyncio.to_thread(put, form, _SUFFIXES.get(name, f"{name}.txt"), self.app.copy_to_clipboard)
+        self.notify(f"{name} of {named(place)}, {text.size(len(form))}: {visible(done)}", markup=False)
+
+    # Exporting.
+
+    def _sets(self) -> dict[str, str]:
+        """What can be exported now, in words."""
+        marked = len({each.exchange for each in self._marks.listed()})
+        sets = {SELECTED: text.plural(marked, "marked exchange") if marked else "the exchange under the cursor"}
+        if self.narrowing.expression():
+            sets[FILTERED] = f"what matches {visible(self.narrowing.expression())}"
+        return {**sets, ALL: "the whole recording"}
+
+    @work(group="export", exclusive=True)
+    async def action_export(self) -> None:
+        """Choose a set and a form, and write them to a new file in the current folder."""
+        if not self._chosen or self._refused("an export"):
+            return
+        sets, folder = self._sets(), Path.cwd()
+        chosen = await self.app.push_screen_wait(ExportMenu(sets, visible(str(folder))))
+        if chosen is None:
+            return
+        name, form = chosen
+        keys = list(dict.fromkeys(each.exchange for each in self._marks.listed())) or [self._chosen]
+        where = self.narrowing.expression()
+        self.notify(f"exporting {sets[name]} …", timeout=2, markup=False)
+        try:
+            told = await asyncio.to_thread(self._export, folder, name, form, keys, where)
+            self.notify(told, markup=False)
+        except RecordingError as wrong:
+            self.notify(f"{wrong.message}\n{wrong.hint}", severity="error", markup=False)
+
+    def _export(self, folder: Path, name: str, form: str, keys: list[int], where: str) -> str:
+        """In a thread, on a connection of its own: a large export holds no list up."""
+        from a2a_inspect.export import FORMATS, export, free_name
+        from a2a_proxy.recording.query.sql import Rows
+
+        recording = self._source.another()
+        if recording is None:
+            return "there is nothing to export yet"
+        with recording:
+            wanted: list[int] | None = keys
+            what = "exchanges that were selected"
+            if name == ALL:
+                wanted = None
+            elif name == FILTERED:
+                wanted, what = list(recording.asked().ids(where, Rows.EXCHANGES)), f"what matches {where}"
+            target = free_name(folder, self._source.path, name, FORMATS[form])
+            count = export(recording, target, form, wanted, what)
+        return f"{text.plural(count, 'exchange')} written to {visible(str(target))}"
