@@ -125,7 +125,7 @@ class Browser:
 
 
 @contextlib.asynccontextmanager
-async def browsing() -> AsyncIterator[Browser]:
+async def browsing(*options: str) -> AsyncIterator[Browser]:
     """A browser with a profile of its own, ended at the end."""
     path = headless_browser()
     assert path is not None
@@ -133,6 +133,7 @@ async def browsing() -> AsyncIterator[Browser]:
         process = await asyncio.create_subprocess_exec(
             *(path, "--no-sandbox", "--remote-debugging-port=0", f"--user-data-dir={folder}"),
             *("--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars"),
+            *options,
             stdout=DEVNULL,
             stderr=DEVNULL,
             env=_environment(),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from support_debian import debian_environment, debian_program
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds for anything; the machine may be busy."""
 
 
@@ -19,6 +19,7 @@ class Terminal:
     """One window of a tmux server of its own."""
 
     def __init__(self, tmux: str, folder: Path) -> None:
+        self._folder = folder
         self._base = [tmux, "-S", str(folder / "tmux"), "-f", "/dev/null"]
         self._environment = debian_environment({**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
 
@@ -30,11 +31,26 @@ class Terminal:
         return done.stdout
 
     def start(self, size: tuple[int, int], *command: str) -> None:
-        """Run a command in a window of this size. Whatever a program copies, tmux keeps."""
+        """Run a command in the folder, in a window of this size. Whatever a program copies, tmux keeps."""
         width, height = map(str, size)
         # What tmux needs to be found is nothing for the program in it.
         own = ("env", "-u", "LD_LIBRARY_PATH", "COLORTERM=truecolor", *command)
-        self.ask("new-session", "-d", "-x", width, "-y", height, *own, ";", "set", "-g", "set-clipboard", "on")
+        self.ask(
+            "new-session",
+            "-d",
+            "-c",
+            str(self._folder),
+            "-x",
+            width,
+            "-y",
+            height,
+            *own,
+            ";",
+            "set",
+            "-g",
+            "set-clipboard",
+            "on",
+        )
 
     def types(self, *keys: str) -> None:
         """Keys as tmux names them: `Enter`, `Escape`, `C-p`; anything else is text."""

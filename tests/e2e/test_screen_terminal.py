@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def test_a_new_user_finds_the_event_that_was_lost(tmp_path: Path, window: Termin
 
 
 def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
-    """Filter, drill to a frame, its octets, a finding with its rule, two runs side by side, the help, another theme."""
+    """Filter, drill to a frame, a finding with its rule, copy, export what matches, compare, help, another theme."""
     path = tmp_path / "demo.a2a.db"
     read_cassette(SAMPLES / "dialect-vendor.a2a.jsonl", path)
     window.start((160, 50), *inspect(tmp_path, path))
@@ -63,11 +64,28 @@ def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
     window.types("Enter", "Enter", "2")
     window.sees("[2 Raw]", "00000000")
     window.types("4")
-    window.sees("A2A-RPC-012", "is called without `params`", "examples: a2a-inspect rules A2A-RPC-012")
+    window.sees("error A2A-RPC-002 frame 0", "is missing or is not", "examples: a2a-inspect rules A2A-RPC-002")
+    window.types("y")
+    window.sees("Copy 1:4.0 as")
+    window.types("j")
+    window.sees("copied with tmux")
+    assert json.loads(window.copied) == {"method": "message/stream"}
+    window.types("x")
+    window.sees("what matches rule:A2A-RPC-012")
+    window.types("f")
+    (exported,) = until(lambda: list(tmp_path.glob("*.a2a.jsonl")))
+    window.sees(exported.name)
+    window.types("D")
+    window.sees("demo.a2a.db  1:3  |  1:4", "HTTP 406")
+    window.types("Escape")
+    window.sees("9 findings", "[4 Findings]")
     window.types("?")
-    window.sees("Everywhere", "next finding")
-    window.types("Escape", "T")
+    window.sees("Everywhere", "quit at once")
+    window.types("Escape")  # by itself: what follows at once would belong to it
+    until(lambda: "quit at once" not in window.text)
+    window.types("T")
     window.sees("day")
     window.types("C-q")
     until(lambda: window.ended)
     assert (tmp_path / "theme").read_text() == "day\n"
+    assert run(tmp_path, "a2a-inspect", "ls", exported, "--json").out.count("\n") == 2
