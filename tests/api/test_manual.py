@@ -31,7 +31,7 @@ def test_no_example_is_left_out() -> None:
     assert len(_EXAMPLES) == _PAGE.count("```python")
 
 
-@pytest.mark.parametrize("name", ["Recording", "Session", "Exchange", "Frame", "Task"])
+@pytest.mark.parametrize("name", ["Recording", "Session", "Exchange", "Frame", "Task", "Handover"])
 def test_every_member_is_in_the_table(name: str) -> None:
     """In the order of the class."""
     row = re.search(rf"^\| `{name}(?:\(.*?\))?` \| (.*) \|$", _PAGE, re.MULTILINE)

@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proxy import Recording
 from a2a_proxy.api import EventKind, QueryError, RecordingError
-from support_inspect import TASK
+from support_inspect import MS, TASK
 from support_several import OTHER, TRACE, begin, call, pair
 
 
@@ -81,6 +81,23 @@ def test_a_trace_is_followed_over_files(tmp_path: Path) -> None:
         assert list(recording.trace("ffff")) == []
         with pytest.raises(ValueError):
             recording.trace("")
+
+
+def test_a_hand_off_from_an_agent_of_one_file_to_that_of_another(tmp_path: Path) -> None:
+    """Neither file shows it alone: while the first agent is at work, its trace goes on at the second."""
+    files = pair(tmp_path)
+    for path in files:
+        with Recording(path) as alone:
+            assert alone.handoffs() == []
+    with Recording(*files) as recording:
+        (found,) = recording.handoffs()
+    assert (found.kind, found.evidence) == ("delegation", "traceparent")
+    assert (found.agent, found.to_agent) == ("agent-1:8000", "agent-2:8000")
+    assert found.latency == 100 * MS
+    assert found.exchange is not None
+    assert (found.exchange.file, found.exchange.number, found.exchange.trace_id) == ("second", 1, TRACE)
+    assert found.to_exchange is not None
+    assert found.to_exchange.number == 1
 
 
 def test_a_session_that_two_files_hold_is_read_once(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_the_screen_opens_light() -> None:
         "a2a_proxy.recording.cassette_in",
         "a2a_proxy.rules.catalogue",
     }
-    assert _loaded("a2a_inspect.app, a2a_inspect.keys.places") & later == set()
+    assert _loaded("a2a_inspect.app") & later == set()
 
 
 def test_who_has_no_hooks_does_not_load_them() -> None:

@@ -125,9 +125,12 @@ def opened(path: Path) -> tuple[Source, Keymap]:
 
 def own_keys() -> Keymap:
     """The user's keys. Raises UserError where they are wrong."""
+    file = keys_file()
+    if not file.exists():
+        return {}  # to know what may be bound, all screens are imported, which the first one need not wait for
     from a2a_inspect.keys.places import PLACES
 
-    return read_keymap(keys_file(), PLACES)
+    return read_keymap(file, PLACES)
 
 
 def run_app(*paths: Path, over: Screen[None] | None = None) -> int:

@@ -94,6 +94,9 @@ class Source:
     raises RecordingError where the file cannot be read.
     """
 
+    until = 0
+    """ns since the epoch: what came later has not happened (see `replay.source`); 0: all has."""
+
     def __init__(self, path: Path, *, files: tuple[str, ...] = ()) -> None:
         self.path = path
         self.files = files

@@ -1,6 +1,7 @@
 """Recordings from Python: what `from a2a_proxy import Recording` gives, and what it gives back (manual: python)."""
 
 from a2a_proxy.api.exchange import Exchange, Frame
+from a2a_proxy.api.handover import Handover
 from a2a_proxy.api.recording import Recording
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
@@ -26,6 +27,7 @@ __all__ = [
     "Frame",
     "FrameKind",
     "Handoff",
+    "Handover",
     "Interruption",
     "Missed",
     "Note",

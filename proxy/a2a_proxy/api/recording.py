@@ -7,9 +7,13 @@ from collections.abc import Iterator
 
 from a2a_proxy.api.exchange import Exchange, Frame
 from a2a_proxy.api.file import File
+from a2a_proxy.api.handover import Handover
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.segment import Handoff
+from a2a_proxy.recording.joined.numbers import Numbers, Origin
+from a2a_proxy.recording.joined.once import joined_once
 from a2a_proxy.recording.query.tree import quoted
 from a2a_proxy.recording.several import Seen, Several
 
@@ -85,6 +89,33 @@ class Recording:
         if not word:
             raise ValueError("name a trace or a context")
         return self.exchanges(f"trace:{quoted(word)} OR ctx:{quoted(word)}")
+
+    def handoffs(self) -> list[Handover]:
+        """Hand-offs between agents, over all files: by who calls whom while at work, by trace, context, reference or
+        content. Found anew from all frames, so it takes about as long as reading them."""
+        with joined_once(self._several) as (recording, numbers):
+            return [self._handover(row.handoff, numbers) for row in recording.handoffs()]
+
+    def _handover(self, value: Handoff, numbers: Numbers) -> Handover:
+        return Handover(
+            kind=value.kind,
+            evidence=value.evidence,
+            agent=value.agent,
+            to_agent=value.to_agent,
+            task_id=value.task_id,
+            to_task=value.to_task,
+            context_id=value.context_id,
+            at=value.at,
+            latency=value.latency,
+            exchange=self._call(numbers.origin(value.exchange)),
+            to_exchange=self._call(numbers.origin(value.to_exchange)),
+        )
+
+    def _call(self, where: tuple[Origin, int] | None) -> Exchange | None:
+        if where is None:
+            return None
+        (file, session), number = where
+        return next(self._files[file].exchanges_numbered(session, (number,)), None)
 
     def _task(self, seen: list[Seen]) -> Task:
         return Task([(self._files[each.member.number], each) for each in seen])

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from a2a_inspect.commands.diff import Options
+from a2a_inspect.commands.diff import diff as print_difference
+from a2a_proxy.cli.errors import UserError
 from support_cli import Ran, run
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_recording import STARTED
@@ -99,24 +102,35 @@ def test_a_filter_chooses_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "where", "said"),
     [
-        ((DEMO, "#99"), "has no exchange #99"),
-        ((DEMO, "feedbeef", "#2"), "nothing in"),
-        ((DEMO, "1", "2", "3"), "two things can be compared"),
-        ((DEMO, "#1"), "there is no GetAgentCard before #1"),
-        ((DEMO,), "has one session"),
-        ((DEMO, DEMO, DEMO), "is not clear"),
-        ((DEMO, "./none.db"), "none.db"),
-        ((DEMO, DEMO, "-f", "stat:1"), "stat"),
+        ((DEMO, "#99"), "", "has no exchange #99"),
+        ((DEMO, "2.99", "2.1"), "", "has no frame 99"),
+        ((DEMO, "feedbeef", "#2"), "", "nothing in"),
+        ((DEMO, "1", "2", "3"), "", "two things can be compared"),
+        ((DEMO, "#1"), "", "there is no GetAgentCard before #1"),
+        ((DEMO, "4d1144cc"), "", "is compared with what"),
+        ((DEMO, "7:", "1:"), "", "has no session 7"),
+        ((DEMO,), "", "has one session"),
+        ((DEMO, DEMO, DEMO), "", "is not clear"),
+        ((DEMO, "./none.db"), "", "none.db"),
+        ((DEMO, DEMO), "stat:1", "stat"),
     ],
 )
-def test_what_cannot_be_compared(tmp_path: Path, words: tuple[object, ...], said: str) -> None:
-    done = diff(tmp_path, *words)
+def test_what_cannot_be_compared(words: tuple[object, ...], where: str, said: str) -> None:
+    with pytest.raises(UserError) as wrong:
+        print_difference(Options(tuple(map(str, words)), where=where))
+
+    assert said in wrong.value.message
+    assert wrong.value.hint
+
+
+def test_a_mistake_is_told_and_is_2(tmp_path: Path) -> None:
+    done = diff(tmp_path, DEMO, "#99")
 
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
-    assert "Traceback" not in done.err
+    assert "error: " in done.err
+    assert "hint: " in done.err
 
 
 def test_payload_text_cannot_act_on_a_terminal(tmp_path: Path) -> None:

@@ -17,12 +17,12 @@ import pytest
 
 from a2a_inspect.app import InspectApp
 from a2a_inspect.joined.fill import Filling
-from a2a_inspect.joined.numbers import file_of
 from a2a_inspect.joined.start import joined_source
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.joined.numbers import file_of
 from a2a_proxy.recording.note_writer import Place, annotate
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.writer import Writer

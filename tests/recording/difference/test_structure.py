@@ -185,6 +185,14 @@ def test_what_counts(left: Any, right: Any) -> None:
     assert [row.ignored for row in compare(left, right).rows] == [Ignored.NOT]
 
 
+def test_lines_of_the_protocol_have_their_own_members() -> None:
+    """Where the sides speak different ones, ids that only one has and `final` do not count; else they do."""
+    left, right = {"message": {"messageId": "m"}, "final": True}, {"message": {}}
+
+    assert compare(left, right, fields=Fields(dialects=True)).same
+    assert len([row for row in compare(left, right).rows if row.counts]) == 2
+
+
 def test_a_skill_of_a_card_is_no_identifier() -> None:
     assert not compare({"skills": [{"id": "walk"}]}, {"skills": [{"id": "swim"}]}, fields=Fields(card=True)).same
 

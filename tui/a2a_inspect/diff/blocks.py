@@ -22,6 +22,7 @@ from a2a_proxy.recording.rows import ExchangeRow
 BLOCKS = 20_000
 """Of one difference; what comes after is counted, not shown."""
 MARKS = {Change.LEFT: "-", Change.RIGHT: "+", Change.CHANGED: "~", Change.MOVED: ">", None: " "}
+_ALONE = (Change.LEFT, Change.RIGHT)
 _CONTEXT = 30
 """Characters of what is the same that are shown before and after what is not."""
 
@@ -74,7 +75,7 @@ def _verdict(found: RunDifference) -> Iterator[Block]:
     if found.ignored:
         yield Block(Kind.NOTE, f"{text.plural(found.ignored, 'difference')} in canonical fields not counted")
     for remark in found.cut:
-        yield Block(Kind.NOTE, f"not all was compared: {visible(remark)}")
+        yield Block(Kind.NOTE, f"note: {visible(remark)}")
 
 
 def _in_one_line(found: RunDifference) -> str:
@@ -103,10 +104,13 @@ def _calls(found: RunDifference, everything: bool) -> Iterator[Block]:
             yield Block(Kind.NOTE, "")
             yield from _row(row, f"task {visible(text.short(str((row.left or ('',))[0])))} {(row.left or ('',))[-1]}")
     single = len(found.matches) == 1
+    before: Change | None = None
     for match in found.matches:
         if match.change is None and not everything and not single:
             continue
-        yield Block(Kind.NOTE, "")
+        if match.change is not before or match.change not in _ALONE:
+            yield Block(Kind.NOTE, "")
+        before = match.change
         yield _title(match)
         if match.difference is not None:
             yield from _inside(match.difference, everything)

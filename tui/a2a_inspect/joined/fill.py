@@ -12,10 +12,10 @@ import sys
 import time
 from pathlib import Path
 
-from a2a_inspect.joined.joiner import Joiner
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.database import open_writable
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.joined.joiner import Joiner
 from a2a_proxy.recording.note_writer import Place, annotate
 from a2a_proxy.recording.rows import SessionRow
 from a2a_proxy.recording.writer import resume
@@ -75,6 +75,7 @@ class Filling:
         how = "clean" if all(row.how == "clean" for row in sessions) else "unclean"
         lost, edits = sum(row.lost for row in sessions), sum(row.edits for row in sessions)
         last = max((row.ended for row in sessions), default=0)
+        self._joiner.end(last)
         self._joiner.writer.finish(last, how=how, complete=_complete(sessions), lost=lost, edits=edits)
         self._ended = True
 

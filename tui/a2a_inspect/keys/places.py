@@ -23,6 +23,7 @@ from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.screen.narrowed import Narrowed
 from a2a_inspect.screen.note_box import NoteBox
 from a2a_inspect.screen.plot_screen import PlotScreen
+from a2a_inspect.screen.replay_screen import JumpTo, ReplayScreen
 from a2a_inspect.screen.text_page import TextPage
 from a2a_inspect.screen.text_view import TextView
 from a2a_inspect.screen.views_screen import ViewsScreen
@@ -47,6 +48,8 @@ PLACES = (
     Place("Exporting", ExportMenu),
     Place("A note", NoteBox),
     Place("Plots", PlotScreen),
+    Place("A replay", ReplayScreen),
+    Place("A time to jump to", JumpTo),
     Place("Saved views", ViewsScreen),
     Place("A command", CommandLine),
     Place("A page of text", TextPage),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from a2a_inspect.joined.numbers import file_of
 from a2a_inspect.screen.columns import Column
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marks, with_mark
 from a2a_inspect.source import Snapshot
 from a2a_proxy.cli import generations, text
+from a2a_proxy.recording.joined.numbers import file_of
 from a2a_proxy.recording.note_writer import Place
 from a2a_proxy.recording.rows import ExchangeRow
 

@@ -68,7 +68,7 @@ class LaneScreen(Screen[Chosen | None]):
         self._pane = Pane(ListHead(self._list), self._list, id="lanes")
         self._said = Static(id="lane-said", markup=False)
         self._conversation: Conversation | None = None
-        self._version = -1
+        self._version = (-1, 0)
         self._reading = False
         self._rested = 0.0
         self._trouble = ""
@@ -113,11 +113,11 @@ class LaneScreen(Screen[Chosen | None]):
         """The conversation as it is now; None where nothing has changed. What explains it is imported here."""
         from a2a_inspect.lanes.read import Conversation
 
-        version = recording.data_version()
+        version = (recording.data_version(), self._source.until)
         if version == self._version:
             return None
         self._version = version
-        return Conversation(recording, self._exchange)
+        return Conversation(recording, self._exchange, self._source.until)
 
     async def _load(self, page: int) -> Sequence[Row]:
         conversation = self._conversation

@@ -8,11 +8,8 @@ from textual.binding import Binding, BindingType
 
 from a2a_inspect.screen.acting import Acting
 from a2a_inspect.screen.browse import PANES
-from a2a_inspect.screen.compare import compare_from
-from a2a_inspect.screen.lane_screen import LaneScreen
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marked
-from a2a_inspect.screen.plot_screen import PlotScreen
 from a2a_inspect.screen.tab_line import TABS
 from a2a_inspect.source import FrameLine
 from a2a_proxy.recording.rows import ExchangeRow
@@ -35,6 +32,7 @@ class MainScreen(Acting):
         Binding("]", "frame(1)", "Next frame", show=False, id="frame.next"),
         Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
         Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and octets over time, latencies"),
+        Binding("space", "replay", "Replay", show=False, id="view.replay", tooltip="see it happen again, with a clock"),
         Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
         Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
         Binding("D", "diff", "Diff", id="view.diff", tooltip="what differs from the marked, or last, call"),
@@ -104,10 +102,14 @@ class MainScreen(Acting):
 
     def action_diff(self) -> None:
         """What differs between two that are marked, the marked one and this, or this and its like before."""
+        from a2a_inspect.screen.compare import compare_from
+
         compare_from(self, self._source, self.marked(), self._cursor())
 
     def action_lanes(self) -> None:
         """The swimlane of the exchange's task; whoever opens a row there comes back to that frame."""
+        from a2a_inspect.screen.lane_screen import LaneScreen
+
         row = self._exchanges.row  # what is shown below may be a tenth of a second behind the cursor
         exchange = row.key if isinstance(row, ExchangeRow) else self._chosen
         if exchange:
@@ -116,7 +118,16 @@ class MainScreen(Acting):
 
     def action_plots(self) -> None:
         """Plots of what the list shows; a time that is chosen there narrows it."""
+        from a2a_inspect.screen.plot_screen import PlotScreen
+
         self.app.push_screen(PlotScreen(self._source, self.narrowing.expression()), self.narrow_to)
+
+    def action_replay(self) -> None:
+        """What the list shows, as it happened: from the exchange under the cursor, or from the beginning."""
+        from a2a_inspect.screen.replay_screen import ReplayScreen  # which is a main screen itself
+
+        began = self._stream.row.exchange.started if self._stream is not None and not self._exchanges.follow else 0
+        self.app.push_screen(ReplayScreen(self._source, self.found, began))
 
     def action_pause(self) -> None:
         """Hold the display, or show what has come."""

@@ -67,6 +67,11 @@ class Narrowed(Browse):
         """What the list is narrowed to now."""
         return self._narrowing
 
+    @property
+    def found(self) -> Sequence[int] | None:
+        """Keys of the exchanges that were found so far; None where nothing narrows."""
+        return None if self._search is None else self._search.keys
+
     def narrow(self, wanted: Narrowing) -> None:
         """Show only this; all of it where nothing narrows. Raises QueryError where its text is wrong."""
         if wanted == self._narrowing:

@@ -31,6 +31,8 @@ class Summary(Widget):
 
     snapshot: reactive[Snapshot] = reactive(Snapshot())
     paused: reactive[bool] = reactive(False)
+    replay: reactive[bool] = reactive(False)
+    """It is shown as it was at some moment."""
     trouble: reactive[str] = reactive("")
     """Why the recording cannot be read now."""
 
@@ -56,7 +58,8 @@ class Summary(Widget):
         now = self.snapshot
         if self.trouble:
             return [(visible(self.trouble), "summary--loss")]
-        mode = "paused" if self.paused else "recording" if now.live else "ended" if now.sessions else "waiting"
+        mode = "recording" if now.live else "ended" if now.sessions else "waiting"
+        mode = "replay" if self.replay else "paused" if self.paused else mode
         words = [(mode, "summary--mode")]
         complete, whole = completeness(now)
         counts = [text.plural(now.findings, "finding")] if now.findings else []

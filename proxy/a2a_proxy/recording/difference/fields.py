@@ -98,6 +98,14 @@ class Fields(msgspec.Struct, frozen=True):
         of_dialects = _CARD_FORMS if self.card else _OF_DIALECTS
         return Ignored.DIALECT if self.dialects and name in of_dialects else Ignored.NOT
 
+    def ignored_alone(self, name: str, value: object) -> Ignored:
+        """Why it does not count that only one side has this member."""
+        if self.plain:
+            return Ignored.NOT
+        if is_default(value):
+            return Ignored.DEFAULT
+        return Ignored.DIALECT if self.dialects and name in _IDS else Ignored.NOT
+
     def is_address(self, name: str) -> bool:
         """Its authority says where a program runs."""
         return not self.plain and name in _ADDRESSES

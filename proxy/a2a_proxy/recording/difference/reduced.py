@@ -17,6 +17,33 @@ _DEEP = "deeper than anybody means it"
 _KINDS = ("text", "raw", "url", "data")
 
 
+Leaves = tuple[str, frozenset[Any]]
+"""What kind of value it is, and its first leaves, each with its name."""
+
+
+class Item:
+    """A value without what is canonical."""
+
+    __slots__ = ("_kind", "_leaves", "_reduced", "token")
+
+    def __init__(self, kind: str, reduced: Any) -> None:
+        self._kind = kind
+        self._reduced = reduced
+        self._leaves: Leaves | None = None
+        made = repr(reduced).encode("utf-8", "surrogatepass")
+        self.token = hashlib.blake2b(made, digest_size=12).digest()
+        """The same for values between which nothing that counts differs."""
+
+    @property
+    def leaves(self) -> Leaves:
+        """For `likeness`; worked out where it is needed."""
+        if self._leaves is None:
+            found: list[Any] = []
+            _collect(self._reduced, "", found)
+            self._leaves = self._kind, frozenset(found)
+        return self._leaves
+
+
 class Reduced:
     """Values of one side. Identifiers that are known become the number of their pair, unknown ones are all alike."""
 
@@ -24,17 +51,11 @@ class Reduced:
         self._ids = ids
         self._fields = fields
         self._side = side
+        self._reasons: dict[str, Ignored] = {}
 
-    def token(self, value: Any, name: str = "", opaque: bool = False) -> bytes:
-        """The same for values between which nothing that counts differs."""
-        made = repr(self._of(value, name, None, opaque, 0))
-        return hashlib.blake2b(made.encode("utf-8", "surrogatepass"), digest_size=12).digest()
-
-    def leaves(self, value: Any, name: str = "", opaque: bool = False) -> tuple[str, frozenset[Any]]:
-        """What kind of value it is, and its first leaves, each with its name."""
-        found: list[Any] = []
-        _collect(self._of(value, name, None, opaque, 0), "", found)
-        return label(value), frozenset(found)
+    def item(self, value: Any, name: str = "", opaque: bool = False) -> Item:
+        """A value, to be aligned with others."""
+        return Item(label(value), self._of(value, name, None, opaque, 0))
 
     def _of(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
         if depth > DEPTH:
@@ -52,7 +73,9 @@ class Reduced:
         return self._scalar(value, name, holder, opaque)
 
     def _goes(self, name: str, value: Any, opaque: bool) -> bool:
-        why = self._fields.ignored(name)
+        why = self._reasons.get(name)
+        if why is None:
+            why = self._reasons[name] = self._fields.ignored(name)
         if opaque:
             return why is Ignored.TRACE
         return bool(why) or (not self._fields.plain and name not in OPAQUE and is_default(value))
@@ -93,7 +116,7 @@ def _collect(value: Any, name: str, found: list[Any]) -> None:
         found.append((name, value))
 
 
-def likeness(one: tuple[str, frozenset[Any]], other: tuple[str, frozenset[Any]]) -> int:
+def likeness(one: Leaves, other: Leaves) -> int:
     """0 for values of different kinds; otherwise more the more leaves they share."""
     if one[0] != other[0]:
         return 0

@@ -171,10 +171,10 @@ class _Call:
         reduced = Reduced(ids, Fields(plain=not exchange.operation), side)
         asked: Any = request_of(recording, row)
         self._name = exchange.operation or f"{exchange.method} {exchange.target.partition('?')[0]}"
-        self.token = self._name.encode() + b" " + reduced.token(asked)
-        _, leaves = reduced.leaves(asked)
+        item = reduced.item(asked)
+        self.token = self._name.encode("utf-8", "surrogatepass") + b" " + item.token
         outcome = (("error", bool(exchange.error)), *(("state", state) for state in exchange.states))
-        self.leaves = (self._name, leaves | frozenset(outcome))
+        self.leaves = (self._name, item.leaves[1] | frozenset(outcome))
 
 
 def _in_order(left: Run, right: Run, found: Aligned) -> Iterator[Match]:
@@ -238,7 +238,7 @@ def _tasks(left: Run, right: Run, ids: Ids) -> Iterator[Row]:
 
 def _course(task: Task) -> dict[str, Any]:
     return {
-        "states": [_state(number) for _, number in task.states],
+        "states": " > ".join(_state(number) for _, number in task.states),
         "missed": [[run.first, run.last] for run in task.missed],
     }
 

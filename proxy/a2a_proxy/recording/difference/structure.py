@@ -100,27 +100,24 @@ class _Walk:
                 self.value(left[name], right[name], inner)
             else:
                 change, said = (Change.LEFT, left[name]) if name in left else (Change.RIGHT, right[name])
-                plain = at.inside or self._fields.plain or name in OPAQUE
-                default = Ignored.DEFAULT if not plain and is_default(said) else Ignored.NOT
-                self._tell(change, inner, left.get(name), right.get(name), default)
+                opaque = at.inside or name in OPAQUE
+                alone = Ignored.NOT if opaque else self._fields.ignored_alone(name, said)
+                self._tell(change, inner, left.get(name), right.get(name), alone)
 
     def _list(self, left: list[Any], right: list[Any], at: _At) -> None:
         self._visited += len(left) + len(right)
-        mine, other = self._reduced
-        inside = at.inside
-        tokens = (
-            [mine.token(item, at.name, inside) for item in left],
-            [other.token(item, at.name, inside) for item in right],
-        )
-        leaves: tuple[dict[int, Any], dict[int, Any]] = ({}, {})
+        if _identical(left, right):
+            self._learn(left, at.name, at.inside)
+            return
+        sides = [
+            [reduced.item(item, at.name, at.inside) for item in items]
+            for reduced, items in zip(self._reduced, (left, right), strict=True)
+        ]
 
         def alike(i: int, j: int) -> int:
-            for side, number, items, known in ((mine, i, left, leaves[0]), (other, j, right, leaves[1])):
-                if number not in known:
-                    known[number] = side.leaves(items[number], at.name, inside)
-            return likeness(leaves[0][i], leaves[1][j])
+            return likeness(sides[LEFT][i].leaves, sides[RIGHT][j].leaves)
 
-        found = align(*tokens, alike)
+        found = align([item.token for item in sides[LEFT]], [item.token for item in sides[RIGHT]], alike)
         if found.coarse:
             self._say(f"lists of {len(left)} and {len(right)} items aligned coarsely")
         for i, j in found.pairs:
@@ -135,6 +132,19 @@ class _Walk:
         for j, item in enumerate(right):
             if j not in taken[1]:
                 self._tell(Change.RIGHT, at.item(0, j), None, item)
+
+    def _learn(self, value: Any, name: str, opaque: bool, holder: dict[str, Any] | None = None, depth: int = 0) -> None:
+        """Both sides have this very value: the identifiers in it stand for themselves."""
+        if opaque or name in OPAQUE or depth > DEPTH:
+            return
+        if isinstance(value, dict):
+            for member, item in value.items():
+                self._learn(item, member, opaque, value, depth + 1)
+        elif isinstance(value, list):
+            for item in value:
+                self._learn(item, name, opaque, holder, depth + 1)
+        elif isinstance(value, str) and (kind := self._fields.id_kind(name, holder)) and value:
+            self._ids.pair(kind, value, value)
 
     def _text(self, left: str, right: str, at: _At) -> None:
         kind = "" if at.inside else self._fields.id_kind(at.name, at.holder)
@@ -183,6 +193,14 @@ class _Walk:
 def _identifiers_first(name: str) -> tuple[bool, str]:
     """Texts beside them may name them."""
     return name not in IDENTIFIERS, name
+
+
+def _identical(left: Any, right: Any) -> bool:
+    """The same in every respect; False also where it is nested too deeply to tell at once."""
+    try:
+        return bool(left == right) and repr(left) == repr(right)
+    except RecursionError:
+        return False
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -12,8 +12,8 @@ from a2a_proxy.recording.difference.values import Change
 
 LONGEST = 262_144
 """Characters of each text that are looked at."""
-_WORDS = re.compile(r"\s+|\w+(?:-\w+)*|[^\w\s]")
-"""Identifiers with hyphens are one word."""
+_WORDS = re.compile(r"\s+|\w+(?:[-.]\w+)*|[^\w\s]")
+"""Identifiers with hyphens are one word, and so are versions and names of hosts."""
 
 
 class Piece(msgspec.Struct, frozen=True):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
-from a2a_inspect.joined.numbers import Origin
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.recording.joined.numbers import Origin
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key, split
 
@@ -27,7 +26,7 @@ class Member:
         self._connections: dict[int, int] = {}
         self._open: set[int] = set()
         self._live: set[int] = set()
-        self._cuts: dict[tuple[str, int], int] = {}
+        self._line: tuple[int, Connection | None] = (0, None)
 
     @property
     def behind(self) -> bool:
@@ -80,6 +79,13 @@ class Member:
             if row.session in sessions:
                 yield self.origin(row.session), row.finding
 
+    def line(self, number: int) -> Connection | None:
+        """The connection of this key; the one that was asked for last is remembered."""
+        if self._line[0] != number:
+            row = self.recording.connection(number)
+            self._line = number, row.connection if row is not None else None
+        return self._line[1]
+
     def connections(self, session: int) -> Iterator[Connection]:
         """Those that have come or were open."""
         again = [number for number in sorted(self._live) if split(number)[0] == session]
@@ -89,14 +95,3 @@ class Member:
             self._connections[session] = max(row.key, self._connections.get(session, 0))
             (self._live.discard if row.connection.closed else self._live.add)(row.key)
             yield row.connection
-
-    def cuts(self, name: str, session: int) -> Iterator[Any]:
-        """Segments, interruptions or hand-offs that have come, and all since the first that was open."""
-        after = self._cuts.get((name, session), 0)
-        all_ended = True
-        for row in getattr(self.recording, f"{name}s")(session, after=after):
-            value = getattr(row, name)
-            all_ended = all_ended and bool(value.ended)
-            if all_ended:
-                self._cuts[name, session] = row.key
-            yield value

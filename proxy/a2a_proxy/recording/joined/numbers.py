@@ -15,8 +15,9 @@ from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.note import Note
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import Task
+from a2a_proxy.recording.rows import split
+from a2a_proxy.recording.schema import SESSION_SHIFT
 
 Origin = tuple[int, int]
 """File, from 0, and session."""
@@ -34,8 +35,10 @@ class Numbers:
         self._files = files
         self._exchanges: defaultdict[Origin, array[int]] = defaultdict(lambda: array("q", [0]))
         """By its old number the new one; 0 where it has none yet."""
-        self._count = 0
-        self._others: dict[tuple[str, Origin, int], int] = {}
+        self._origins: list[Origin] = []
+        self._places = array("q")
+        """By new number, from 1, of an exchange: which of `_origins`, and the old number."""
+        self._connections: dict[tuple[Origin, int], int] = {}
 
     def knows(self, of: Origin, number: int) -> bool:
         """The exchange has its number already."""
@@ -50,20 +53,25 @@ class Numbers:
         if number >= len(known):
             known.extend([0] * (number + 1 - len(known)))
         if not known[number]:
-            self._count += 1
-            known[number] = self._count
+            if of not in self._origins:
+                self._origins.append(of)
+            self._places.append(self._origins.index(of) << SESSION_SHIFT | number)
+            known[number] = len(self._places)
         return known[number]
 
     def connection(self, of: Origin, number: int) -> int:
         """Of a connection."""
-        return self._other("connection", of, number) * self._files + of[0] if number else 0
+        if not number:
+            return 0
+        place = self._connections.setdefault((of, number), len(self._connections) + 1)
+        return place * self._files + of[0]
 
-    def segment(self, of: Origin, number: int) -> int:
-        """Of a segment."""
-        return self._other("segment", of, number) if number else 0
-
-    def _other(self, kind: str, of: Origin, number: int) -> int:
-        return self._others.setdefault((kind, of, number), len(self._others) + 1)
+    def origin(self, exchange: int) -> tuple[Origin, int] | None:
+        """Where an exchange of this new number is from, and its number there."""
+        if not 0 < exchange <= len(self._places):
+            return None
+        place, number = split(self._places[exchange - 1])
+        return self._origins[place], number
 
     def of_connection(self, of: Origin, value: Connection) -> Connection:
         """A connection as the joined recording has it."""
@@ -95,31 +103,3 @@ class Numbers:
     def of_note(self, of: Origin, value: Note) -> Note:
         """A note about an exchange or a frame."""
         return replace(value, exchange=self.exchange(of, value.exchange))
-
-    def of_segment(self, of: Origin, value: Segment) -> Segment:
-        """A segment."""
-        return replace(
-            value,
-            id=self.segment(of, value.id),
-            exchange=self.exchange(of, value.exchange),
-            last_exchange=self.exchange(of, value.last_exchange),
-        )
-
-    def of_interruption(self, of: Origin, value: Interruption) -> Interruption:
-        """An interruption."""
-        return replace(
-            value,
-            id=self._other("interruption", of, value.id),
-            segment=self.segment(of, value.segment),
-            exchange=self.exchange(of, value.exchange),
-        )
-
-    def of_handoff(self, of: Origin, value: Handoff) -> Handoff:
-        """A hand-off."""
-        return replace(
-            value,
-            id=self._other("handoff", of, value.id),
-            segment=self.segment(of, value.segment),
-            exchange=self.exchange(of, value.exchange),
-            to_exchange=self.exchange(of, value.to_exchange),
-        )

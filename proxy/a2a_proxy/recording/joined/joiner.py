@@ -12,17 +12,17 @@ from functools import reduce
 from operator import attrgetter
 from typing import Any
 
-from a2a_inspect.joined.member import Member
-from a2a_inspect.joined.numbers import Numbers
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import Task
+from a2a_proxy.recording.joined.cutter import Cutter
+from a2a_proxy.recording.joined.member import Member
+from a2a_proxy.recording.joined.numbers import Numbers
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow
+from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key
 from a2a_proxy.recording.task_join import joined
 from a2a_proxy.recording.writer import Writer
 
@@ -39,11 +39,13 @@ class Joiner:
 
     def __init__(self, writer: Writer, files: int) -> None:
         self.writer = writer
-        self._numbers = Numbers(files)
+        self.numbers = Numbers(files)
+        """What is called how here."""
         self._members: list[Member] = []
         self._uuids: dict[str, int] = {}
         self._own: dict[int, set[int]] = {}
         """By file the sessions that are taken from it."""
+        self._cutter = Cutter()
         self._batch = _Batch()
         self._tasks: set[str] = set()
         """Ids of tasks about which there is something new."""
@@ -79,10 +81,10 @@ class Joiner:
             for row in member.again():
                 self._put_exchange(member, row)
             self._batch.findings += [
-                self._numbers.of_finding(of, found) for of, found in member.findings(own[member.number])
+                self.numbers.of_finding(of, found) for of, found in member.findings(own[member.number])
             ]
             for session in own[member.number]:
-                self._put_states(member, session)
+                self._put_connections(member, session)
         self._put_tasks()
         self._flush()
         return True
@@ -104,28 +106,29 @@ class Joiner:
             waiting = next(exchanges, None)
 
     def _put_exchange(self, member: Member, row: ExchangeRow) -> None:
-        value = self._numbers.of_exchange(member.origin(row.session), row.exchange)
+        value = self.numbers.of_exchange(member.origin(row.session), row.exchange)
         self._batch.exchanges[value.id] = value
+        self._cutter.exchange(value, member.line(key(row.session, row.exchange.connection)))
         self._tasks.add(value.task_id)
 
     def _put_frame(self, member: Member, row: FrameRow) -> None:
         of, frame = member.origin(row.session), row.frame
-        if frame.exchange and not self._numbers.knows(of, frame.exchange):
+        if frame.exchange and not self.numbers.knows(of, frame.exchange):
             exchange = member.recording.exchange(row.exchange_key)  # it began while the frames were read
             if exchange is not None:
                 member.watch(exchange)
                 self._put_exchange(member, exchange)
         self._tasks.add(frame.task_id)
-        self._batch.add(self._numbers.of_frame(of, frame))
+        made = self.numbers.of_frame(of, frame)
+        self._cutter.frame(made)
+        self._batch.add(made)
         if self._batch.full:
             self._flush()
 
-    def _put_states(self, member: Member, session: int) -> None:
-        of, numbers, batch = member.origin(session), self._numbers, self._batch
-        batch.connections += [numbers.of_connection(of, value) for value in member.connections(session)]
-        batch.segments += [numbers.of_segment(of, value) for value in member.cuts("segment", session)]
-        batch.interruptions += [numbers.of_interruption(of, value) for value in member.cuts("interruption", session)]
-        batch.handoffs += [numbers.of_handoff(of, value) for value in member.cuts("handoff", session)]
+    def _put_connections(self, member: Member, session: int) -> None:
+        of = member.origin(session)
+        found = [self.numbers.of_connection(of, value) for value in member.connections(session)]
+        self._batch.connections += found
 
     def _put_tasks(self) -> None:
         """Each as all files know it together, one for each agent that has it, in the order of first sight."""
@@ -135,7 +138,7 @@ class Joiner:
             for member in self._members:
                 for row in member.recording.task(name):
                     if row.session in self._own[member.number]:
-                        view = self._numbers.of_task(member.origin(row.session), row.task)
+                        view = self.numbers.of_task(member.origin(row.session), row.task)
                         views.setdefault(view.agent, []).append(view)
             found += (reduce(joined, sorted(of_agent, key=attrgetter("first"))) for of_agent in views.values())
         self._batch.tasks += sorted(found, key=attrgetter("first"))
@@ -144,7 +147,7 @@ class Joiner:
     def notes(self) -> list[Note]:
         """What people wrote about calls and frames that have been taken over."""
         return [
-            self._numbers.of_note(member.origin(row.session), row.note)
+            self.numbers.of_note(member.origin(row.session), row.note)
             for member in self._members
             for row in member.recording.notes()
             if row.session in self._own[member.number] and row.note.exchange
@@ -152,7 +155,13 @@ class Joiner:
 
     def _flush(self) -> None:
         batch, self._batch = self._batch, _Batch()
-        self.writer.write(batch.frames, batch.findings, batch.changes())
+        states = Changes(batch.connections, list(batch.exchanges.values()), batch.tasks, *self._cutter.changed())
+        self.writer.write(batch.frames, batch.findings, states)
+
+    def end(self, at: int) -> None:
+        """All sessions have ended, the last one at `at` (ns)."""
+        self._cutter.end(at)
+        self._flush()
 
 
 class _Batch:
@@ -164,9 +173,6 @@ class _Batch:
         self.exchanges: dict[int, Exchange] = {}
         self.connections: list[Connection] = []
         self.tasks: list[Task] = []
-        self.segments: list[Segment] = []
-        self.interruptions: list[Interruption] = []
-        self.handoffs: list[Handoff] = []
         self._octets = 0
 
     def add(self, frame: Frame) -> None:
@@ -178,12 +184,6 @@ class _Batch:
     def full(self) -> bool:
         """Enough."""
         return len(self.frames) >= _AT_ONCE or self._octets >= _OCTETS
-
-    def changes(self) -> Changes:
-        """All of it that is no frame and no finding."""
-        exchanges = list(self.exchanges.values())
-        cut = (self.segments, self.interruptions, self.handoffs)
-        return Changes(self.connections, exchanges, self.tasks, *cut)
 
 
 def _exchanges(member: Member, session: int) -> Iterator[_Exchange]:

