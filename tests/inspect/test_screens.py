@@ -31,9 +31,12 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times are shown in local time."""
+def nobody_in_particular(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No saved views, keys and zone of the person who runs the tests, no folder of this machine."""
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
+    monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path))
     monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.chdir("/")
     time.tzset()
 
 
