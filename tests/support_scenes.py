@@ -61,12 +61,12 @@ WALKS = (
             Scene("export", ("escape", "x"), ("JSON lines",)),
             Scene("keys", ("escape", "question_mark"), ("Everywhere",)),
             Scene("swimlane", ("escape", "s"), ("A2A-GEN-001", "healed by")),
-            Scene("diff", ("escape", "D"), ("differen",)),
             Scene("plots", ("escape", "L"), ()),
             Scene("replay", ("escape", "space"), ()),
         ),
     ),
     Walk("live-bidi", (Scene("live", ("g", "g", "j", "j", "s"), ("Swimlane",)),)),
+    Walk("sdk-1.x-grpc", (Scene("difference", ("g", "g", *"jjjjjjjj", "D"), ("different: 10 differences",)),)),
 )
 
 

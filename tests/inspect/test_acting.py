@@ -97,6 +97,14 @@ async def test_exporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [line["id"] for line in lines] == [2]
 
 
+async def test_the_row_under_the_cursor_is_meant(tmp_path: Path) -> None:
+    """Also where keys come faster than the panes below follow."""
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("OPERATION")
+        await person.types("g", "g", "j", "j", "k", "y")
+        await person.sees("Copy 1:2 as")
+
+
 def test_the_menu_has_every_form() -> None:
     """In the same order."""
     assert [name for _, name, _, _ in OFFERED] == list(FORMS)

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from a2a_inspect.commands.show import show_conversation
+from a2a_inspect.commands.wanted import Wanted
+from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.cassette import write_cassette
@@ -236,3 +239,19 @@ def test_bad_recordings(small: Path, tmp_path: Path) -> None:
     wrong = run(tmp_path / "state", "a2a-inspect", "lss")
     assert wrong.code == 2
     assert wrong.err.startswith("a2a-inspect: error: no such command 'lss'")
+
+
+def test_show_of_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A frame is named as findings name it, also beside whole exchanges; one that is not there is an error."""
+
+    def shown(*words: str) -> list[list[int]]:
+        with Recording(small) as recording:
+            show_conversation(recording, Wanted(words), as_json=True)
+        return [[frame["seq"] for frame in json.loads(line)["frames"]] for line in capsys.readouterr().out.splitlines()]
+
+    whole = shown("1", "2")
+    assert shown("#1.2") == [[2]]
+    assert shown("1:1.2", "1.0", "2") == [[0, 2], whole[1]]
+    assert shown("1.2", "1") == whole[:1]
+    with pytest.raises(UserError, match=r"called 1\.99"):
+        shown("1.99")

@@ -84,10 +84,10 @@ def test_brackets_stand_between_octets(offset: int, width: int) -> None:
         assert "67]0a" in marked
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in RECORDINGS.glob("*.a2a.jsonl")))
-def test_every_frame_of_every_sample(name: str) -> None:
+@pytest.mark.parametrize("name", ["stdio", "sdk-0.3-rest", "live-2153", "generations", "dialect-vendor"])
+def test_every_frame_of_a_sample(name: str) -> None:
     """All tabs have something to say, in text that acts on no terminal."""
-    with open_any(RECORDINGS / name) as recording:
+    with open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         for row in recording.exchanges():
             stream = Stream(row, 0, findings=tuple(each.finding for each in recording.findings(exchange=row.key)))
             lines = [*timing_lines(recording, row.key, 1), *process_lines(recording, row.key)]

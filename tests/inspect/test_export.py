@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands.export import export_recording
-from a2a_inspect.commands.show import Wanted, show_conversation
+from a2a_inspect.commands.show import show_conversation
+from a2a_inspect.commands.wanted import Wanted
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
 from a2a_proxy.recording.note_writer import Place, annotate

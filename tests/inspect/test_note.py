@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands.note import Wanted, note
-from a2a_inspect.commands.show import Wanted as Shown
 from a2a_inspect.commands.show import show_conversation
+from a2a_inspect.commands.wanted import Wanted as Shown
 from a2a_inspect.place import split_words
 from a2a_inspect.point import is_point, named, point
 from a2a_proxy.cli.errors import UserError

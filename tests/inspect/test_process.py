@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.show import Wanted, show_conversation
+from a2a_inspect.commands.show import show_conversation
+from a2a_inspect.commands.wanted import Wanted
 from a2a_proxy.recording.reader import Recording
 from support_pipe import Stdio
 from support_rules import record

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.show import Wanted, show_conversation
+from a2a_inspect.commands.show import show_conversation
+from a2a_inspect.commands.wanted import Wanted
 from a2a_proxy.recording.artifacts import artifacts_of
 from a2a_proxy.recording.cassette import open_any
 

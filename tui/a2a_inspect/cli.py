@@ -131,12 +131,14 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_
 def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool) -> None:
     """Show the conversation: session, context, task, exchange, frame.
 
-    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
+    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several, 2.5 for frame 5 of it; TASK is a task id or
+    the beginning of one.
 
     The agent's frames and the time an exchange took count from the end of the request, the client's frames from its
     first octet.
     """
-    from a2a_inspect.commands.show import Wanted, show_conversation
+    from a2a_inspect.commands.show import show_conversation
+    from a2a_inspect.commands.wanted import Wanted
     from a2a_inspect.place import opened, split_words
 
     path, chosen = split_words(words)

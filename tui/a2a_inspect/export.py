@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-from a2a_inspect.commands.show import Wanted, conversation_objects, whole_objects
+from a2a_inspect.commands.show import conversation_objects, whole_objects
+from a2a_inspect.commands.wanted import Wanted
 from a2a_proxy.recording.cassette import write_cassette
 from a2a_proxy.recording.cassette_out import Exporter, Selection
 from a2a_proxy.recording.errors import RecordingError

@@ -56,3 +56,23 @@ def frame_index(recording: Recording, at: Place) -> int:
     """Where a frame stands among those of its exchange."""
     query = "SELECT count(*) FROM frame WHERE session = ? AND exchange = ? AND seq < ?"
     return int(recording.db.execute(query, (*split(at[0]), at[1])).fetchone()[0])
+
+
+def next_of_task(recording: Recording, at: Place, by: int) -> Place | None:
+    """The nearest frame of the same task, in this exchange or in the next one of the task in this session."""
+    session, exchange = split(at[0])
+    sign, order = (">", "ASC") if by > 0 else ("<", "DESC")
+    nearest = f"SELECT seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY seq {order} LIMIT 1"
+    found = recording.db.execute(nearest, (session, exchange, at[1])).fetchone()
+    if found is not None:
+        return at[0], found[0]
+    beside = (
+        f"SELECT id FROM exchange WHERE id {sign} ?1 AND id > ?2 AND id < ?3 AND task <> 0"
+        f" AND task = (SELECT task FROM exchange WHERE id = ?1) ORDER BY id {order}"
+    )
+    for (number,) in recording.db.execute(beside, (at[0], key(session, 0), key(session + 1, 0))).fetchall():
+        end = -1 if by > 0 else 1 << 40
+        found = recording.db.execute(nearest, (session, split(number)[1], end)).fetchone()
+        if found is not None:
+            return number, found[0]
+    return None

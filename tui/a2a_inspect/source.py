@@ -97,13 +97,14 @@ class Source:
     until = 0
     """ns since the epoch: what came later has not happened (see `replay.source`); 0: all has."""
 
-    def __init__(self, path: Path, *, files: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: Path, *, files: tuple[str, ...] = (), later: bool = False) -> None:
+        """With `later` the file is opened by the first question, in the thread that reads."""
         self.path = path
         self.files = files
         """Short names of the recordings that this one joins (see `joined`); none where it is a recording of its own."""
         if _missing(path) and not path.absolute().parent.is_dir():
             raise RecordingError(f"there is no recording {path}: there is no folder {path.parent}", "check the name")
-        self._reader = None if _missing(path) else _Reader(open_any(path))
+        self._reader = None if later or _missing(path) else _Reader(open_any(path))
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recording")
 
     async def poll(self) -> Snapshot | None:

@@ -75,7 +75,8 @@ class Recording:
 
     def task(self, task_id: str) -> Task | None:
         """The task of this id, the first where agents share the id."""
-        return next((self._task(seen) for seen in self._several.tasks() if seen[0].row.task.task_id == task_id), None)
+        seen = self._several.task(task_id)
+        return self._task(seen) if seen else None
 
     def findings(self) -> Iterator[Finding]:
         """What the rules found, session by session."""

@@ -88,13 +88,8 @@ class Several:
 
     def sessions(self) -> list[tuple[Member, SessionRow]]:
         """All sessions by the time of their start; of one that several files hold, that of the file with most of it."""
-        best: dict[str, tuple[Member, SessionRow]] = {}
-        for member in self.members:
-            for row in member.recording.sessions():
-                known = best.get(row.facts.uuid)
-                if known is None or _much(member, row) > _much(*known):
-                    best[row.facts.uuid] = member, row
-        return sorted(best.values(), key=lambda each: (each[1].facts.started, each[0].number, each[1].id))
+        found = best_sessions(self.members)
+        return sorted(found, key=lambda each: (each[1].facts.started, each[0].number, each[1].id))
 
     def exchanges(self, where: str = "") -> Iterator[tuple[Member, ExchangeRow]]:
         """All exchanges by the time of their first octet, or those for which an expression of the filter holds.
@@ -126,6 +121,19 @@ class Several:
             if known := [each for each in seen if each is not None]:
                 yield known
 
+    def task(self, task_id: str) -> list[Seen]:
+        """What each session of each file knows of the task of this id, the earliest first; where agents share the id,
+        of the agent that is seen first."""
+        own = self.own()
+        found = [
+            Seen(member, row)
+            for member in self.members
+            for row in member.recording.task(task_id)
+            if row.session in own[member.number]
+        ]
+        found.sort(key=lambda seen: seen.row.task.first)
+        return [seen for seen in found if pack_uuid(task_id) or seen.row.task.agent == found[0].row.task.agent]
+
     def task_states(self) -> Counter[int]:
         """How many tasks are in which state (see `TaskState`), as the session says that heard of each last."""
         return Counter(max(rows, key=lambda each: each.last).state for rows in self._joined())
@@ -153,6 +161,17 @@ class Several:
         member = self.members[number]
         row = member.recording.task_row(row_id)
         return Seen(member, row) if row is not None else None
+
+
+def best_sessions(members: Iterable[Member]) -> list[tuple[Member, SessionRow]]:
+    """Each session once; of one that several files hold, that of the file with most of it."""
+    best: dict[str, tuple[Member, SessionRow]] = {}
+    for member in members:
+        for row in member.recording.sessions():
+            known = best.get(row.facts.uuid)
+            if known is None or _much(member, row) > _much(*known):
+                best[row.facts.uuid] = member, row
+    return list(best.values())
 
 
 def _much(member: Member, row: SessionRow) -> tuple[bool, int]:

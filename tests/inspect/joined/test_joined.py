@@ -23,8 +23,10 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.joined.numbers import file_of
+from a2a_proxy.recording.merge import merge
 from a2a_proxy.recording.note_writer import Place, annotate
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.several import Several
 from a2a_proxy.recording.writer import Writer
 from support_cli import until
 from support_inspect import MS, TASK, changes, exchange, live, status
@@ -157,6 +159,20 @@ def test_a_damaged_file_is_told_on_the_screen(tmp_path: Path) -> None:
         assert "cannot be read" in recording.sessions()[0].complete
 
 
+def test_a_session_that_two_files_hold_is_taken_from_the_one_with_more_of_it(tmp_path: Path) -> None:
+    """An old copy, named first, hides nothing."""
+    writer = begin(tmp_path / "live.a2a.db", 1)
+    call(writer, 1, 1, 1)
+    with Several([tmp_path / "live.a2a.db"]) as several:
+        merge(several, tmp_path / "old.a2a.db")
+    call(writer, 1, 2, 2)
+    writer.finish(STARTED + 3_000 * MS)
+    filling(tmp_path, tmp_path / "old.a2a.db", tmp_path / "live.a2a.db").step()
+    with told(tmp_path) as recording:
+        assert recording.counts().exchanges == 2
+        assert recording.counts().frames == 4
+
+
 def test_notes_come_along(tmp_path: Path) -> None:
     """With their calls; also one that is written later."""
     first, second = pair(tmp_path)
@@ -182,6 +198,8 @@ async def test_the_screen_shows_them_as_one(tmp_path: Path, size: tuple[int, int
             await person.until(lambda: person.exchanges.row is not None)
             shown = [person.exchanges._cells(person.exchanges._row(at), ())[0].text.strip() for at in range(5)]
             assert shown == ["first", "second", "first", "second", "first"]
+            await person.types("semicolon")
+            await person.told("a note is for one of them alone")
     assert not folder.exists()
 
 

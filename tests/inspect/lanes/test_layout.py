@@ -53,8 +53,8 @@ def test_lanes_that_do_not_fit_share_the_last_column() -> None:
     assert head(places).split()[2:] == ["client", "agent:1", "+5", "others"]
     wide = MARGIN + 41
     assert drawn(wide, 7, row(0, 1)).startswith("├─ hello")
-    assert "[agent:6] hello" in drawn(100, 7, row(0, 6))
-    assert drawn(100, 7, row(5, 6, text="x")).endswith(" agent:5 → agent:6: x ●")
+    assert "[agent:6] hello" in drawn(99, 7, row(0, 6))
+    assert drawn(99, 7, row(5, 6, text="x")).endswith(" agent:5 → agent:6: x ●")
 
 
 def test_marks_stand_between_the_lanes() -> None:
@@ -97,3 +97,11 @@ def test_every_row_has_the_same_width(
     line = "".join(said for said, _ in paint(row(source, target, text, what=what, kind=kind), places))
     assert cell_len(line) == places.end
     assert line.isprintable()
+
+
+def test_a_wide_drawing_tells_which_frame_it_is() -> None:
+    """Two streams may tell the same event."""
+    places = geometry(100, LANES[:2])
+    assert head(places).split()[:3] == ["SECONDS", "AFTER", "FRAME"]
+    assert paint(row(exchange=14, seq=3), places)[0][0] == "   +1.500   +12 ms  #14.3   "
+    assert "FRAME" not in head(geometry(99, LANES[:2]))

@@ -98,13 +98,14 @@ def artifact(number: int, seq: int, text: str, *, append: bool) -> Frame:
 
 
 def made(path: Path, texts: list[list[str]], chunks: list[str] | None = None, **more: Any) -> Recording:
-    """A recording of one call for each list of what the agent says, the last one with an artifact in chunks."""
+    """A recording of one call for each list of what the agent says, the last one with an artifact in chunks; one
+    with a star replaces those before it."""
     recorded = writer(path)
     frames: list[Frame] = []
     for number, said in enumerate(texts, 1):
         frames += [request(number, said[0]), *(status(number, seq, words) for seq, words in enumerate(said[1:], 1))]
     for seq, words in enumerate(chunks or (), 100):
-        frames.append(artifact(len(texts), seq, words, append=seq > 100))
+        frames.append(artifact(len(texts), seq, words.lstrip("*"), append=seq > 100 and words[0] != "*"))
     recorded.write(frames, changes=changes(*(exchange(number, **more) for number in range(1, len(texts) + 1))))
     recorded.finish(STARTED + 100_000 * MS)
     return Recording(path)
@@ -163,6 +164,19 @@ def test_an_artifact_is_one_text_however_it_was_cut(tmp_path: Path) -> None:
     assert ("artifacts", "changed", Ignored.ARTIFACT) in [(r.part, r.change, r.ignored) for r in cut.rows]
     assert told(changed) == [("artifacts", "changed", "$.plan.text")]
     assert changed.texts[0].left.frame_at(9) == 101
+
+
+def test_a_chunk_that_replaces_the_others_is_an_event(tmp_path: Path) -> None:
+    """Though the artifact is the same in the end. One that only one side has is told once."""
+    with (
+        made(tmp_path / "a.db", [["go", "x"]], ["the town"]) as left,
+        made(tmp_path / "b.db", [["go", "x"]], ["a draft", "*the town"]) as right,
+        made(tmp_path / "c.db", [["go", "x"]]) as none,
+    ):
+        replaced, alone = pair(left, 1, right, 1), pair(left, 1, none, 1)
+
+    assert told(replaced) == [("events", "only right", "$")]
+    assert told(alone) == [("artifacts", "only left", "$.plan")]
 
 
 def test_whoever_watches_may_end_it(sample: Callable[[str], Recording]) -> None:

@@ -6,8 +6,6 @@ import json
 import shlex
 from collections.abc import Iterator
 
-import msgspec
-
 from a2a_inspect.commands.filtered import frames_kept, tell_nothing
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.process import process_lines, process_objects
@@ -21,6 +19,7 @@ from a2a_inspect.commands.session import (
     operation,
     session_line,
 )
+from a2a_inspect.commands.wanted import Kept, Wanted, named_frames
 from a2a_inspect.decoded import decoded_lines, part_text, raw_lines
 from a2a_inspect.notes import Notes
 from a2a_proxy.cli import generations, text
@@ -41,34 +40,6 @@ from a2a_proxy.recording.rows import ExchangeRow, SessionRow
 ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
 
-_Kept = dict[int, set[int]] | None
-"""By key of an exchange the numbers of the frames that match a filter; None where there is no filter."""
-
-
-class Wanted(msgspec.Struct, frozen=True):
-    """What of a recording, and how much of it."""
-
-    words: tuple[str, ...] = ()
-    """Exchange numbers (`2`, or `1:2` with that of the session) and beginnings of task ids; empty: everything."""
-    payloads: bool = False
-    raw: bool = False
-    artifacts: bool = False
-    """The content of each task's artifacts, put together from their chunks."""
-    where: str = ""
-    """An expression of the filter language: only frames that match."""
-
-    def has(self, row: ExchangeRow) -> bool:
-        """The exchange was asked for."""
-        return not self.words or any(self._is(word, row) for word in self.words)
-
-    @staticmethod
-    def _is(word: str, row: ExchangeRow) -> bool:
-        exchange = row.exchange
-        if word.removeprefix("#") in (str(exchange.id), f"{row.session}:{exchange.id}"):
-            return True
-        return word == exchange.task_id or (len(word) >= 4 and exchange.task_id.startswith(word))
-
-
 def show_conversation(recording: Recording, wanted: Wanted, *, as_json: bool) -> None:
     """Print the tree, or with `as_json` one object an exchange, and one a finding that belongs to a connection.
 
@@ -80,6 +51,8 @@ def show_conversation(recording: Recording, wanted: Wanted, *, as_json: bool) ->
     for session in recording.sessions():
         kept = frames_kept(recording, session.id, wanted.where)
         rows = [row for row in recording.exchanges(session.id) if wanted.has(row) and (kept is None or row.key in kept)]
+        kept = named_frames(recording, rows, wanted, kept)
+        rows = [row for row in rows if kept is None or row.key in kept]
         found = found or bool(rows)
         if as_json:
             for told in _objects(recording, session, rows, wanted, kept):
@@ -101,7 +74,7 @@ def _session_lines(
     rows: list[ExchangeRow],
     wanted: Wanted,
     meanings: Meanings,
-    kept: _Kept = None,
+    kept: Kept = None,
 ) -> Iterator[str]:
     yield session_line(session)
     everything = not (wanted.words or wanted.where)
@@ -185,7 +158,7 @@ def _exchange_lines(
     row: ExchangeRow,
     wanted: Wanted,
     meanings: Meanings,
-    kept: _Kept,
+    kept: Kept,
     marks: Marks,
     notes: Notes,
 ) -> Iterator[str]:
@@ -264,7 +237,7 @@ def _head_lines(exchange: Exchange) -> Iterator[str]:
 
 
 def _objects(
-    recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted, kept: _Kept
+    recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted, kept: Kept
 ) -> Iterator[dict[str, object]]:
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
     marks, notes = Marks(recording, session.id), Notes(recording, session.id)

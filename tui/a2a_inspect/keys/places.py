@@ -23,14 +23,18 @@ from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.screen.narrowed import Narrowed
 from a2a_inspect.screen.note_box import NoteBox
 from a2a_inspect.screen.plot_screen import PlotScreen
+from a2a_inspect.screen.recording_tree import RecordingTree
 from a2a_inspect.screen.replay_screen import JumpTo, ReplayScreen
 from a2a_inspect.screen.text_page import TextPage
 from a2a_inspect.screen.text_view import TextView
+from a2a_inspect.screen.treed import Treed
 from a2a_inspect.screen.views_screen import ViewsScreen
 
 PLACES = (
     Place("Everywhere", InspectApp),
     Place("The recording", MainScreen),
+    Place("Panes", Treed),
+    Place("The tree", RecordingTree, (MainScreen,)),
     Place("Finding things", Narrowed),
     Place("Finding things", Hopping),
     Place("What is under the cursor", Acting),

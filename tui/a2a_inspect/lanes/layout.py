@@ -23,6 +23,8 @@ Painted = list[tuple[str, str]]
 _START, _BEFORE = 9, 8
 MARGIN = _START + 1 + _BEFORE + 2
 """Cells of the two times."""
+_PLACE, _WIDE = 8, 100
+"""Cells of the exchange and frame, and from how many cells on they are told."""
 NARROWEST = 16
 """Cells between two lanes: an arrow with a word."""
 _PLAIN, _WAITING = "│", "┊"
@@ -57,9 +59,14 @@ class Geometry(msgspec.Struct, frozen=True):
     """Cell of each lane that is drawn. Where not all fit, the last one stands for all that are folded."""
 
     @property
+    def margin(self) -> int:
+        """Cells before the first lane."""
+        return MARGIN + (_PLACE if self.width >= _WIDE else 0)
+
+    @property
     def end(self) -> int:
         """The cell after the last one that is drawn in: the last lane, or where there is one only, all."""
-        return self.places[-1] + 1 if len(self.places) > 1 else max(self.width, MARGIN + NARROWEST + 1)
+        return self.places[-1] + 1 if len(self.places) > 1 else max(self.width, self.margin + NARROWEST + 1)
 
     @property
     def folded(self) -> int:
@@ -77,7 +84,8 @@ class Geometry(msgspec.Struct, frozen=True):
 
 def geometry(width: int, lanes: Sequence[Lane]) -> Geometry:
     """Spread the lanes over so many cells; those that do not fit fold into the last column."""
-    first, last = MARGIN, max(width - 1, MARGIN + NARROWEST)
+    first = MARGIN + (_PLACE if width >= _WIDE else 0)
+    last = max(width - 1, first + NARROWEST)
     count = min(len(lanes), 1 + (last - first) // NARROWEST)
     steps = max(count - 1, 1)
     return Geometry(width, tuple(lanes), tuple(first + (last - first) * n // steps for n in range(count)))
@@ -88,7 +96,7 @@ def head(of: Geometry) -> str:
     names = [visible(lane.name) for lane in of.lanes[: len(of.places)]]
     if of.folded:
         names[-1] = f"+{of.folded} others"
-    line = f"{'SECONDS':>{_START}} {'AFTER':>{_BEFORE}}"
+    line = f"{'SECONDS':>{_START}} {'AFTER':>{_BEFORE}}  FRAME"[: of.margin - 1]
     for number, (name, place) in enumerate(zip(names, of.places, strict=True)):
         line = _named(line, name, place, number, of)
     return line
@@ -106,7 +114,7 @@ def _named(line: str, name: str, place: int, number: int, of: Geometry) -> str:
 def paint(row: Row, of: Geometry) -> Painted:
     """One row in all its cells."""
     if row.what is What.FRAME:
-        return [*_times(row), *(_message(row, of))]
+        return [*_times(row, of), *(_message(row, of))]
     sign, style = _SIGNS[row.what]
     style = _SEVERITIES[row.severity] if row.severity is not None else style
     line = sign if row.what in (What.PAUSE, What.TURN) else _PLAIN
@@ -118,8 +126,8 @@ def paint(row: Row, of: Geometry) -> Painted:
     said = fit(words, min(cell_len(visible(words)), room))
     if row.what in (What.PAUSE, What.TURN):
         left = (room - cell_len(said)) // 2
-        return [(" " * MARGIN, ""), *_laid(lane, said, 2 + left, style)]
-    return [(f"{sign:>{_START}}{' ':{MARGIN - _START}}", style), *_laid(lane, said, 2, style)]
+        return [(" " * of.margin, ""), *_laid(lane, said, 2 + left, style)]
+    return [(f"{sign:>{_START}}{' ':{of.margin - _START}}", style), *_laid(lane, said, 2, style)]
 
 
 def _words(row: Row) -> str:
@@ -135,11 +143,12 @@ def _laid(lane: str, said: str, at: int, style: str) -> Painted:
     return [(begun, "list--mark"), (said, style), (" " + after[1:] if len(after) > 1 else after, "list--mark")]
 
 
-def _times(row: Row) -> Painted:
+def _times(row: Row, of: Geometry) -> Painted:
     before = text.duration(row.since_before) if row.since_start else ""
     before = f"+{before}" if before else ""
     shown = before if len(before) <= _BEFORE else ""  # the pause above says it
-    return [(f"{moment(row.since_start):>{_START}} {shown:>{_BEFORE}}  ", "list--dim")]
+    place = fit(f"#{row.exchange}.{row.seq}", _PLACE - 1) + " " if of.margin > MARGIN else ""
+    return [(f"{moment(row.since_start):>{_START}} {shown:>{_BEFORE}}  {place}", "list--dim")]
 
 
 def moment(ns: int) -> str:

@@ -27,7 +27,7 @@ KIND = ", ".join(_WORD.format(name) for name in ("operation", "binding", "dialec
 
 _ENDS = "SELECT f.session, min(f.at), max(f.at) FROM frame f WHERE {where} GROUP BY f.session"
 _FRAMES = """SELECT (s.started + f.at - {start}) / {step} AS n, count(*), sum(f.span)
-  FROM frame f JOIN session s ON s.id = f.session
+  FROM frame f JOIN session s ON s.id = +f.session
   WHERE s.started + f.at >= {start} AND s.started + f.at < {end} AND {where} GROUP BY n"""
 _CALLS = f"""SELECT (s.started + e.started - {{start}}) / {{step}} AS n, count(*)
   FROM exchange e JOIN session s ON s.id = e.id >> {SESSION_SHIFT}
@@ -123,7 +123,8 @@ def asked(part: Part, query: str, where: str, rows: Rows) -> list[tuple[Any, ...
     """
     recording, sessions = part
     own = ", ".join(map(str, sorted(sessions)))
-    of = f"f.session IN ({own})" if rows is Rows.FRAMES else f"e.id >> {SESSION_SHIFT} IN ({own})"
+    # With the index of sessions SQLite would look each frame up by itself: `+` keeps it from that.
+    of = f"+f.session IN ({own})" if rows is Rows.FRAMES else f"e.id >> {SESSION_SHIFT} IN ({own})"
     query = query.replace("{own}", own).replace("{where}", f"({of} AND {{where}})")
     return recording.asked().select(query, where, rows)
 

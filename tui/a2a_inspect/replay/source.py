@@ -18,7 +18,7 @@ class ReplaySource(Source):
 
     def __init__(self, of: Source, keys: Sequence[int] | None = None) -> None:
         """`keys`: of the exchanges that are shown; None: all."""
-        super().__init__(of.path, files=of.files)
+        super().__init__(of.path, files=of.files, later=True)
         self._keys = keys
         self._as_of: AsOf | None = None
         self._told = -1

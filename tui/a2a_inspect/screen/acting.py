@@ -21,7 +21,7 @@ from a2a_proxy.cli import text
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.note_writer import Place, annotate
-from a2a_proxy.recording.rows import split
+from a2a_proxy.recording.rows import ExchangeRow, key, split
 
 _SUFFIXES = {"json": "call.json", "raw": "payload", "python": "call.py", "pytest": "test_call.py"}
 """How a file is called that takes what no clipboard takes; others are text."""
@@ -38,17 +38,19 @@ class Acting(Commanded):
     ]
 
     def _place(self) -> Place | None:
-        """The exchange of the first pane's cursor, or the frame of the others'."""
-        if not self._chosen:
-            return None
-        session, number = split(self._chosen)
-        line = self._frames.row
-        if self._where() and isinstance(line, FrameLine) and line.row.exchange_key == self._chosen:
-            return Place(session, number, line.row.frame.seq)
-        return Place(session, number)
+        """The exchange under the first pane's cursor, else the frame: what the panes below show may lag behind."""
+        row = self._frames.row if self._where() else self._exchanges.row
+        if isinstance(row, FrameLine):
+            return Place(row.row.session, row.row.frame.exchange, row.row.frame.seq)
+        if isinstance(row, ExchangeRow):
+            return Place(row.session, row.exchange.id)
+        return Place(*split(self._chosen)) if self._chosen else None
 
     def _refused(self, what: str) -> bool:
         """Whether this app may not write; then it says so."""
+        if self._source.files:
+            self.notify(f"several recordings are shown as one: {what} is for one of them alone", severity="warning")
+            return True
         if getattr(self.app, "read_only", False):
             self.notify(f"this screen is read-only: {what} is for the one who opened it", severity="warning")
             return True
@@ -120,14 +122,17 @@ class Acting(Commanded):
     @work(group="export", exclusive=True)
     async def action_export(self) -> None:
         """Choose a set and a form, and write them to a new file in the current folder."""
-        if not self._chosen or self._refused("an export"):
+        place = self._place()
+        if place is None or self._refused("an export"):
             return
         sets, folder = self._sets(), Path.cwd()
         chosen = await self.app.push_screen_wait(ExportMenu(sets, visible(str(folder))))
         if chosen is None:
             return
         name, form = chosen
-        keys = list(dict.fromkeys(each.exchange for each in self._marks.listed())) or [self._chosen]
+        keys = list(dict.fromkeys(each.exchange for each in self._marks.listed())) or [
+            key(place.session, place.exchange)
+        ]
         where = self.narrowing.expression()
         self.notify(f"exporting {sets[name]} …", timeout=2, markup=False)
         try:

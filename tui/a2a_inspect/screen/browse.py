@@ -11,11 +11,12 @@ from typing import TypeVar
 
 from textual import events, on, work
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Container, Horizontal, Vertical
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Static
 
+from a2a_inspect.branches import Branch, Page, children
 from a2a_inspect.hops import Place, frame_index
 from a2a_inspect.notes import note_words
 from a2a_inspect.screen.crumbs import Crumbs, way
@@ -23,9 +24,11 @@ from a2a_inspect.screen.detail import Detail
 from a2a_inspect.screen.exchange_list import ExchangeList
 from a2a_inspect.screen.frame_list import FrameList
 from a2a_inspect.screen.lane_screen import Chosen
+from a2a_inspect.screen.layout import LAYOUT
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marks
 from a2a_inspect.screen.pane import ListHead, Pane
+from a2a_inspect.screen.recording_tree import RecordingTree
 from a2a_inspect.screen.summary import Summary
 from a2a_inspect.screen.titles import above, exchange_title, remark, waiting
 from a2a_inspect.source import FrameLine, Snapshot, Source, Stream
@@ -46,25 +49,7 @@ _Value = TypeVar("_Value")
 class Browse(Screen[None]):
     """See the module."""
 
-    DEFAULT_CSS = """
-    Browse { background: $background; }
-    Browse #notice { height: 1fr; content-align: center middle; text-align: center; color: $foreground 70%; }
-    Browse #exchanges { height: 2fr; }
-    Browse #lower { height: 3fr; }
-    Browse #frames { width: 9fr; }
-    Browse #frame { width: 10fr; border-left: vkey $surface; }
-    Browse.-empty #exchange-list, Browse.-empty ListHead, Browse.-empty #lower { display: none; }
-    Browse.-empty #exchanges { height: 1fr; }
-    Browse #notice { display: none; }
-    Browse.-empty #notice { display: block; }
-    Browse.-low Crumbs { display: none; }
-    Browse.-low.-narrowed Crumbs { display: block; }
-    Browse.-single #exchanges, Browse.-single #lower { height: 1fr; }
-    Browse.-single #frames, Browse.-single #frame { width: 1fr; border: none; }
-    Browse.-single.-at-exchanges #lower { display: none; }
-    Browse.-single.-at-frames #exchanges, Browse.-single.-at-frames #frame { display: none; }
-    Browse.-single.-at-frame #exchanges, Browse.-single.-at-frame #frames { display: none; }
-    """
+    DEFAULT_CSS = LAYOUT
 
     def __init__(self, source: Source) -> None:
         super().__init__()
@@ -74,8 +59,10 @@ class Browse(Screen[None]):
         self._exchanges = ExchangeList(self._load_exchanges, self._marks, source.files, id="exchange-list")
         self._frames = FrameList(self._load_frames, self._marks, id="frame-list")
         self._detail = Detail(source, id="detail")
+        self._tree = RecordingTree(self._load_branches)
         notice = Static(id="notice", markup=False)
         self._panes = {
+            "tree": Pane(self._tree, id="tree"),
             "exchanges": Pane(ListHead(self._exchanges), self._exchanges, notice, id="exchanges"),
             "frames": Pane(ListHead(self._frames), self._frames, id="frames"),
             "frame": Pane(self._detail, id="frame"),
@@ -90,15 +77,20 @@ class Browse(Screen[None]):
         self._goal: Place | None = None
         """The frame to go to as soon as its exchange is there."""
         self._crumbs = Crumbs()
+        self.small = True
+        """There is room for one pane at a time only."""
 
     def compose(self) -> ComposeResult:
         """The layout."""
         yield self._summary
         yield self._crumbs
-        yield self._panes["exchanges"]
-        with Horizontal(id="lower"):
-            yield self._panes["frames"]
-            yield self._panes["frame"]
+        with Horizontal(id="all"):
+            yield self._panes["tree"]
+            with Vertical(id="lists"):
+                yield self._panes["exchanges"]
+                with Container(id="lower"):
+                    yield self._panes["frames"]
+                    yield self._panes["frame"]
         yield Footer()
 
     def on_mount(self) -> None:
@@ -112,7 +104,8 @@ class Browse(Screen[None]):
     def on_resize(self, event: events.Resize) -> None:
         """One pane or all."""
         self.set_class(event.size.height < _HIGH, "-low")
-        self.set_class(event.size.width < _WIDE or event.size.height < _HIGH, "-single")
+        self.small = event.size.width < _WIDE or event.size.height < _HIGH
+        self.set_class(self.small, "-single")
 
     # Reading.
 
@@ -144,6 +137,9 @@ class Browse(Screen[None]):
 
     async def _load_exchanges(self, page: int) -> Sequence[ExchangeRow]:
         return await self._asked("exchanges", self._source.exchanges(page), [])
+
+    async def _load_branches(self, of: Branch | None, after: int | None) -> Page:
+        return await self._asked("tree", self._source.ask(lambda r: children(r, of, after), Page()), Page())
 
     async def _load_frames(self, exchange: int, page: int) -> Sequence[FrameLine]:
         return await self._asked("frames", self._source.frames(exchange, page), [])
@@ -195,7 +191,8 @@ class Browse(Screen[None]):
     @on(LazyList.Moved)
     def _moved(self, message: LazyList.Moved) -> None:
         row = message.row
-        if isinstance(row, ExchangeRow) and row.key != self._chosen:
+        goal = self._goal[0] if self._goal is not None else 0
+        if isinstance(row, ExchangeRow) and (row.key != self._chosen or row.key == goal):
             self._chosen = row.key
             self._choose(self._chosen)
         elif isinstance(row, FrameLine) and row.row.id != self._frame:
@@ -237,7 +234,7 @@ class Browse(Screen[None]):
 
     def _retitle(self) -> None:
         frames = self._frames
-        titles = {"exchanges": "Exchanges", "frames": "Frames", "frame": "Frame"}
+        titles = {"tree": "Tree", "exchanges": "Exchanges", "frames": "Frames", "frame": "Frame"}
         if self._stream is not None:
             titles["frames"] = exchange_title(self._stream)
         if self.has_class("-single") and self._stream is not None:
@@ -249,7 +246,7 @@ class Browse(Screen[None]):
         self._crumbs.where = way(self._stream, line, len(self._shown.sessions))
         remarks = {"exchanges": self._remark(), "frames": remark(frames, 0), "frame": self._noted()}
         for name, pane in self._panes.items():
-            pane.title.text, pane.title.remark = titles[name], remarks[name]
+            pane.title.text, pane.title.remark = titles[name], remarks.get(name, "")
 
     def _remark(self) -> str:
         """What stands beside the title of the list of exchanges."""
@@ -296,10 +293,18 @@ class Browse(Screen[None]):
         self._retitle()
 
     def _enter(self, name: str) -> None:
-        for each in PANES:
+        for each in self._panes:
             self.set_class(each == name, f"-at-{each}")
-        targets: dict[str, Widget] = {"exchanges": self._exchanges, "frames": self._frames, "frame": self._detail.view}
+        targets: dict[str, Widget] = {
+            "tree": self._tree,
+            "exchanges": self._exchanges,
+            "frames": self._frames,
+            "frame": self._detail.view,
+        }
         targets[name].focus()
+
+    def _at_pane(self) -> str:
+        return next((name for name in self._panes if self.has_class(f"-at-{name}")), "exchanges")
 
     def _where(self) -> int:
         return next((at for at, name in enumerate(PANES) if self.has_class(f"-at-{name}")), 0)

@@ -18,7 +18,7 @@ class Crumbs(Widget):
     """See the module. What narrows has its place on the right, as it would be typed."""
 
     DEFAULT_CSS = """
-    Crumbs { height: 1; background: $background; color: $foreground 60%; }
+    Crumbs { height: 1; background: $background; color: $text-muted; }
     Crumbs > .crumbs--only { color: $text-accent; text-style: bold; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"crumbs--only"}

@@ -102,14 +102,13 @@ class Detail(Vertical):
             self._frame = None
             self.decoded.show([])
             self.raw.dump(Octets())
-            self.artifact.show([])
-            self.trace.show([])
-        if stream is None:
-            for view in (self.headers, self.findings, self.facts):
+            for view in (self.findings, self.artifact, self.trace, self.facts):
                 view.show([])
+        if stream is None:
+            self.headers.show([])
             return
         self.headers.show(header_lines(stream.row.exchange), paint_fields, keep=keep)
-        self._tell(stream, keep=keep)
+        self._tell(keep=keep)
 
     async def show(self, frame: Frame, stream: Stream) -> None:
         """One frame with its payload. Cancel it when another is wanted: decoding happens in a thread."""
@@ -124,14 +123,10 @@ class Detail(Vertical):
         self._frame, self._stream = frame, stream
         self.decoded.show(lines, paint_fields if frame.schema == TRAILERS else paint_json, keep=keep)
         self.raw.dump(octets, span_words(frame, octets), keep=keep)
-        self._tell(stream, keep=keep)
+        self._tell(keep=keep)
 
-    def _tell(self, stream: Stream, *, keep: bool) -> None:
-        """What is known without another look at the recording; the rest for the tab in front."""
-        frame = self._frame
-        self.findings.show(
-            finding_lines(stream.findings, None if frame is None else frame.seq), paint_findings, keep=keep
-        )
+    def _tell(self, *, keep: bool) -> None:
+        """Fill the tab in front, where it takes another look at something."""
         if not (keep and self._looking):  # of a live exchange the next state comes soon
             self._look(keep)
 
@@ -149,7 +144,12 @@ class Detail(Vertical):
             return
         seq = None if frame is None else frame.seq
         at = stream.row.key
-        if view is self.artifact:
+        if not view.lines and view in (self.findings, self.artifact, self.trace, self.facts):
+            view.show(["(reading …)"])
+        if view is self.findings:
+            lines = await asyncio.to_thread(finding_lines, stream.findings, seq)  # the first time loads all rules
+            self.findings.show(lines, paint_findings, keep=keep)
+        elif view is self.artifact:
             self.artifact.show(await self._asked(lambda r: artifact_lines(r, at, seq)), paint_facts, keep=keep)
         elif view is self.trace:
             timing = await self._asked(lambda r: timing_lines(r, at, seq))

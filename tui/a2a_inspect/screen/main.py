@@ -6,16 +6,16 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from a2a_inspect.screen.acting import Acting
 from a2a_inspect.screen.browse import PANES
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.marks import Marked
 from a2a_inspect.screen.tab_line import TABS
+from a2a_inspect.screen.treed import Treed
 from a2a_inspect.source import FrameLine
 from a2a_proxy.recording.rows import ExchangeRow
 
 
-class MainScreen(Acting):
+class MainScreen(Treed):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,7 +52,9 @@ class MainScreen(Acting):
 
     def action_back(self) -> None:
         """To the pane before; from the first one to a wider list."""
-        if self._where():
+        if self._at_pane() == "tree":
+            self._enter("exchanges")
+        elif self._where():
             self._enter(PANES[self._where() - 1])
         else:
             self.widen()
@@ -63,7 +65,7 @@ class MainScreen(Acting):
 
     def action_leave(self) -> None:
         """Back, and from the first pane out."""
-        if self._where():
+        if self._at_pane() != "exchanges":
             self.action_back()
         else:
             self.app.exit(0)
@@ -71,7 +73,8 @@ class MainScreen(Acting):
     def action_turn(self, by: int) -> None:
         """To the pane beside."""
         if not self.has_class("-empty"):
-            self._enter(PANES[(self._where() + by) % len(PANES)])
+            panes = self.panes()
+            self._enter(panes[(panes.index(self._at_pane()) + by) % len(panes)])
 
     def action_frame(self, by: int) -> None:
         """Another frame of the same exchange, from any pane."""

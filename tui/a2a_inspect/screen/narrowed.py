@@ -120,6 +120,16 @@ class Narrowed(Browse):
             self.narrow(Narrowing())
         super().reveal(chosen)
 
+    def go_when_found(self, exchange: int, seq: int = -1) -> None:
+        """To an exchange that the list has, or will have when the search comes to it."""
+        search = self._search
+        if search is None or search.has(exchange):
+            self._go_to(exchange, seq)
+        else:
+            self._goal = (exchange, seq) if seq >= 0 else None
+            self._exchanges.follow = False
+            self._keep = exchange
+
     def _grown(self, before: Snapshot, now: Snapshot) -> None:
         search = self._search
         if search is None:

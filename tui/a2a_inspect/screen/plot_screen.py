@@ -113,7 +113,7 @@ class PlotScreen(Screen[str]):
     def __init__(self, source: Source, where: str = "") -> None:
         """`where`: an expression of the filter language that holds for all that is shown."""
         super().__init__()
-        self._source = source
+        self._source = Source(source.path, files=source.files, later=True)  # nothing else waits for its sums
         self._where = where
         self._plot = Lines(id="plot")
         self._table = Lines(id="plot-rows")
@@ -138,6 +138,10 @@ class PlotScreen(Screen[str]):
         self._pane.title.remark = "reading"
         self.query_one(VerticalScroll).focus()
         self.set_interval(_LOOK, self._look)
+
+    def on_unmount(self) -> None:
+        """Close the file."""
+        self._source.close()
 
     def on_resize(self, event: events.Resize) -> None:  # noqa: ARG002 - the width is asked for where it is used
         """Other steps for another width."""

@@ -45,7 +45,8 @@ class ClockBar(Widget):
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
         """All of it."""
         width = self.size.width
-        words = line(self.clock, time.monotonic_ns(), self.frames, width - 2)
+        known = self.clock.last
+        words = line(self.clock, time.monotonic_ns(), self.frames, width - 2) if known else "reading when frames passed"
         return Strip([Segment(fit(f" {words}", width), self.rich_style)])
 
 

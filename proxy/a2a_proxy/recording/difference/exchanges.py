@@ -92,8 +92,9 @@ class _Pair:
         ]
         events = self._messages(said[0], said[1], Part.EVENTS)
         artifacts, texts = compare_artifacts(self._left, self._right, self._ids)
-        covered = {text.name for text in texts}
-        events = [_covered(row) if covered else row for row in events]
+        alone = {str(path[0]) for row in artifacts if len(path := row.left or row.right or ()) == 1}
+        if artifacts or texts:
+            events = [_covered(row, alone) for row in events]
         rows = [*self._call(), *self._findings(), *requests, *artifacts, *events, *self._headers()]
         rows.sort(key=lambda row: _PARTS.index(row.part))
         return Difference(self._left.row, self._right.row, tuple(rows), texts, tuple(dict.fromkeys(self._cut)))
@@ -110,7 +111,8 @@ class _Pair:
             rows = self._compare(left[0].value, right[0].value, self._fields).rows
             return [msgspec.structs.replace(row, part=part, frames=frames) for row in rows]
         found = self._compare([entry.value for entry in left], [entry.value for entry in right], self._fields)
-        return [_of_message(row, left, right, part) for row in found.rows]
+        made = [_of_message(row, left, right, part) for row in found.rows]
+        return sorted(made, key=lambda row: max(row.frames))
 
     def _call(self) -> Iterator[Row]:
         left, right = self._facts(self._left.exchange), self._facts(self._right.exchange)
@@ -194,18 +196,19 @@ def _seq(path: Path | None, entries: list[Entry]) -> int:
     return entries[path[0]].seq if path and isinstance(path[0], int) else -1
 
 
-def _covered(row: Row) -> Row:
-    """What the artifact as a whole tells already: text of parts, and where it was cut."""
+def _covered(row: Row, alone: set[str]) -> Row:
+    """What the artifact as a whole tells already: text of parts, and where it was cut. `alone` are the artifacts that
+    only one side has."""
     path = row.left or row.right or ()
-    if row.ignored or not _is_text(row, path):
+    if row.ignored or not _is_text(row, path, alone):
         return row
     return msgspec.structs.replace(row, ignored=Ignored.ARTIFACT)
 
 
-def _is_text(row: Row, path: Path) -> bool:
+def _is_text(row: Row, path: Path, alone: set[str]) -> bool:
     if not path:
-        values = [value for value in (row.before, row.after) if value is not None]
-        return row.change is not Change.CHANGED and all(map(_only_text, values))
+        said = row.after if row.change is Change.RIGHT else row.before
+        return row.change is not Change.CHANGED and _only_text(said, alone)
     if path[0] == "artifactUpdate" and path[1:] in (("append",), ("lastChunk",)):
         return True
     if "parts" not in path or ("artifact" not in path and "artifacts" not in path):
@@ -217,8 +220,14 @@ def _is_text(row: Row, path: Path) -> bool:
     return len(below) == 1 and all(isinstance(value, dict) and set(value) <= {"text"} for value in values)
 
 
-def _only_text(event: Any) -> bool:
-    """A whole event that brings nothing but text of an artifact."""
+def _only_text(event: Any, alone: set[str]) -> bool:
+    """A whole event that brings nothing but more text of an artifact, or text of one that is alone; one that replaces
+    what came before does more."""
     update = event.get("artifactUpdate") if isinstance(event, dict) else None
-    parts = update.get("artifact", {}).get("parts") if isinstance(update, dict) else None
+    artifact = update.get("artifact") if isinstance(update, dict) else None
+    if not isinstance(update, dict) or not isinstance(artifact, dict):
+        return False
+    if not update.get("append") and str(artifact.get("name") or artifact.get("artifactId")) not in alone:
+        return False
+    parts = artifact.get("parts")
     return isinstance(parts, list) and all(isinstance(part, dict) and set(part) <= {"text"} for part in parts)

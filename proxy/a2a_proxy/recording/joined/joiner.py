@@ -23,6 +23,8 @@ from a2a_proxy.recording.joined.member import Member
 from a2a_proxy.recording.joined.numbers import Numbers
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key
+from a2a_proxy.recording.several import Member as Named
+from a2a_proxy.recording.several import best_sessions
 from a2a_proxy.recording.task_join import joined
 from a2a_proxy.recording.writer import Writer
 
@@ -42,7 +44,10 @@ class Joiner:
         self.numbers = Numbers(files)
         """What is called how here."""
         self._members: list[Member] = []
-        self._uuids: dict[str, int] = {}
+        self._homes: dict[str, int] = {}
+        """By uuid of a session the file that it is taken from."""
+        self._grown = False
+        """Files have been added since the last step."""
         self._own: dict[int, set[int]] = {}
         """By file the sessions that are taken from it."""
         self._cutter = Cutter()
@@ -52,7 +57,8 @@ class Joiner:
 
     def add(self, number: int, recording: Recording) -> None:
         """One more file; `number` is its place among all."""
-        self._members.append(Member(number, recording, self._uuids))
+        self._members.append(Member(number, recording, self._homes))
+        self._grown = True
 
     def changed(self) -> bool:
         """There is something to take over."""
@@ -72,6 +78,8 @@ class Joiner:
         members = [member for member in self._members if member.behind]
         if not members:
             return False
+        if self._grown:
+            self._choose_homes()
         for member in members:
             member.catch_up()
         own = self._own
@@ -88,6 +96,13 @@ class Joiner:
         self._put_tasks()
         self._flush()
         return True
+
+    def _choose_homes(self) -> None:
+        """Of a session that several files hold, that of the file with most of it; one that was begun stays."""
+        known = [Named(member.number, "", member.recording) for member in self._members]
+        for home, row in best_sessions(known):
+            self._homes.setdefault(row.facts.uuid, home.number)
+        self._grown = False
 
     def _conversation(self, members: list[Member]) -> None:
         """Frames by time, each after the exchanges that began before it."""

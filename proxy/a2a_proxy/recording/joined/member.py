@@ -19,7 +19,7 @@ class Member:
         self.number = number
         self.recording = recording
         self._known = known
-        """By uuid of a session the file that it is taken from: of those that two files hold, the first."""
+        """By uuid of a session the file that it is taken from; of one that appears in two files later on, the first."""
         self._version = -1
         self._frame = self._finding = 0
         self._exchanges: dict[int, int] = {}

@@ -1,0 +1,99 @@
+"""The tree of a recording, without a screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect import branches
+from a2a_inspect.branches import Branch, Level, children
+from a2a_inspect.hops import next_of_task
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import key
+from support_inspect import changes, exchange, request, status, writer
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Two sessions; in the first a task of two calls, a call without a task, another context."""
+    made, second = writer(tmp_path / "r.db"), writer(tmp_path / "r.db", 2)
+    calls = [
+        exchange(1, context_id="c1", task_id="t1"),
+        exchange(2, context_id="c1", task_id=""),
+        exchange(3, context_id="c2", task_id="t2\x1b[2J"),
+        exchange(4, context_id="c1", task_id="t1"),
+        exchange(5, context_id="", task_id="", operation="", method="GET", target="/card"),
+    ]
+    frames = [request(1), status(1, 1, "Thinking"), request(3), request(4), status(4, 1, "Done")]
+    made.write(frames, changes=changes(*calls))
+    second.write([], changes=changes(exchange(1, context_id="c1", task_id="77")))
+    made.close()
+    second.close()
+    return tmp_path / "r.db"
+
+
+def labels(recording: Recording, of: Branch | None) -> list[str]:
+    return [each.label for each in children(recording, of).branches]
+
+
+def test_from_the_session_down_to_the_frame(path: Path) -> None:
+    """Each level with its number; those of one context or task do not have those of another; nothing acts."""
+    with Recording(path) as recording:
+        first, second = children(recording, None).branches
+        assert [first.label.split("  ")[0], first.label.split("  ")[2]] == ["session 1", "5 exchanges"]
+        contexts = children(recording, first).branches
+        assert [each.label for each in contexts] == ["context c1  3", "context c2  1", "no context  1"]
+        tasks = children(recording, contexts[0]).branches
+        assert [each.label for each in tasks] == ["task t1  2", "no task  1"]
+        assert labels(recording, contexts[1]) == ["task t2␛[2J  1"]
+        calls = children(recording, tasks[0]).branches
+        assert [each.label for each in calls] == ["#1 SendStreamingMessage ok  2", "#4 SendStreamingMessage ok  2"]
+        assert labels(recording, calls[0]) == ["0 → request", "1 ← status working"]
+        assert labels(recording, tasks[1]) == ["#2 SendStreamingMessage ok  0"]
+        other = children(recording, second).branches[0]
+        assert (other.level, other.context_id) == (Level.CONTEXT, "c1")
+        assert children(recording, other).branches[0].task_id == "77"
+
+
+def test_a_page_at_a_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place of the last one begins the next page, on every level."""
+    with Recording(path) as recording:
+        every: list[list[str]] = []
+        node: Branch | None = None
+        for _ in Level:
+            every.append(labels(recording, node))
+            node = children(recording, node).branches[0]
+        monkeypatch.setattr(branches, "PAGE", 1)
+        node = None
+        for whole in every:
+            found, after = [], None
+            while True:
+                page = children(recording, node, after)
+                found += [each.label for each in page.branches]
+                if not page.more:
+                    break
+                after = page.branches[-1].place
+            assert found == whole
+            node = children(recording, node).branches[0]
+
+
+def test_what_a_branch_is_stays_while_it_grows(path: Path) -> None:
+    """Another label, the same branch."""
+    with Recording(path) as recording:
+        session = children(recording, None).branches[0]
+        context = children(recording, session).branches[0]
+    assert context.same == Branch(Level.CONTEXT, "other", 1, context.context, "c1", exchange=99).same
+    assert context.same != session.same
+
+
+def test_the_frames_of_a_task(path: Path) -> None:
+    """From one of its calls to the next, and back; a call without a task has none beside it."""
+    with Recording(path) as recording:
+        steps = [(key(1, 1), -1)]
+        while (place := next_of_task(recording, steps[-1], 1)) is not None:
+            steps.append(place)
+        assert steps[1:] == [(key(1, 1), 0), (key(1, 1), 1), (key(1, 4), 0), (key(1, 4), 1)]
+        assert next_of_task(recording, (key(1, 4), 0), -1) == (key(1, 1), 1)
+        assert next_of_task(recording, (key(1, 1), 0), -1) is None
+        assert next_of_task(recording, (key(1, 2), -1), 1) is None
