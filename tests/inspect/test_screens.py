@@ -70,6 +70,12 @@ def test_no_picture_is_of_nothing() -> None:
     assert {path.name for path in PICTURES.glob("*.svg")} == known
 
 
+def test_the_manual_shows_the_screen_as_it_is() -> None:
+    """The picture of the README."""
+    shown = Path(__file__).resolve().parents[2] / "proxy" / "a2a_proxy" / "manual" / "lost-event.svg"
+    assert shown.read_text("utf-8") == (PICTURES / "swimlane-small-night.svg").read_text("utf-8")
+
+
 def test_contrast_is_that_of_the_guideline() -> None:
     """Its ends, and a grey whose ratio is well known."""
     assert round(contrast("#000000", "#ffffff"), 2) == 21
