@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy import Recording
-from a2a_proxy.api import EventKind, QueryError, RecordingError
-from support_inspect import MS, TASK
+from a2a_proxy.api import EventKind, Finding, FrameKind, QueryError, RecordingError, Severity
+from support_inspect import MS, TASK, changes, exchange, frame, request, status
+from support_recording import STARTED
 from support_several import OTHER, TRACE, begin, call, pair
 
 
@@ -149,6 +150,27 @@ def test_payloads_come_when_they_are_asked_for(tmp_path: Path) -> None:
         assert update is not None
         assert update.task_id == TASK
         assert without[0].text() == 'message user "Question 1.1"'
+
+
+def test_findings_of_a_frame_are_its_own(tmp_path: Path) -> None:
+    """Of a call's frames and of a connection's; those of the whole call are the call's."""
+    writer = begin(tmp_path / "a.a2a.db", 1)
+    settings = frame(0, 1, b"{}", kind=FrameKind.CONTROL, schema="control")
+    found = [
+        Finding("A2A-X-001", Severity.ERROR, STARTED, "of a frame", 1, 1, 1),
+        Finding("A2A-X-002", Severity.ERROR, STARTED, "of the call", 1, 1),
+        Finding("A2A-X-003", Severity.ERROR, STARTED, "of a connection's frame", 1, 0, 1),
+        Finding("A2A-X-004", Severity.ERROR, STARTED, "of another connection's", 2, 0, 1),
+    ]
+    writer.write([request(1), status(1, 1, "Thinking"), settings], found, changes(exchange(1)))
+    writer.finish(0)
+    with Recording(tmp_path / "a.a2a.db") as recording:
+        told = [[each.summary for each in frame.findings()] for frame in recording.frames()]
+        assert told == [[], ["of a frame"], ["of a connection's frame"]]
+        assert [frame.exchange is None for frame in recording.frames()] == [False, False, True]
+        (call,) = recording.exchanges()
+        assert [each.summary for each in call.findings()] == ["of a frame", "of the call"]
+        assert len(list(recording.findings())) == 4
 
 
 def test_a_file_that_is_none_opens_nothing(tmp_path: Path) -> None:

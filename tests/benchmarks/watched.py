@@ -40,8 +40,8 @@ class Watched(app.InspectApp):
     told: TextIO
     """Where it is written down."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
         self.driver_class = _Driver
 
     def on_mount(self) -> None:

@@ -191,7 +191,7 @@ def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Recording, "frames", counted)
     with Recording(small) as stored:
         (session,) = stored.sessions()
-        lines = show._session_lines(stored, session, list(stored.exchanges()), show.Wanted(), Meanings())
+        lines = show._session_lines(stored, session, list(stored.exchanges()), show.Wanted(), Meanings(), {})
         while "-->" not in next(lines):
             pass
         assert len(read) == 1

@@ -17,7 +17,9 @@ import pytest
 
 from a2a_inspect.cli import cli
 from a2a_proxy.cli.main import run_cli
-from support_hostile import HOSTILE, Made, large_payload
+from support_hostile import HOSTILE, Made, damaged_blocks, evil_texts, large_payload, wrong_types
+from support_inspect import changes, live, request, sample, screen_text, status, writer
+from support_screen import looking
 
 SECONDS = 30.0
 """For one command, on a machine that is busy; most take some milliseconds."""
@@ -89,6 +91,39 @@ def test_a_payload_of_100_mb(
     """Those that look at payloads take their time over it."""
     commands = ("ls {} --filter text~zyz+y", "show {}", "show {} --payloads", "tail {}")
     _run(commands, large_payload, tmp_path, capsys, monkeypatch)
+
+
+async def test_the_screen_shows_hostile_texts_as_symbols(tmp_path: Path) -> None:
+    """Wherever one goes."""
+    async with looking(evil_texts(tmp_path)) as person:
+        await person.sees("evil.db", "5 frames")
+        for keys in (("enter",), ("home", "enter"), ("]",), ("2",), ("5",)):
+            await person.types(*keys)
+            await person.until(lambda: "\u241b" in screen_text(person.app))
+            assert not ACTS.search(screen_text(person.app)), keys
+
+
+@pytest.mark.parametrize(
+    ("made", "words"), [(wrong_types, "makes no sense"), (damaged_blocks, "cannot be read")], ids=["rows", "blocks"]
+)
+async def test_the_screen_says_what_it_cannot_read(made: Made, words: str, tmp_path: Path) -> None:
+    """In its first line, for as long as it is so."""
+    async with looking(made(tmp_path)) as person:
+        await person.sees(words)
+
+
+async def test_the_screen_shows_what_has_the_name_now(tmp_path: Path) -> None:
+    """A recording that is deleted and made anew, under whoever looks at it."""
+    path = sample(tmp_path / "r.db")
+    async with looking(path) as person:
+        await person.sees("3 exchanges", "Question 3")
+        path.unlink()
+        made = writer(path)
+        made.write([request(1, "Anew")], changes=changes(live(1, events=0)))
+        await person.sees("1 exchange ", "recording", "Anew")
+        made.write([status(1, 1, "Halfway")], changes=changes(live(1, events=1)))
+        await person.sees("Halfway")
+        made.close()
 
 
 def _run(

@@ -25,7 +25,6 @@ async def test_a_filter_is_judged_completed_and_used(tmp_path: Path) -> None:
         await person.sees("3 exchanges")
         await person.types("slash", *"opp:x")
         await person.sees("invalid", '  ^ unknown field "opp"; did you mean "op"?')
-        assert len(shown(person)) == 3
         await person.types("enter")
         await person.sees("invalid")
         await person.types(*["backspace"] * 5, *"co")
@@ -82,6 +81,19 @@ async def test_following_goes_on_under_a_filter(tmp_path: Path) -> None:
         await person.until(lambda: shown(person) == [1, 2, 4])
         assert person.exchanges.row.exchange.id == 1
     made.close()
+
+
+async def test_a_pause_holds_what_is_found(tmp_path: Path) -> None:
+    """It is shown when one goes on, also where nothing was stored since."""
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("3 exchanges")
+        await person.types("p", "o")
+        screen = person.app.screen
+        assert isinstance(screen, MainScreen)
+        await person.until(lambda: screen._search is not None and screen._search.done)
+        assert person.exchanges.total == 0
+        await person.types("p")
+        await person.until(lambda: shown(person) == [1, 2, 3])
 
 
 async def test_only_this_task_this_context_or_findings(tmp_path: Path) -> None:

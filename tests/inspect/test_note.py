@@ -13,7 +13,7 @@ from a2a_inspect.commands.note import Wanted, note
 from a2a_inspect.commands.show import show_conversation
 from a2a_inspect.commands.wanted import Wanted as Shown
 from a2a_inspect.place import split_words
-from a2a_inspect.point import is_point, named, point
+from a2a_inspect.point import named, point, written
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.note_writer import Place
 from a2a_proxy.recording.reader import Recording
@@ -121,7 +121,7 @@ def test_a_place_of_two_sessions(tmp_path: Path) -> None:
 def test_words_that_are_places(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are not taken for the name of a recording, unless a file is called so."""
     monkeypatch.chdir(tmp_path)
-    assert is_point(word)
+    assert written(word) is not None
     assert split_words((word, "x")) == (None, (word, "x"))
     Path(word).touch()
     assert split_words((word, "x")) == (Path(word), ("x",))
@@ -129,4 +129,4 @@ def test_words_that_are_places(word: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("word", ["", "#", "a.db", "./2", "2.5.1", "-2", "2."])
 def test_words_that_are_none(word: str) -> None:
-    assert not is_point(word)
+    assert not written(word) is not None

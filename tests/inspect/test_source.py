@@ -14,6 +14,7 @@ from a2a_inspect.source import Snapshot, Source, Tally
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key
+from support_hostile import wrong_types
 from support_inspect import changes, exchange, live, request, sample, status, writer
 from support_recording import STARTED, event_frames
 
@@ -58,6 +59,35 @@ async def test_a_file_that_does_not_exist_yet_is_waited_for(tmp_path: Path) -> N
     empty.touch()
     async with opened(empty) as source:
         assert await source.poll() is None
+
+
+async def test_a_recording_that_is_made_anew_is_shown_anew(tmp_path: Path) -> None:
+    """Deleted or moved it is shown as it was, until another one has its name."""
+    path = sample(tmp_path / "r.db")
+    async with opened(path) as source:
+        assert (await _snapshot(source)).exchanges == 3
+        path.rename(tmp_path / "moved.db")
+        assert await source.poll() is None
+        assert len(await source.exchanges(0)) == 3
+        sample(path, 5)
+        assert (await _snapshot(source)).exchanges == 5
+        assert len(await source.exchanges(0)) == 5
+        path.unlink()
+        path.write_text("something else")
+        with pytest.raises(RecordingError, match="not a recording"):
+            await source.poll()
+        path.unlink()
+        assert await source.poll() is None
+        sample(path, 1)
+        assert (await _snapshot(source)).exchanges == 1
+
+
+async def test_what_cannot_be_read_is_told_each_time(tmp_path: Path) -> None:
+    """A recording whose rows make no sense is not taken for one in which nothing has happened."""
+    async with opened(wrong_types(tmp_path)) as source:
+        for _ in range(2):
+            with pytest.raises(RecordingError, match="makes no sense"):
+                await source.poll()
 
 
 def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:

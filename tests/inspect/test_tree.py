@@ -93,6 +93,9 @@ async def test_layouts_and_zoom(tmp_path: Path) -> None:
         await person.types("enter")
         await person.sees("+SECONDS")
         assert person.misses("OPERATION")
+        await person.pilot.resize_terminal(190, 45)
+        await person.until(lambda: len(screen_lines(person.app)) == 45)
+        assert person.misses("OPERATION")
         await person.types("z", "minus")
         await person.sees("Tree", "OPERATION", "+SECONDS")
 

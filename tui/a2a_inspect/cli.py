@@ -116,7 +116,7 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_
 
 
 @cli.command()
-@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]...")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...")
 @click.option("--payloads", "-p", is_flag=True, help="Each frame with its payload, decoded.")
 @click.option("--artifacts", "-a", is_flag=True, help="Each task with its artifacts, put together from their chunks.")
 @click.option("--raw", is_flag=True, help="Each frame with its payload as it was on the wire.")
@@ -131,8 +131,8 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_
 def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool) -> None:
     """Show the conversation: session, context, task, exchange, frame.
 
-    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several, 2.5 for frame 5 of it; TASK is a task id or
-    the beginning of one.
+    PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), a session (1:), or the
+    beginning of a task's id, at least four characters.
 
     The agent's frames and the time an exchange took count from the end of the request, the client's frames from its
     first octet.
@@ -142,6 +142,8 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
     from a2a_inspect.place import opened, split_words
 
     path, chosen = split_words(words)
+    if form is not None and (where or as_json or any(detail.values())):
+        raise click.UsageError("--as has a form of its own: no other option goes with it")
     with opened(path) as source:
         if form is not None:
             from a2a_inspect.commands.show_as import show_as
@@ -176,8 +178,9 @@ def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
 def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, where: str, as_json: bool) -> int:
     """Tell what differs between two recordings, or between two places of one.
 
-    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a session (1:) or the
-    beginning of a task's id. One exchange alone is compared with the one before it of the same operation.
+    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a frame (3.2), a
+    session (1:) or the beginning of a task's id. One exchange alone is compared with the one before it of the same
+    operation, a recording alone is its last two sessions.
 
     \b
     Exit code: 0 nothing differs, 1 something does, 2 it cannot be compared.

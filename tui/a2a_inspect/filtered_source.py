@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import threading
 import time
 from array import array
@@ -79,6 +80,15 @@ class Finder:
         self._recording: Recording | None = None
         self._running: Search | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def warm(self) -> None:
+        """Import what filters need and open the recording, before the first of them is typed."""
+        self._thread.submit(self._warm)
+
+    def _warm(self) -> None:
+        importlib.import_module("a2a_proxy.recording.query.complete")  # and with it the fields and what reads payloads
+        with contextlib.suppress(RecordingError):  # the first search will say it
+            self._recording = self._recording or self._opened()
 
     def start(self, node: Node) -> Search:
         """Look through all of the recording."""

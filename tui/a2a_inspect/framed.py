@@ -28,7 +28,7 @@ class Octets(msgspec.Struct, frozen=True):
 
 def framed(frame: Frame, limit: int) -> Octets:
     """The beginning of a frame as it was sent, at most `limit` octets of its payload."""
-    parts = frame.framing.replace("\1", str(frame.size)).encode().split(b"\0")
+    parts = frame.framing.replace("\1", str(frame.size)).encode(errors="replace").split(b"\0")
     payload = frame.payload[:limit]
     lines = frame.payload.split(b"\n") if len(parts) > 2 else [frame.payload]
     if len(lines) != len(parts) - 1 or frame.truncated:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from a2a_inspect.point import is_point
+from a2a_inspect.point import is_file
 from a2a_proxy.capture import places
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.recording.cassette import open_any
@@ -71,8 +71,7 @@ def filter_error(wrong: QueryError) -> UserError:
 
 
 def split_words(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
-    """The recording and what is wanted of it: the first word is a recording if it looks like a path or is one
-    (`2.5` looks like a frame)."""
-    if words and (Path(words[0]).is_file() or (("/" in words[0] or "." in words[0]) and not is_point(words[0]))):
+    """The recording and what is wanted of it: the first word is a recording if it looks like one."""
+    if words and is_file(words[0]):
         return Path(words[0]), words[1:]
     return None, words

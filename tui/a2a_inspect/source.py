@@ -21,11 +21,11 @@ from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.note_writer import Place
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key, split
+from a2a_proxy.recording.sound import sound
 
 _DESCRIBED = 64 << 10
 """Octets: a larger payload is not read for the one line of its frame in the list."""
@@ -87,11 +87,21 @@ def _missing(path: Path) -> bool:
         return False
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file has this name; None where none has, or it is empty: a proxy may be about to write it."""
+    try:
+        known = path.stat()
+    except OSError:
+        return None
+    return (known.st_dev, known.st_ino) if known.st_size else None
+
+
 class Source:
     """One recording, or a cassette. The coroutines run one at a time, in the order in which they were awaited.
 
-    A file that does not exist yet, or is empty, has nothing until a proxy writes it. Opening, and each coroutine,
-    raises RecordingError where the file cannot be read.
+    A file that does not exist yet, or is empty, has nothing until a proxy writes it. One that is deleted or moved away
+    is shown as it was until another one has its name, which is shown then. Opening, and each coroutine, raises
+    RecordingError where the file cannot be read.
     """
 
     until = 0
@@ -104,12 +114,16 @@ class Source:
         """Short names of the recordings that this one joins (see `joined`); none where it is a recording of its own."""
         if _missing(path) and not path.absolute().parent.is_dir():
             raise RecordingError(f"there is no recording {path}: there is no folder {path.parent}", "check the name")
-        self._reader = None if later or _missing(path) else _Reader(open_any(path))
+        self._reader: _Reader | None = None
+        self._file: tuple[int, int] | None = None
+        """Which file is open: device and number."""
+        if not later and not _missing(path):
+            self._open()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recording")
 
     async def poll(self) -> Snapshot | None:
         """What is there now; None where nothing changed since the last time, or where there is no recording yet."""
-        return await self._run(lambda reader: reader.poll(), None)
+        return await self._run(lambda reader: reader.poll(), None, look=True)
 
     async def exchanges(self, page: int) -> list[ExchangeRow]:
         """One page of the list: PAGE rows of all sessions, in order of session and first octet."""
@@ -148,20 +162,30 @@ class Source:
         self._thread.submit(self._close)
         self._thread.shutdown(wait=False)
 
-    async def _run(self, ask: Callable[[_Reader], _Value], nothing: _Value) -> _Value:
+    async def _run(self, ask: Callable[[_Reader], _Value], nothing: _Value, *, look: bool = False) -> _Value:
+        """With `look`, where another file has the name now, that one is asked."""
+
         def call() -> _Value:
+            if look and self._file is not None and _identity(self.path) not in (None, self._file):
+                self._close()
             if self._reader is None:
                 if _missing(self.path):
                     return nothing
-                self._reader = _Reader(open_any(self.path))
-            with translated(self.path):
+                self._open()
+            assert self._reader is not None
+            with sound(self._reader.recording):
                 return ask(self._reader)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
+    def _open(self) -> None:
+        self._file = _identity(self.path)
+        self._reader = _Reader(open_any(self.path))
+
     def _close(self) -> None:
         if self._reader is not None:
             self._reader.recording.close()
+            self._reader = None
 
 
 class _Reader:
@@ -181,14 +205,15 @@ class _Reader:
         version = self.recording.data_version()
         if version == self._version:
             return None
-        self._version = version
         sessions = tuple(self.recording.sessions())
         known = {session.id for session in sessions}
         if not known.issuperset(self._lists):
             self._lists.clear()
         lengths = tuple(self._list(session.id).grow() for session in sessions)
         highest = max((split(positions.last)[1] for positions in self._lists.values()), default=0)
-        return Snapshot(sessions, lengths, highest, self._frames.grow(), self._findings.grow(), self._notes())
+        now = Snapshot(sessions, lengths, highest, self._frames.grow(), self._findings.grow(), self._notes())
+        self._version = version  # where this cannot be read, the next poll says so again
+        return now
 
     def _notes(self) -> dict[Place, Note]:
         rows = self.recording.notes()

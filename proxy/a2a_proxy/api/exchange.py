@@ -19,7 +19,7 @@ from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.protocol.describe import describe
 from a2a_proxy.protocol.event import to_event
 from a2a_proxy.protocol.outcome import outcome, zero
-from a2a_proxy.recording.rows import ExchangeRow, FrameRow
+from a2a_proxy.recording.rows import ExchangeRow, FrameRow, key
 
 if TYPE_CHECKING:
     from a2a_proxy.api.file import File
@@ -262,10 +262,10 @@ class Frame:
 
     def findings(self) -> list[Finding]:
         """What the rules found in this frame."""
-        if not self._row.exchange_key:
-            return []
-        found = self._file.reader.findings(exchange=self._row.exchange_key)
-        return [row.finding for row in found if row.finding.seq == self.seq]
+        mine = self.facts.exchange, self.facts.connection, self.seq
+        found = self._file.reader.findings(exchange=key(self.session, self.facts.exchange))
+        told = (row.finding for row in found)
+        return [each for each in told if (each.exchange, each.connection, each.seq) == mine]
 
     def _whole(self) -> FrameFacts:
         return self.facts if self.facts.payload else replace(self.facts, payload=self.payload)

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from a2a_proxy import __version__
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, tell
+from a2a_proxy.cli.streams import prepare_streams
 
 _HELP = """Relay A2A traffic untouched, and show and record every frame of it.
 
@@ -198,10 +199,10 @@ def main() -> None:
 
 def run_cli(program: str, command: click.Command) -> int:
     """Run `command`; the one place where errors become exit codes."""
+    prepare_streams()
     try:
         code = _run(program, command)
-        if sys.stdout is not None:
-            sys.stdout.flush()  # what fails at the end of the interpreter cannot be told any more
+        sys.stdout.flush()  # what fails at the end of the interpreter cannot be told any more
     except BrokenPipeError:
         _drop_output()
         return 0

@@ -80,7 +80,7 @@ class Importer:
     def _header(self, line: Line) -> None:
         version = line.get("version")
         if line.get("cassette") != "a2a" or not isinstance(version, int):
-            raise self._wrong("not a cassette", "name a file that `a2a-inspect cassette` wrote")
+            raise self._wrong("not a cassette", "name a file that `a2a-inspect export` wrote")
         if version > FORMAT_VERSION:
             raise self._wrong(
                 f"made by a newer a2a-proxy (format {version}, this one knows {FORMAT_VERSION})",

@@ -104,13 +104,13 @@ def test_a_filter_chooses_calls(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "where", "said"),
     [
-        ((DEMO, "#99"), "", "has no exchange #99"),
-        ((DEMO, "2.99", "2.1"), "", "has no frame 99"),
+        ((DEMO, "#99"), "", "is called #99"),
+        ((DEMO, "2.99", "2.1"), "", "is called 2.99"),
         ((DEMO, "feedbeef", "#2"), "", "nothing in"),
         ((DEMO, "1", "2", "3"), "", "two things can be compared"),
         ((DEMO, "#1"), "", "there is no GetAgentCard before #1"),
         ((DEMO, "4d1144cc"), "", "is compared with what"),
-        ((DEMO, "7:", "1:"), "", "has no session 7"),
+        ((DEMO, "7:", "1:"), "", "is called 7:"),
         ((DEMO,), "", "has one session"),
         ((DEMO, DEMO, DEMO), "", "is not clear"),
         ((DEMO, "./none.db"), "", "none.db"),

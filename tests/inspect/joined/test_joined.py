@@ -25,6 +25,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.joined.numbers import file_of
 from a2a_proxy.recording.merge import merge
 from a2a_proxy.recording.note_writer import Place, annotate
+from a2a_proxy.recording.prune import remove_sessions
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.several import Several
 from a2a_proxy.recording.writer import Writer
@@ -171,6 +172,28 @@ def test_a_session_that_two_files_hold_is_taken_from_the_one_with_more_of_it(tmp
     with told(tmp_path) as recording:
         assert recording.counts().exchanges == 2
         assert recording.counts().frames == 4
+
+
+def test_what_is_pruned_meanwhile_stays_and_its_numbers_mean_something_else(tmp_path: Path) -> None:
+    """A session that gets the number of one that has gone, and rows that get theirs, are new."""
+    path = tmp_path / "a.a2a.db"
+    for number in (1, 2):
+        writer = begin(path, number)
+        call(writer, number, 1, number)
+        call(writer, number, 2, number + 2)
+        writer.finish(STARTED + 5_000 * MS)
+    joined = filling(tmp_path, path)
+    joined.step()
+    remove_sessions(path, [2])
+    writer = begin(path, 3)
+    assert writer.session == 2
+    call(writer, 3, 1, 9)
+    joined.step()
+    with told(tmp_path) as recording:
+        rows = [(row.exchange.id, (row.exchange.started - STARTED) // (1000 * MS)) for row in recording.exchanges()]
+        assert rows == [(1, 1), (2, 2), (3, 3), (4, 4), (5, 9)]
+        assert sorted(row.frame.exchange for row in recording.frames_after(0)) == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    writer.finish(STARTED + 10_000 * MS)
 
 
 def test_notes_come_along(tmp_path: Path) -> None:

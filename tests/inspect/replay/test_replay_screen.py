@@ -15,7 +15,9 @@ async def test_it_happens_again(tmp_path: Path) -> None:
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")
         await person.types("space")
-        await person.sees("replay", "of 9", "1x")
+        await person.sees("replay", "paused", "frame 1 of 9", "1x")
+        await person.types("space")
+        await person.sees("playing")
         bar = person.app.screen.query_one(ClockBar)
         await person.types("at", "0", "%", "enter")
         await person.sees("paused", "frame 1 of 9", "1 exchange ", "live")

@@ -15,7 +15,7 @@ from a2a_proxy.recording.difference.exchanges import Difference, compare_exchang
 from a2a_proxy.recording.difference.runs import RunDifference, Stopped, compare_runs, run_of
 from a2a_proxy.recording.difference.values import Change, Ignored, Part, path_text
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.rows import ExchangeRow, key
 from support_inspect import MS, TASK, changes, exchange, frame, request, status, writer
 from support_recording import STARTED
 
@@ -75,6 +75,22 @@ def test_bindings_and_dialects_are_not_in_the_way(sample: Callable[[str], Record
         a.left is None or a.right is None or a.left.exchange.operation == a.right.exchange.operation
         for a in found.matches
     )
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [("sdk-0.3-rest", "sdk-1.x-grpc"), ("dialect-0.2", "stdio"), ("live-bidi", "live-1975")]
+)
+def test_neither_run_is_preferred(sample: Callable[[str], Recording], left: str, right: str) -> None:
+    """The same calls are matched, and as much differs, whichever is called left."""
+    there, back = runs(sample(left), sample(right)), runs(sample(right), sample(left))
+
+    assert {(number(m.left), number(m.right), m.inside, m.ignored) for m in there.matches} == {
+        (number(m.right), number(m.left), m.inside, m.ignored) for m in back.matches
+    }
+
+
+def number(row: ExchangeRow | None) -> int:
+    return 0 if row is None else row.exchange.id
 
 
 def test_rest_calls_tell_in_their_path_what_others_tell_in_their_body(sample: Callable[[str], Recording]) -> None:
@@ -180,5 +196,11 @@ def test_a_chunk_that_replaces_the_others_is_an_event(tmp_path: Path) -> None:
 
 
 def test_whoever_watches_may_end_it(sample: Callable[[str], Recording]) -> None:
-    with pytest.raises(Stopped):
-        runs(sample("demo"), sample("demo"), watch=lambda done, _: done < 2)
+    """Also while calls are read; else it is told how far it is, and that it is done."""
+    seen: list[tuple[int, int]] = []
+    runs(sample("demo"), sample("demo"), watch=lambda *told: not seen.append(told))
+    assert seen == [(step, 21) for step in range(21)]
+
+    for enough in (2, 15):
+        with pytest.raises(Stopped):
+            runs(sample("demo"), sample("demo"), watch=lambda done, _, enough=enough: done < enough)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.recording.difference.values import Change
-from a2a_proxy.recording.difference.words import compare_texts
+from a2a_proxy.recording.difference.words import LONGEST, compare_texts
 
 texts = st.lists(st.sampled_from(["a", "b", "word", " ", "  ", "\n", ".", "ä", "4b3a600d-8e08"]), max_size=20).map(
     "".join
@@ -44,3 +44,14 @@ def test_words() -> None:
         (Change.RIGHT, "a new"),
         (None, " town."),
     ]
+
+
+def test_texts_that_differ_late() -> None:
+    """Further on than words are looked at: they differ all the same, and nothing of them is lost."""
+    start = "word " * (LONGEST // 5 + 1)
+
+    pieces = compare_texts(start + "left", start + "right")
+
+    assert {piece.change for piece in pieces} == {None, Change.LEFT, Change.RIGHT}
+    assert "".join(piece.text for piece in pieces if piece.change is not Change.RIGHT) == start + "left"
+    assert [piece.change for piece in compare_texts(start + "same", start + "same")] == [None, None]

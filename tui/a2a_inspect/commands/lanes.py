@@ -15,6 +15,7 @@ from a2a_inspect.lanes.mermaid import diagram
 from a2a_inspect.lanes.model import Row
 from a2a_inspect.lanes.objects import lanes_object, row_object
 from a2a_inspect.lanes.read import Conversation
+from a2a_inspect.point import is_task, not_there, places
 from a2a_inspect.positions import PAGE
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
@@ -24,8 +25,6 @@ from a2a_proxy.recording.rows import key
 _PIPED = 120
 """Cells where the output goes to no terminal."""
 _LEAST = MARGIN + NARROWEST + 1
-_PREFIX = 4
-"""Characters of a task's id, at least."""
 
 
 class Drawing(msgspec.Struct, frozen=True):
@@ -79,8 +78,9 @@ def _meant(recording: Recording, words: tuple[str, ...]) -> int:
         raise UserError("one conversation at a time", f"name one exchange or task of: {listing}")
     found = list(_of_word(recording, words[0])) if words else list(_all(recording))
     if not found:
-        what = f"nothing in it is called {words[0]}" if words else "there is no conversation in it"
-        raise UserError(what, f"see what there is with: {listing}")
+        if words:
+            raise not_there(recording, words[0])
+        raise UserError("there is no conversation in it", f"see what there is with: {listing}")
     if len(found) > 1:
         what = f"{words[0]} may be one of {len(found)}" if words else "several conversations are in it"
         raise UserError(what, f"name one exchange or task of: {listing}")
@@ -88,16 +88,10 @@ def _meant(recording: Recording, words: tuple[str, ...]) -> int:
 
 
 def _of_word(recording: Recording, word: str) -> Iterator[int]:
-    session, _, number = word.removeprefix("#").rpartition(":")
-    if number.isdecimal() and (not session or session.isdecimal()):
-        for row in recording.sessions():
-            of = key(row.id, int(number))
-            if (not session or int(session) == row.id) and recording.exchange(of) is not None:
-                yield of
-    if len(word) >= _PREFIX:
-        exact = [row for row in recording.task(word) if row.task.exchanges]
-        rows = exact or [row for row in recording.tasks() if row.task.task_id.startswith(word)]
-        yield from (key(row.session, row.task.exchanges[0]) for row in rows if row.task.exchanges)
+    yield from (key(at.session, at.exchange) for at in places(recording, word) if at.exchange)
+    exact = [row for row in recording.task(word) if row.task.exchanges]
+    rows = exact or [row for row in recording.tasks() if is_task(word, row.task.task_id)]
+    yield from (key(row.session, row.task.exchanges[0]) for row in rows if row.task.exchanges)
 
 
 def _all(recording: Recording) -> Iterator[int]:

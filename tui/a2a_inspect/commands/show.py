@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator
 
-from a2a_inspect.commands.filtered import frames_kept, tell_nothing
+from a2a_inspect.commands.filtered import tell_nothing
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.process import process_lines, process_objects
 from a2a_inspect.commands.segments.marks import Marks
@@ -19,12 +18,11 @@ from a2a_inspect.commands.session import (
     operation,
     session_line,
 )
-from a2a_inspect.commands.wanted import Kept, Wanted, named_frames
+from a2a_inspect.commands.wanted import Kept, Wanted
 from a2a_inspect.decoded import decoded_lines, part_text, raw_lines
 from a2a_inspect.notes import Notes
 from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object
-from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
@@ -46,26 +44,20 @@ def show_conversation(recording: Recording, wanted: Wanted, *, as_json: bool) ->
     Raises:
         UserError: nothing of what was asked for is there.
     """
+    wanted.check(recording)
     found = False
     meanings = Meanings()
     for session in recording.sessions():
-        kept = frames_kept(recording, session.id, wanted.where)
-        rows = [row for row in recording.exchanges(session.id) if wanted.has(row) and (kept is None or row.key in kept)]
-        kept = named_frames(recording, rows, wanted, kept)
-        rows = [row for row in rows if kept is None or row.key in kept]
+        rows, kept = wanted.rows(recording, session.id)
         found = found or bool(rows)
         if as_json:
             for told in _objects(recording, session, rows, wanted, kept):
                 print(json.dumps(told))
-        elif rows or not (wanted.words or wanted.where):
+        elif rows or wanted.whole(session.id):
             for line in _session_lines(recording, session, rows, wanted, meanings, kept):
                 print(line)
     if wanted.where and not found:
         tell_nothing(wanted.where)
-        return
-    if wanted.words and not found:
-        listing = shlex.join(("a2a-inspect", "ls", recording.path))
-        raise UserError(f"nothing in it is called {' or '.join(wanted.words)}", f"see what there is with: {listing}")
 
 
 def _session_lines(
@@ -74,10 +66,10 @@ def _session_lines(
     rows: list[ExchangeRow],
     wanted: Wanted,
     meanings: Meanings,
-    kept: Kept = None,
+    kept: Kept,
 ) -> Iterator[str]:
     yield session_line(session)
-    everything = not (wanted.words or wanted.where)
+    everything = wanted.whole(session.id)
     connections = list(connection_lines(recording, session)) if everything else []
     yield from ("  " + line for line in connections)
     if not rows and not connections:
@@ -98,7 +90,8 @@ def _session_lines(
                     yield from _artifact_lines(recording, session.id, tasks[task_id])
             for row in exchanges:
                 yield from (
-                    " " * depth + line for line in _exchange_lines(recording, row, wanted, meanings, kept, marks, notes)
+                    " " * depth + line
+                    for line in _exchange_lines(recording, row, wanted, meanings, kept.get(row.key), marks, notes)
                 )
     if everything:
         yield from ("  " + line for line in process_lines(recording, session))
@@ -158,7 +151,7 @@ def _exchange_lines(
     row: ExchangeRow,
     wanted: Wanted,
     meanings: Meanings,
-    kept: Kept,
+    shown: set[int] | None,
     marks: Marks,
     notes: Notes,
 ) -> Iterator[str]:
@@ -175,10 +168,10 @@ def _exchange_lines(
     for frame_row in recording.frames(row.key):
         frame = frame_row.frame
         told, noted = found.pop(frame.seq, []), notes.at(exchange.id, frame.seq)
-        if kept is not None and frame.seq not in kept[row.key]:
+        if shown is not None and frame.seq not in shown:
             continue
         if (
-            kept is None
+            shown is None
             and _goes_without_saying(frame, exchange)
             and not (wanted.raw or wanted.payloads or told or noted)
         ):
@@ -242,10 +235,10 @@ def _objects(
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
     marks, notes = Marks(recording, session.id), Notes(recording, session.id)
     for row in rows:
-        task, shown = tasks.get(row.exchange.task_id), None if kept is None else kept[row.key]
+        task, shown = tasks.get(row.exchange.task_id), kept.get(row.key)
         noted = {"notes": notes.objects(row.exchange.id)}
         yield {**_object(recording, row, task, shown), **marks.facts(row.exchange.id), **noted}
-    if not (wanted.words or wanted.where):
+    if wanted.whole(session.id):
         yield from ({"session": session.id, "note": note} for note in notes.objects(0))
         for finding in connection_findings(recording, session):
             yield {"session": session.id, "finding": finding_facts(finding.finding)}
@@ -255,14 +248,14 @@ def _objects(
 def conversation_objects(recording: Recording, wanted: Wanted) -> Iterator[dict[str, object]]:
     """Everything, as `show --json` has it."""
     for session in recording.sessions():
-        yield from _objects(recording, session, list(recording.exchanges(session.id)), wanted, None)
+        yield from _objects(recording, session, list(recording.exchanges(session.id)), wanted, {})
 
 
 def whole_objects(recording: Recording, keys: set[int]) -> Iterator[dict[str, object]]:
     """Exchanges with all their frames, as `show --json` has them."""
     for session in recording.sessions():
         rows = [row for row in recording.exchanges(session.id) if row.key in keys]
-        yield from _objects(recording, session, rows, Wanted(words=("some",)), None)
+        yield from _objects(recording, session, rows, Wanted(words=("some",)), {})
 
 
 def _object(recording: Recording, row: ExchangeRow, task: Task | None, kept: set[int] | None) -> dict[str, object]:

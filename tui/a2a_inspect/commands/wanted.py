@@ -1,21 +1,24 @@
-"""What `show` was asked for: which exchanges, which of their frames, how much of each."""
+"""What of a recording `show` is asked for: exchanges, frames, sessions and tasks by name, and what matches a filter."""
 
 from __future__ import annotations
 
 import msgspec
 
+from a2a_inspect.commands.filtered import frames_kept
+from a2a_inspect.point import is_task, not_there, places, written
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow
+from a2a_proxy.recording.rows import ExchangeRow, key
 
-Kept = dict[int, set[int]] | None
-"""By key of an exchange the numbers of the frames that match a filter; None where there is no filter."""
+Kept = dict[int, set[int]]
+"""By key of an exchange the numbers of its frames that are shown; all of an exchange that is not in it."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
     """What of a recording, and how much of it."""
 
     words: tuple[str, ...] = ()
-    """Exchange numbers (`2`, or `1:2` with that of the session), frames (`2.5`), beginnings of task ids; empty: all."""
+    """Exchanges (`2`, or `1:2` with its session), frames (`2.5`), sessions (`1:`), beginnings of task ids; empty:
+    everything."""
     payloads: bool = False
     raw: bool = False
     artifacts: bool = False
@@ -25,37 +28,51 @@ class Wanted(msgspec.Struct, frozen=True):
 
     def has(self, row: ExchangeRow) -> bool:
         """The exchange was asked for."""
-        return not self.words or any(self._is(word, row) for word in self.words)
+        return not self.words or any(_is(word, row) for word in self.words)
 
-    def frames(self, row: ExchangeRow) -> set[int] | None:
-        """The numbers of the frames that were asked for; None where all of the exchange is wanted."""
-        named = [_split(word)[1] for word in self.words if self._is(word, row)]
-        return None if None in named or not named else {seq for seq in named if seq is not None}
+    def whole(self, session: int) -> bool:
+        """All of the session was asked for, also what belongs to no exchange."""
+        points = [point for word in self.words if (point := written(word))]
+        named = any(not point.exchange and point.has(session, 0) for point in points)
+        return not self.where and (not self.words or named)
 
-    @staticmethod
-    def _is(word: str, row: ExchangeRow) -> bool:
-        exchange = row.exchange
-        if _split(word)[0] in (str(exchange.id), f"{row.session}:{exchange.id}"):
-            return True
-        return word == exchange.task_id or (len(word) >= 4 and exchange.task_id.startswith(word))
+    def rows(self, recording: Recording, session: int) -> tuple[list[ExchangeRow], Kept]:
+        """The exchanges of this session that were asked for, and their frames."""
+        kept = self._named(session)
+        matching = frames_kept(recording, session, self.where)
+        rows = [row for row in recording.exchanges(session) if self.has(row)]
+        if matching is None:
+            return rows, kept
+        kept = {
+            row.key: matching[row.key] & kept.get(row.key, matching[row.key]) for row in rows if row.key in matching
+        }
+        return [row for row in rows if kept.get(row.key)], kept
 
+    def check(self, recording: Recording) -> None:
+        """Each word names something.
 
-def _split(word: str) -> tuple[str, int | None]:
-    """`#1:2.5`: the exchange's number and the frame's."""
-    exchange, dot, seq = word.removeprefix("#").partition(".")
-    return (exchange, int(seq)) if dot and seq.isascii() and seq.isdecimal() else (word.removeprefix("#"), None)
+        Raises:
+            UserError: one does not.
+        """
+        missing = [word for word in self.words if not places(recording, word)]
+        if missing:
+            known = {row.exchange.task_id for row in recording.exchanges()}
+            missing = [word for word in missing if not any(is_task(word, task) for task in known)]
+        if missing:
+            raise not_there(recording, *missing)
 
-
-def named_frames(recording: Recording, rows: list[ExchangeRow], wanted: Wanted, kept: Kept) -> Kept:
-    """The frames that match, or that were named; an exchange none of whose named frames is there has no entry."""
-    if not any(wanted.frames(row) is not None for row in rows):
+    def _named(self, session: int) -> Kept:
+        """Of exchanges of which single frames were named, these."""
+        kept: Kept = {}
+        points = [point for word in self.words if (point := written(word)) and point.session in (None, session)]
+        for point in points:
+            if not any(other.seq < 0 and other.has(session, point.exchange) for other in points):
+                kept.setdefault(key(session, point.exchange), set()).add(point.seq)
         return kept
-    found: dict[int, set[int]] = {}
-    for row in rows:
-        named = wanted.frames(row)
-        there = {each.frame.seq for each in recording.frames(row.key, payloads=False)}
-        shown = there if named is None else there & named
-        shown = shown if kept is None else shown & kept[row.key]
-        if shown or named is None:
-            found[row.key] = shown
-    return found
+
+
+def _is(word: str, row: ExchangeRow) -> bool:
+    point = written(word)
+    if point is not None and point.has(row.session, row.exchange.id):
+        return True
+    return is_task(word, row.exchange.task_id)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from a2a_inspect.place import chosen, opened
+from a2a_inspect.point import is_file, is_task, not_there, point, written
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.difference.exchanges import compare_exchanges, compare_frames
 from a2a_proxy.recording.difference.runs import Match, RunDifference, Watch, compare_runs, run_of
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, key
-
-_PLACE = re.compile(r"#?([0-9]{1,6}:)?[0-9]{1,11}(\.[0-9]{1,9})?")
-"""An exchange, or a frame of one."""
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -41,7 +38,7 @@ def sides(words: tuple[str, ...]) -> tuple[Side, Side]:
     """
     groups: list[tuple[Path | None, list[str]]] = [(None, [])]
     for word in words:
-        if not _PLACE.fullmatch(word) and ("/" in word or "." in word or Path(word).is_file()):
+        if written(word) is None and is_file(word):
             groups.append((Path(word), []))
         else:
             groups[-1][1].append(word)
@@ -127,44 +124,39 @@ def difference(left: Side, right: Side, where: str = "", watch: Watch | None = N
 
 def _frame(place: str) -> int:
     """Number of the frame that a place names; -1 where it names none."""
-    number = place.partition(".")[2]
-    return int(number) if number.isascii() and number.isdigit() else -1
+    named = written(place)
+    return named.seq if named is not None else -1
 
 
 def _exchange(recording: Recording, place: str) -> ExchangeRow | None:
-    """The exchange that a place names; None where it names something else.
+    """The exchange that a place names; None where it names a session, or may be the beginning of a task's id.
 
     Raises:
-        UserError: there is none of this number.
+        UserError: there is none of this number, or one in each of several sessions.
     """
-    if not _PLACE.fullmatch(place):
+    named = written(place)
+    if named is None or (not named.exchange and named.session is not None):
         return None
-    session, colon, number = place.removeprefix("#").partition(".")[0].rpartition(":")
-    known = [int(session)] if colon else [row.id for row in recording.sessions()]
-    rows = (recording.exchange(key(each, int(number))) for each in known)
-    found = next((row for row in rows if row is not None), None)
-    if found is None and len(number) < 8:  # else it may be the beginning of a task's id
-        raise UserError(f"{recording.path} has no exchange {place}", f"see: a2a-inspect ls {recording.path}")
-    return found
+    if place.isdigit() and any(is_task(place, row.task.task_id) for row in recording.tasks()):
+        return None
+    found = point(recording, place)
+    return recording.exchange(key(found.session, found.exchange))
 
 
 def _rows(recording: Recording, side: Side, where: str) -> Iterator[ExchangeRow]:
     """The exchanges of a side."""
-    session: int | None = None
-    task = side.place
-    if side.place.endswith(":") and side.place[:-1].isdigit():
-        session, task = int(side.place[:-1]), ""
-        if recording.session(session) is None:
-            raise UserError(f"{recording.path} has no session {session}", f"a2a-inspect stats {recording.path}")
-    rows = recording.find_exchanges(where, session) if where else recording.exchanges(session)
-    exchange = _exchange(recording, task) if task else None
+    exchange = _exchange(recording, side.place)
     if exchange is not None:
         yield exchange
         return
+    named = written(side.place)
+    session = point(recording, side.place).session if named is not None and not named.exchange else None
+    task = side.place if session is None else ""
+    rows = recording.find_exchanges(where, session) if where else recording.exchanges(session)
     found = False
     for row in rows:
-        if not task or (len(task) >= 4 and row.exchange.task_id.startswith(task)):
+        if not task or is_task(task, row.exchange.task_id):
             found = True
             yield row
     if task and not found:
-        raise UserError(f"nothing in {recording.path} is called {task}", f"a2a-inspect ls --tasks {recording.path}")
+        raise not_there(recording, task)

@@ -140,7 +140,7 @@ def _laid(lane: str, said: str, at: int, style: str) -> Painted:
     """The words over the lifelines, which go on beside them."""
     after = lane[at + cell_len(said) :]
     begun = lane[: at - 1] + " "
-    return [(begun, "list--mark"), (said, style), (" " + after[1:] if len(after) > 1 else after, "list--mark")]
+    return [(begun, "list--dim"), (said, style), (" " + after[1:] if len(after) > 1 else after, "list--dim")]
 
 
 def _times(row: Row, of: Geometry) -> Painted:
@@ -169,11 +169,11 @@ def _message(row: Row, of: Geometry) -> Painted:
     low, high = min(a, b), max(a, b)
     span = _arrow(_label(row, of), high - low - 1, row, rightwards=a < b)
     way = "list--out" if a < b else "list--in"
-    painted: Painted = [(_lifelines(of, first, low), "list--mark")]
-    painted.append((_tail(row, a < b) if a < b else "│", "list--mark"))
+    painted: Painted = [(_lifelines(of, first, low), "list--dim")]
+    painted.append((_tail(row, a < b) if a < b else "│", "list--dim"))
     painted += [(piece, style or (way if arrow else "")) for piece, arrow in span]
-    painted.append(("│" if a < b else _tail(row, a < b), "list--mark"))
-    painted.append((_lifelines(of, high + 1, last), "list--mark"))
+    painted.append(("│" if a < b else _tail(row, a < b), "list--dim"))
+    painted.append((_lifelines(of, high + 1, last), "list--dim"))
     return [each for each in painted if each[0]]
 
 
@@ -218,9 +218,9 @@ def _at_one(row: Row, of: Geometry, style: str) -> Painted:
     said = fit(words, min(cell_len(visible(words)), room))
     if at < len(lane) - at - 1:
         after = lane[at + cell_len(said) + 2 :]
-        return [(lane[:at], "list--mark"), ("● ", ""), (said, style), (after, "list--mark")]
+        return [(lane[:at], "list--dim"), ("● ", ""), (said, style), (after, "list--dim")]
     before = lane[: at - cell_len(said) - 1]
-    return [(before, "list--mark"), (said, style), (" ●", ""), (lane[at + 1 :], "list--mark")]
+    return [(before, "list--dim"), (said, style), (" ●", ""), (lane[at + 1 :], "list--dim")]
 
 
 def _lifelines(of: Geometry, begin: int, end: int, sign: str = _PLAIN) -> str:

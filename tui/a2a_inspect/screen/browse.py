@@ -105,6 +105,10 @@ class Browse(Screen[None]):
         """One pane or all."""
         self.set_class(event.size.height < _HIGH, "-low")
         self.small = event.size.width < _WIDE or event.size.height < _HIGH
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Say by classes what is shown."""
         self.set_class(self.small, "-single")
 
     # Reading.

@@ -17,7 +17,6 @@ from a2a_inspect.diff.blocks import Block, Kind, blocks
 from a2a_inspect.diff.places import Side, difference
 from a2a_inspect.screen.diff_view import DiffView
 from a2a_inspect.screen.pane import PaneTitle
-from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.difference.runs import RunDifference, Stopped
@@ -93,7 +92,7 @@ class DiffScreen(Screen[None]):
             self.app.call_from_thread(self._show, found, made)
 
     def _progress(self, done: int, of: int) -> None:
-        self._title.text = f"{self._named()}  comparing: {done} of {text.plural(of, 'call')}"
+        self._title.text = f"{self._named()}  comparing: {100 * done // max(of, 1)} %"
 
     def _show(self, found: RunDifference | None, made: list[Block]) -> None:
         self._found = found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import ClassVar
@@ -20,6 +21,10 @@ _SIGNS = (
     ("live ok error", "still open; ended well; the agent said no"),
     ("cut refused", "somebody broke off; the proxy answered"),
 )
+
+
+_KEYS, _MEANING = 24, 44
+"""Cells of the two columns; together they fit a terminal of 80."""
 
 
 class Help(ModalScreen[None]):
@@ -71,4 +76,8 @@ def help_lines(listed: Sequence[Action], here: set[str]) -> Iterator[Content]:
 
 
 def _line(keys: str, meaning: str) -> Content:
-    return Content.assemble((f"{keys:22} ", "bold"), meaning)
+    """Keys, and beside them what they do, in as many rows as that takes."""
+    first, *rest = textwrap.wrap(meaning, _MEANING) or [""]
+    return Content("\n").join(
+        [Content.assemble((f"{keys:{_KEYS}} ", "bold"), first), *(Content(" " * (_KEYS + 1) + row) for row in rest)]
+    )

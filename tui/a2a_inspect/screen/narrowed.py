@@ -25,6 +25,9 @@ from a2a_proxy.recording.rows import ExchangeRow
 if TYPE_CHECKING:
     from a2a_proxy.recording.query.complete import Completion
 
+_READY = 1.0
+"""Seconds after which nobody waits for the first rows any more."""
+
 
 class Narrowed(Browse):
     """See the module. Everything that narrows goes through `narrow`."""
@@ -58,6 +61,10 @@ class Narrowed(Browse):
                 yield self._box
             yield widget
 
+    def on_mount(self) -> None:
+        """Get ready for filters when the first rows are there."""
+        self.set_timer(_READY, self._finder.warm)
+
     def on_unmount(self) -> None:
         """End what is searched."""
         self._finder.close()
@@ -70,7 +77,7 @@ class Narrowed(Browse):
     @property
     def found(self) -> Sequence[int] | None:
         """Keys of the exchanges that were found so far; None where nothing narrows."""
-        return None if self._search is None else self._search.keys
+        return None if self._search is None else self._search.keys[:]
 
     def narrow(self, wanted: Narrowing) -> None:
         """Show only this; all of it where nothing narrows. Raises QueryError where its text is wrong."""
@@ -140,12 +147,16 @@ class Narrowed(Browse):
         else:
             search.behind = True
             self._finder.grow(search)
-            self._show_found(search)
 
     def _tick(self) -> None:
         super()._tick()
         if self._search is not None and self._search.behind and not self._summary.paused:
             self._finder.grow(self._search)
+
+    def _apply(self) -> None:
+        super()._apply()
+        if self._search is not None and not self._summary.paused:
+            self._show_found(self._search)  # what was found during a pause
 
     def _told(self, search: Search) -> None:
         """The finder has more."""

@@ -27,9 +27,7 @@ from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.source import Snapshot, Source
 from a2a_proxy.protocol.text import visible
 
-_KEPT = frozenset(
-    {"back", "leave", "turn", "frame", "tab", "lanes", "play", "step", "speed", "jump", "goto_first", "goto_last"}
-)
+_KEPT = frozenset({"back", "leave", "turn", "frame", "tab", "lanes", "play", "step", "speed", "jump"})
 """What can be done here; all else of the main screen is about the recording as a whole."""
 
 
@@ -110,7 +108,7 @@ class ReplayScreen(MainScreen):
             yield widget
 
     def on_mount(self) -> None:
-        """Learn when it began and when it was over, then play."""
+        """Learn when it began and when it was over. It begins paused."""
         self._summary.replay = True
         self._start()
 
@@ -122,9 +120,8 @@ class ReplayScreen(MainScreen):
     async def _start(self) -> None:
         first, last = await self._asked("clock", self._replayed.ends(), (0, 0))
         total = await self._asked("clock", self._replayed.total(), 0)
-        clock = Clock(first, last, first).jumped(self._begin or first)
         self._bar.frames = (0, total)
-        self._set(clock.turned(time.monotonic_ns()))
+        self._set(Clock(first, last, first).jumped(self._begin or first))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense at one moment."""

@@ -6,7 +6,7 @@ import time
 from typing import ClassVar
 
 import msgspec
-from textual import events, on, work
+from textual import on, work
 from textual.binding import Binding, BindingType
 
 from a2a_inspect.branches import Level
@@ -44,13 +44,8 @@ class Treed(Acting):
         self._tree_behind = True
         """The recording has grown since the tree was read."""
 
-    def on_resize(self, event: events.Resize) -> None:
-        """One pane or all, with the tree where there is room."""
-        super().on_resize(event)
-        self._lay_out()
-
     def _lay_out(self) -> None:
-        """Say by classes what is shown."""
+        """One pane or all, with the tree where it was asked for or there is room."""
         chosen = self._wanted_layout or ("tree" if self.size.width >= _TREE_WIDTH else "plain")
         for name in LAYOUTS:
             self.set_class(name == chosen and not self.small, f"-layout-{name}")

@@ -31,7 +31,7 @@ _ROWS = 50_000
 """Rows that are kept, some 30 MB; from then on those of canonical fields are only counted."""
 
 Watch = Callable[[int, int], bool]
-"""Called with calls compared and calls in all; False ends the comparison."""
+"""Called with steps done and steps in all, as far as that is known; False ends the comparison."""
 
 
 class Stopped(Exception):
@@ -116,14 +116,14 @@ def compare_runs(left: Run, right: Run, ids: Ids | None = None, watch: Watch | N
     """
     ids = ids or Ids()
     cut = [f"only the first {CALLS} calls are compared"] if left.more or right.more else []
-    found = _matched(left, right, ids)
+    step = _steps(watch, len(left.rows) + len(right.rows) + max(len(left.rows), len(right.rows)))
+    found = _matched(left, right, ids, step)
     if found.coarse:
         cut.append("there are too many calls to match them exactly")
     matches = list(_in_order(left, right, found))
     kept = _Kept()
-    for number, match in enumerate(matches):
-        if watch is not None and not watch(number, len(matches)):
-            raise Stopped
+    for match in matches:
+        step()
         if match.left is None or match.right is None:
             continue
         difference = compare_exchanges((left.recording, match.left), (right.recording, match.right), ids)
@@ -154,8 +154,25 @@ class _Kept:
         return msgspec.structs.replace(found, rows=tuple(row for row in found.rows if row.counts))
 
 
-def _matched(left: Run, right: Run, ids: Ids) -> Aligned:
-    sides = [[_Call(run.recording, row, ids, side) for row in run.rows] for side, run in ((LEFT, left), (RIGHT, right))]
+def _steps(watch: Watch | None, of: int) -> Callable[[], None]:
+    """What is called before each call that is read or compared. Raises Stopped."""
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        if watch is not None and not watch(min(done, of), of):
+            raise Stopped
+        done += 1
+
+    return step
+
+
+def _matched(left: Run, right: Run, ids: Ids, step: Callable[[], None]) -> Aligned:
+    sides: list[list[_Call]] = [[], []]
+    for side, run in ((LEFT, left), (RIGHT, right)):
+        for row in run.rows:
+            step()
+            sides[side].append(_Call(run.recording, row, ids, side))
 
     def alike(i: int, j: int) -> int:
         return likeness(sides[0][i].leaves, sides[1][j].leaves)

@@ -11,7 +11,7 @@ from a2a_proxy.recording.difference.sequences import align
 from a2a_proxy.recording.difference.values import Change
 
 LONGEST = 262_144
-"""Characters of each text that are looked at."""
+"""Characters of each text that are looked at word by word."""
 _WORDS = re.compile(r"\s+|\w+(?:[-.]\w+)*|[^\w\s]")
 """Identifiers with hyphens are one word, and so are versions and names of hosts."""
 
@@ -28,7 +28,8 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 def compare_texts(left: str, right: str) -> tuple[Piece, ...]:
-    """Pieces in order: those of the left one and of both make the left text, and so on, each up to LONGEST."""
+    """Pieces in order: those of the left one and of both make the left text, and so on. What comes after LONGEST is the
+    same on both sides, or one piece of each."""
     words = _WORDS.findall(left[:LONGEST]), _WORDS.findall(right[:LONGEST])
     pieces: list[Piece] = []
     done = [0, 0]
@@ -49,6 +50,11 @@ def compare_texts(left: str, right: str) -> tuple[Piece, ...]:
     ends = len(words[0]), len(words[1])
     take(Change.LEFT, ends)
     take(Change.RIGHT, ends)
+    rest, other = left[LONGEST:], right[LONGEST:]
+    for change, said in ((None, rest),) if rest == other else ((Change.LEFT, rest), (Change.RIGHT, other)):
+        if said:
+            pieces.append(Piece(change, said, at[0], at[1]))
+            at[0] += len(said) if change is Change.LEFT else 0
     return tuple(_joined(pieces))
 
 

@@ -8,8 +8,12 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.joined.numbers import Origin
+from a2a_proxy.recording.passed import Passed
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key, split
+
+_AGAIN = 1 << 20
+"""More sessions than a file has."""
 
 
 class Member:
@@ -21,7 +25,10 @@ class Member:
         self._known = known
         """By uuid of a session the file that it is taken from; of one that appears in two files later on, the first."""
         self._version = -1
-        self._frame = self._finding = 0
+        self._frames, self._findings = Passed(recording, "frame"), Passed(recording, "finding")
+        self._uuids: dict[int, str] = {}
+        self._places: dict[int, int] = {}
+        """Of numbers of sessions that were pruned and given out again: what they count as."""
         self._exchanges: dict[int, int] = {}
         self._connections: dict[int, int] = {}
         self._open: set[int] = set()
@@ -39,11 +46,18 @@ class Member:
 
     def origin(self, session: int) -> Origin:
         """Where a row of this session is from."""
-        return self.number, session
+        return self.number, self._places.get(session, session)
 
     def sessions(self) -> list[SessionRow]:
         """Those that are taken from this file."""
         rows = self.recording.sessions()
+        for row in rows:
+            before = self._uuids.get(row.id, row.facts.uuid)
+            self._uuids[row.id] = row.facts.uuid
+            if before != row.facts.uuid:
+                self._places[row.id] = _AGAIN + len(self._places)
+                self._exchanges.pop(row.id, None)
+                self._connections.pop(row.id, None)
         return [row for row in rows if self._known.setdefault(row.facts.uuid, self.number) == self.number]
 
     def exchanges(self, session: int) -> Iterator[ExchangeRow]:
@@ -67,17 +81,19 @@ class Member:
 
     def frames(self, sessions: set[int]) -> Iterator[FrameRow]:
         """Those that have come."""
-        for row in self.recording.frames_after(self._frame):
-            self._frame = row.id
+        for row in self.recording.frames_after(self._frames.look()):
+            self._frames.take(row.id, row.session)
             if row.session in sessions:
                 yield row
+        self._frames.rest()
 
     def findings(self, sessions: set[int]) -> Iterator[tuple[Origin, Finding]]:
         """Those that have come."""
-        for row in self.recording.findings(after=self._finding):
-            self._finding = row.id
+        for row in self.recording.findings(after=self._findings.look()):
+            self._findings.take(row.id, row.session)
             if row.session in sessions:
                 yield self.origin(row.session), row.finding
+        self._findings.rest()
 
     def line(self, number: int) -> Connection | None:
         """The connection of this key; the one that was asked for last is remembered."""

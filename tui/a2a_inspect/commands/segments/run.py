@@ -14,6 +14,7 @@ from a2a_inspect.commands.segments.media import media_of, write_media
 from a2a_inspect.commands.segments.objects import summary_object, talk_objects
 from a2a_inspect.commands.segments.summary import Spans
 from a2a_inspect.commands.session import session_line
+from a2a_inspect.point import is_task, written
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import visible
@@ -33,14 +34,15 @@ class Options(msgspec.Struct, frozen=True):
 
     def has(self, session: int, talk: Talk) -> bool:
         """The conversation was asked for."""
-        return not self.words or any(self._is(word, session, talk) for word in self.words)
+        return not self.words or any(_is_meant(word, session, talk) for word in self.words)
 
-    @staticmethod
-    def _is(word: str, session: int, talk: Talk) -> bool:
-        numbers = {f"{number}" for number in talk.exchanges} | {f"{session}:{number}" for number in talk.exchanges}
-        if word.removeprefix("#") in numbers:
-            return True
-        return word == talk.task_id or (len(word) >= 4 and talk.task_id.startswith(word))
+
+def _is_meant(word: str, session: int, talk: Talk) -> bool:
+    """The word names this conversation."""
+    named = written(word)
+    if named is not None and named.seq < 0 and any(named.has(session, number) for number in talk.exchanges):
+        return True
+    return is_task(word, talk.task_id)
 
 
 def show_segments(recording: Recording, options: Options) -> None:
@@ -49,22 +51,23 @@ def show_segments(recording: Recording, options: Options) -> None:
     Raises:
         UserError: nothing of what was asked for is there, or media cannot be written.
     """
-    found = False
+    missing = set(options.words)
     for session in recording.sessions():
         gathered = gather(conversations(recording, session))
+        missing = {word for word in missing if not any(_is_meant(word, session.id, talk) for talk in gathered.talks)}
         wanted = [talk for talk in gathered.talks if options.has(session.id, talk)]
-        found = found or bool(wanted)
+        if options.words and not wanted:
+            continue
         if options.as_json:
             _print_objects(session, gathered, wanted)
-        elif wanted or not options.words:
+        else:
             _print_lines(session, gathered, wanted)
         if options.media is not None:
             _write(options.media, session.id, gathered, wanted, as_json=options.as_json)
-    if options.words and not found:
+    if missing:
         listing = shlex.join(("a2a-inspect", "ls", recording.path))
-        raise UserError(
-            f"no conversation in it is called {' or '.join(options.words)}", f"see what there is with: {listing}"
-        )
+        named = " or ".join(word for word in options.words if word in missing)
+        raise UserError(f"no conversation in it is called {named}", f"see what there is with: {listing}")
 
 
 def _print_objects(session: SessionRow, gathered: Gathered, wanted: list[Talk]) -> None:

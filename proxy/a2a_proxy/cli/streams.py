@@ -1,0 +1,34 @@
+"""Standard output and error that take every text: a terminal without UTF-8, or no descriptor at all, is no failure."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+
+_STAND_INS = str.maketrans("─╌│┊├┤┼◀▶▲≠…█▏▎▍▌▋▊▉", "--||+++<>^!~#|||####")
+"""What our own drawings have where their characters cannot be printed; each one cell wide."""
+
+_NAME = "a2a_visible"
+
+
+def prepare_streams() -> None:
+    """Make the standard streams fit for what is printed: characters that their encoding lacks are written as ASCII, and
+    where a stream was closed (`>&-`) what is printed goes nowhere, not into the next file that is opened."""
+    codecs.register_error(_NAME, _stand_in)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)  # takes the number that is free: 1 or 2
+            setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8"))
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_NAME)
+
+
+def _stand_in(wrong: UnicodeError) -> tuple[str, int]:
+    """Drawn characters by their look, all others by their number, as in `\\xe9`, so that nothing is lost."""
+    if not isinstance(wrong, UnicodeEncodeError):
+        raise wrong
+    drawn = wrong.object[wrong.start : wrong.end].translate(_STAND_INS)
+    return drawn.encode("ascii", "backslashreplace").decode("ascii"), wrong.end

@@ -1,0 +1,58 @@
+"""Output to where not everything can go: a terminal without UTF-8, or no stream at all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support_cli import SECONDS, environment, program, run
+
+SAMPLE = Path(__file__).parents[2] / "recordings" / "generations.a2a.jsonl"
+
+
+@pytest.mark.parametrize("words", [("ls",), ("show", "-p"), ("stats", "--histogram")], ids=lambda words: words[0])
+def test_a_terminal_without_utf_8(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = run(tmp_path, "a2a-inspect", words[0], SAMPLE, *words[1:], PYTHONIOENCODING="ascii")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.isascii()
+
+
+def test_what_is_drawn_keeps_its_shape(tmp_path: Path) -> None:
+    command = ("lanes", SAMPLE, 1, "--width", 80)
+    plain = run(tmp_path, "a2a-inspect", *command, PYTHONIOENCODING="latin-1").lines
+    drawn = run(tmp_path, "a2a-inspect", *command, PYTHONIOENCODING="utf-8").lines
+    assert [len(line) for line in plain] == [len(line) for line in drawn]
+    assert any("-->|" in line for line in plain)
+
+
+def test_a_character_that_cannot_be_printed_is_told_by_its_number(tmp_path: Path) -> None:
+    done = run(tmp_path, "a2a-inspect", "ls", SAMPLE, "-f", "\u2603", PYTHONIOENCODING="ascii")
+    assert done.err == "nothing matches \\u2603\n"
+
+
+@pytest.mark.parametrize("words", ["ls", "ls --json", "show", "rules", "nonsense"])
+def test_closed_output(tmp_path: Path, words: str) -> None:
+    command, *rest = words.split()
+    line = [program("a2a-inspect"), command, *([str(SAMPLE)] if command in ("ls", "show") else []), *rest]
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$@" >&-', "sh", *line],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert done.returncode == (2 if command == "nonsense" else 0), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_closed_error_output_leaves_the_output_alone(tmp_path: Path) -> None:
+    line = ["/bin/sh", "-c", '"$@" 2>&-', "sh", program("a2a-inspect"), "ls", str(SAMPLE), "--json"]
+    done = subprocess.run(
+        line, stdout=subprocess.PIPE, text=True, timeout=SECONDS, env=environment(tmp_path), check=False
+    )
+    assert done.returncode == 0
+    assert [json.loads(told)["id"] for told in done.stdout.splitlines()] == list(range(1, 28))
