@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from a2a_proxy.model.finding import Finding
@@ -42,8 +41,8 @@ def _finding(finding: Finding, told: set[str]) -> Iterator[str]:
     if rule is not None and rule.id not in told:
         told.add(rule.id)
         yield f"{_INDENT}{rule.title} ({rule.section})"
-        yield from textwrap.wrap(rule.what, 100, initial_indent=_INDENT, subsequent_indent=_INDENT)
-        yield from textwrap.wrap(rule.why, 100, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        yield _INDENT + " ".join(rule.what.split())
+        yield _INDENT + " ".join(rule.why.split())
         yield f"{_INDENT}examples: a2a-inspect rules {rule.id}"
 
 
