@@ -1,7 +1,7 @@
 """For all tests: property tests look at the same examples on every run, however slow the machine.
 
-`HYPOTHESIS_PROFILE=search pytest` looks for new ones. Signals do to the processes of the tests what they do to any, also
-where the tests were started by `nohup` or in the background of a script, whose children ignore some.
+`HYPOTHESIS_PROFILE=search pytest` looks for new ones. Signals do to the processes of the tests what they do to any,
+also where the tests were started by `nohup` or in the background of a script, whose children ignore some.
 """
 
 from __future__ import annotations
