@@ -1,7 +1,7 @@
 """For all tests: property tests look at the same examples on every run, however slow the machine.
 
-`HYPOTHESIS_PROFILE=search pytest` looks for new ones. A terminal that hangs up does to the processes of the tests what
-it does to any, also where the tests were started by `nohup`, whose children ignore it.
+`HYPOTHESIS_PROFILE=search pytest` looks for new ones. Signals do to the processes of the tests what they do to any,
+also where the tests were started by `nohup` or in the background of a script, whose children ignore some.
 """
 
 from __future__ import annotations
@@ -15,5 +15,10 @@ settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
-if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+for number, usual in (
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGINT, signal.default_int_handler),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)

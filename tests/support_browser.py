@@ -16,18 +16,11 @@ from typing import Any
 
 import aiohttp
 
-from support_debian import DEBIAN, debian_environment, debian_program
+from support_debian import DEBIAN, debian_environment, headless_browser
 
-PROGRAM = "chromium-headless-shell"
 PATIENCE = 60.0
 """Seconds for anything; the machine may be busy."""
 _KEYS = {"Enter": ("\r", 13), "Escape": ("", 27), "Tab": ("", 9), "ArrowDown": ("", 40), "ArrowUp": ("", 38)}
-
-
-def program() -> str | None:
-    """The browser's program itself, not the script in front of it, which looks for files in /usr."""
-    unpacked = DEBIAN / "usr" / "lib" / "chromium" / PROGRAM
-    return str(unpacked) if unpacked.exists() else debian_program(PROGRAM)
 
 
 class Page:
@@ -132,14 +125,15 @@ class Browser:
 
 
 @contextlib.asynccontextmanager
-async def browsing() -> AsyncIterator[Browser]:
+async def browsing(*options: str) -> AsyncIterator[Browser]:
     """A browser with a profile of its own, ended at the end."""
-    path = program()
+    path = headless_browser()
     assert path is not None
     with tempfile.TemporaryDirectory(prefix="a2a-browser-", ignore_cleanup_errors=True) as folder:
         process = await asyncio.create_subprocess_exec(
             *(path, "--no-sandbox", "--remote-debugging-port=0", f"--user-data-dir={folder}"),
             *("--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars"),
+            *options,
             stdout=DEVNULL,
             stderr=DEVNULL,
             env=_environment(),

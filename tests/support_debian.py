@@ -26,6 +26,12 @@ def debian_program(name: str) -> str | None:
     return next((str(path) for path in places if path.exists()), shutil.which(name))
 
 
+def headless_browser() -> str | None:
+    """Chromium without a window: the program itself, for the script in front of it looks for files in /usr."""
+    unpacked = DEBIAN / "usr" / "lib" / "chromium" / "chromium-headless-shell"
+    return str(unpacked) if unpacked.exists() else debian_program("chromium-headless-shell")
+
+
 def debian_environment(base: dict[str, str]) -> dict[str, str]:
     """What programs unpacked from Debian packages need to find their libraries."""
     libraries = sorted(str(folder) for folder in (DEBIAN / "usr" / "lib").glob("*-linux-gnu*"))

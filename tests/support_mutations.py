@@ -20,6 +20,7 @@ from typing import Any
 import hpack
 import msgspec
 import pytest
+from _pytest.mark import ParameterSet
 
 from a2a_proto import from_dict, parse, to_dict
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
@@ -585,6 +586,23 @@ def must_be_found(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = judge(mutation.sample, mutation.change, mutation.prepare)
     assert outcome.found
     assert (outcome.misplaced, outcome.missed, outcome.unexpected) == ([], [], [])
+
+
+def parameters(concerned: Callable[[str], bool]) -> list[ParameterSet]:
+    """The mutations of the samples that are `concerned`, for pytest. In CI every change is tried on two of its samples,
+    not always the same; `tests/run -m "soak or not soak" tests/mutations` tries it on all."""
+    load_mutations()
+    by_change: dict[Callable[[Talk], Iterable[Want]], list[Mutation]] = {}
+    for each in MUTATIONS:
+        by_change.setdefault(each.change, []).append(each)
+    quick: set[str] = set()
+    for number, several in enumerate(by_change.values()):
+        quick |= {several[(number + step) % len(several)].name for step in (0, len(several) // 2)}
+    return [
+        pytest.param(each, id=each.name, marks=() if each.name in quick else pytest.mark.soak)
+        for each in MUTATIONS
+        if concerned(each.sample)
+    ]
 
 
 def load_mutations() -> None:

@@ -42,25 +42,31 @@ class Walk(NamedTuple):
 
 WALKS = (
     Walk(
-        "demo",
+        "lossy",
         (
             Scene("exchanges", (), ("SendStreamingMessage", "TASK_NOT_FOUND")),
-            Scene("frames", ("g", "g", "j", "enter"), ("submitted", "artifact plan")),
-            Scene("frame", ("j", "j", "enter"), ("TASK_STATE_WORKING",)),
+            Scene("filter", ("/", *"sev:er"), ("sev:er",)),
+            Scene("views", ("escape", "v"), ("No views yet",)),
+            Scene("command", ("escape", "colon"), ("explain",)),
+            Scene("frames", ("escape", "g", "g", "enter", "e"), ("end of agent's stream",)),
+            Scene("decoded", ("enter", "1"), ("[1 Decoded]",)),
             Scene("raw", ("2",), ("00000000",)),
             Scene("headers", ("3",), ("status 200",)),
-            Scene("keys", ("question_mark",), ("Everywhere",)),
+            Scene("findings", ("4",), ("A2A-GEN-001", "Generation gap")),
+            Scene("artifact", ("5",), ("custard",)),
+            Scene("trace", ("6",), ("[6 Trace]",)),
+            Scene("facts", ("7",), ("[7 Facts]",)),
+            Scene("copy", ("y",), ("JSON", "pytest")),
+            Scene("note", ("escape", "semicolon"), ()),
+            Scene("export", ("escape", "x"), ("JSON lines",)),
+            Scene("keys", ("escape", "question_mark"), ("Everywhere",)),
+            Scene("swimlane", ("escape", "s"), ("A2A-GEN-001", "healed by")),
+            Scene("plots", ("escape", "L"), ()),
+            Scene("replay", ("escape", "space"), ()),
         ),
     ),
-    Walk(
-        "generations",
-        (
-            Scene("found", ("g", "g", "e"), ("!1 E",)),
-            Scene("swimlane", ("escape", "g", "g", "j", "j", "s"), ("Swimlane",)),
-        ),
-    ),
+    Walk("live-bidi", (Scene("live", ("g", "g", "j", "j", "s"), ("Swimlane",)),)),
     Walk("sdk-1.x-grpc", (Scene("difference", ("g", "g", *"jjjjjjjj", "D"), ("different: 10 differences",)),)),
-    Walk("dialect-vendor", (Scene("findings", ("g", "g", "j", "enter", "enter", "4", "G"), ("A2A-",)),)),
 )
 
 
@@ -94,8 +100,11 @@ class Stage:
             before = now
 
     def _busy(self) -> bool:
+        """Something works for the screen in front; what lies behind may wait for it."""
         return any(
-            each.state in (WorkerState.PENDING, WorkerState.RUNNING) and each.group != "poll"
+            each.state in (WorkerState.PENDING, WorkerState.RUNNING)
+            and each.group != "poll"
+            and each.node.screen is self.app.screen
             for each in self.app.workers
         )
 

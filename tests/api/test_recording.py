@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy import Recording
-from a2a_proxy.api import EventKind, Finding, FrameKind, QueryError, RecordingError, Severity
+from a2a_proxy.api import EventKind, FrameKind, QueryError, RecordingError, Severity
+from a2a_proxy.model.finding import Finding
 from support_inspect import MS, TASK, changes, exchange, frame, request, status
 from support_recording import STARTED
 from support_several import OTHER, TRACE, begin, call, pair
@@ -170,7 +171,12 @@ def test_findings_of_a_frame_are_its_own(tmp_path: Path) -> None:
         assert [frame.exchange is None for frame in recording.frames()] == [False, False, True]
         (call,) = recording.exchanges()
         assert [each.summary for each in call.findings()] == ["of a frame", "of the call"]
-        assert len(list(recording.findings())) == 4
+        assert [(each.file, each.session, each.exchange and each.exchange.number) for each in recording.findings()] == [
+            ("a", 1, 1),
+            ("a", 1, 1),
+            ("a", 1, None),
+            ("a", 1, None),
+        ]
 
 
 def test_a_file_that_is_none_opens_nothing(tmp_path: Path) -> None:

@@ -63,11 +63,11 @@ class Looked(msgspec.Struct, frozen=True):
     """Rows that the list grew by."""
 
 
-def opening(recording: Path) -> float:
-    """Seconds from the start of the process to the first painted rows."""
+def opening(recording: Path) -> tuple[float, float]:
+    """Seconds from the start of the process to the first painted rows, and its processor time in them."""
     terminal = Terminal([str(Path(sys.executable).with_name("a2a-inspect")), str(recording)])
     with contextlib.closing(terminal):
-        return terminal.until(_ROWS, terminal.began) - terminal.began
+        return terminal.until(_ROWS, terminal.began) - terminal.began, terminal.worked()
 
 
 def moving(recording: Path, folder: Path, seconds: float) -> Looked:

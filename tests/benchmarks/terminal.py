@@ -73,6 +73,11 @@ class Terminal:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return max(int(found) for found in re.findall(r"Vm(?:RSS|HWM):\s+(\d+)", status)) / 1024
 
+    def worked(self) -> float:
+        """Processor seconds that the program has taken so far."""
+        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
     def close(self) -> None:
         """End the program."""
         end(self.process, signal.SIGTERM)

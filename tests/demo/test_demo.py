@@ -11,6 +11,7 @@ from a2a_proxy.cli.demo import run_demo
 from a2a_proxy.demo.agent import DemoAgent
 from a2a_proxy.demo.story import TravelAgent
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import key
 
 
 def _message(words: str, task: str = "") -> dict[str, object]:
@@ -73,3 +74,18 @@ def test_the_demo_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert states == [3, 3, 3]
     assert session.complete == "complete"
     assert b"demo-credential" not in file.read_bytes()
+
+
+def test_the_lossy_demo_has_something_to_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event that did not come, and the artifact that lacks it; nothing else is wrong with the demo."""
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+    file = tmp_path / "demo.a2a.db"
+    assert run_demo(file, lossy=True) == 0
+    with Recording(file) as recording:
+        found = [each.finding.rule for each in recording.findings()]
+        (missed,) = [loss for row in recording.tasks() for loss in row.task.missed]
+        healer = recording.exchange(key(1, missed.by))
+    assert found == ["A2A-GEN-001", "A2A-ART-006"]
+    assert (missed.first, missed.last) == (4, 4)
+    assert healer is not None
+    assert healer.exchange.operation == "GetTask"

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -24,7 +25,7 @@ from support_proxy import environment, program, proxy
 
 SAMPLES = Path(__file__).resolve().parents[2] / "recordings"
 SUFFIX = ".a2a.jsonl"
-DEMO, STDIO_STORY = "demo", "stdio"
+DEMO, LOSSY, STDIO_STORY = "demo", "lossy", "stdio"
 STDIO = Path(__file__).resolve().parents[1] / "peers" / "stdio" / "story.py"
 ALL = ("jsonrpc", "rest", "grpc")
 FULL = ["card", "unary", "streaming", "parts", "input", "subscribe", "cancel", "push", "failures", "errors"]
@@ -83,9 +84,9 @@ async def play_live(name: str, folder: Path) -> Path:
     return between.recording
 
 
-def play_demo(folder: Path) -> Path:
+def play_demo(folder: Path, more: str = "") -> Path:
     """Record the demo; where."""
-    line = [program("a2a-proxy"), "demo", "--record", "demo.a2a"]
+    line = [program("a2a-proxy"), "demo", *more.split(), "--record", "demo.a2a"]
     subprocess.run(line, cwd=folder, env=environment(folder / "state"), check=True, stdout=subprocess.DEVNULL)
     return folder / "demo.a2a"
 
@@ -111,7 +112,7 @@ async def make(name: str) -> None:
     """Record a story and put its cassette into its place."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        own = {DEMO: play_demo, STDIO_STORY: play_stdio}.get(name)
+        own = {DEMO: play_demo, LOSSY: partial(play_demo, more="--lossy"), STDIO_STORY: play_stdio}.get(name)
         path = own(folder) if own is not None else await (play_live if name in LIVE else play)(name, folder)
         target = SAMPLES / (name + SUFFIX)
         with Recording(path) as recording:
@@ -122,7 +123,7 @@ async def make(name: str) -> None:
 
 async def main() -> None:
     """Make what the command line names, or everything."""
-    for name in sys.argv[1:] or [DEMO, STDIO_STORY, *STORIES, *LIVE]:
+    for name in sys.argv[1:] or [DEMO, LOSSY, STDIO_STORY, *STORIES, *LIVE]:
         await make(name)
 
 

@@ -26,6 +26,7 @@ HOST = re.compile(rb"https?://([^/:\"\\]+)")
 HOSTS = {b"127.0.0.1", b"example.com", b"developer.mozilla.org"}
 DIALECTS = {
     "demo": {"1.0"},
+    "lossy": {"1.0", "1.1"},
     "sdk-1.x": {"1.0"},
     "sdk-0.3": {"0.3"},
     "js-three": {"1.0"},
@@ -40,7 +41,7 @@ DIALECTS = {
     "generations": {"1.1"},
     "stdio": {"1.0"},
 }
-MEANT = {"generations": {"A2A-GEN-001"}}
+MEANT = {"generations": {"A2A-GEN-001"}, "lossy": {"A2A-GEN-001"}}
 """Rules that a sample breaks on purpose."""
 
 PEERS = {

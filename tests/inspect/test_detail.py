@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from a2a_inspect.conversation import artifact_lines, process_lines, timing_lines
 from a2a_inspect.decoded import indented
+from a2a_inspect.found import about
 from a2a_inspect.framed import framed, span_words
 from a2a_inspect.hexdump import hex_row
 from a2a_inspect.screen.detail import FIRST, _decoded
@@ -89,9 +90,9 @@ def test_every_frame_of_a_sample(name: str) -> None:
     """All tabs have something to say, in text that acts on no terminal."""
     with open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         for row in recording.exchanges():
-            stream = Stream(row, 0, findings=tuple(each.finding for each in recording.findings(exchange=row.key)))
+            stream = Stream(row, 0)
             lines = [*timing_lines(recording, row.key, 1), *process_lines(recording, row.key)]
-            lines += [*artifact_lines(recording, row.key, 1), *finding_lines(stream.findings, 1)]
+            lines += [*artifact_lines(recording, row.key, 1), *finding_lines(about(recording, row, 1)[0], 1)]
             for each in recording.frames(row.key):
                 octets = framed(each.frame, FIRST)
                 assert b"".join(octets.all[a:b] for a, b in octets.payload).replace(b"\n", b"") == (

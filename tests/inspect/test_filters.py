@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 
 import pytest
 
+from a2a_inspect.commands.check import run as check
+from a2a_inspect.commands.diff import Options, diff
 from support_cli import Ran, run
 from support_query import rich
 
@@ -68,6 +71,14 @@ def test_nothing_matches(folder: Path, command: str, more: tuple[str, ...]) -> N
     """That is an answer: on stderr, with exit code 0."""
     ran = inspect(folder, command, "-f", "op:ListTasks", *more)
     assert (ran.code, ran.out, ran.err) == (0, "", "nothing matches op:ListTasks\n")
+
+
+def test_check_and_diff_say_that_nothing_matches(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A slip in a filter must not look like a good report."""
+    path = str(folder / "r.a2a.db")
+    options = check.Options(where="op:ListTasks", allow_incomplete=True)
+    codes = check.run((Path(path),), options, datetime.date.min), diff(Options((path, path), where="op:ListTasks"))
+    assert (codes, capsys.readouterr().err) == ((0, 0), "nothing matches op:ListTasks\n" * 2)
 
 
 @pytest.mark.parametrize("command", ["ls", "show", "check"])

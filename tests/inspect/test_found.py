@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_inspect.found import Found, by_frame, lines
+from a2a_inspect.found import Found, about, by_frame, lines
 from a2a_inspect.replay.as_of import AsOf
+from a2a_inspect.screen.finding_lines import finding_lines
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.reader import Recording
@@ -49,6 +50,22 @@ def test_exchanges_and_frames(tmp_path: Path) -> None:
         assert by_frame(recording, frames[2:]) == {}
         assert lines(recording, []) == []
         assert by_frame(recording, []) == {}
+
+
+def test_of_many_findings_those_of_the_frame_are_told(tmp_path: Path) -> None:
+    """However many others were found before; and that there are more is said."""
+    made = writer(tmp_path / "r.db")
+    many = [finding(1, 1, Severity.INFO, 10)] * 200
+    made.write([request(1)], [*many, finding(1, 2, Severity.ERROR, 20)], changes(exchange(1)))
+    made.close()
+    with Recording(tmp_path / "r.db") as recording:
+        (row,) = recording.exchanges()
+        there, total = about(recording, row, 2)
+        assert (there[0].seq, len(there), total) == (2, 51, 201)
+        lines_told = finding_lines(there, 2, total)
+        assert lines_told[:3] == ["ABOUT THIS FRAME", "", "error A2A-SCH-001 frame 2: no `id`"]
+        assert lines_told[-1] == "(and 150 more: a2a-inspect show tells all of them)"
+        assert about(recording, row, 2, row.exchange.started + 10 * MS)[1] == 200
 
 
 def test_in_a_replay_only_what_had_been_found(tmp_path: Path) -> None:

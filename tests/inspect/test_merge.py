@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 from a2a_proxy.recording.reader import Recording
 from support_cli import Ran, run
@@ -44,3 +47,31 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
     nowhere = merge(tmp_path, tmp_path / "no" / "out.a2a.db", first)
     assert nowhere.code == 2
     assert "does not exist" in nowhere.err
+
+
+def test_the_same_for_programs(tmp_path: Path) -> None:
+    """One session a line, those that are left out too."""
+    first, second = pair(tmp_path)
+    out = tmp_path / "out.a2a.db"
+    would = [json.loads(line) for line in merge(tmp_path, out, second, first, first, "-n", "--json").lines]
+    assert [(told["recording"], told["as"], told["done"]) for told in would] == [
+        (str(first), 1, False),
+        (str(second), 2, False),
+        (str(first), None, False),
+    ]
+    assert (would[0]["frames"], would[2]["in"], out.exists()) == (6, str(first), False)
+
+
+def test_a_merge_makes_no_cassette(tmp_path: Path) -> None:
+    first, second = pair(tmp_path)
+    done = merge(tmp_path, tmp_path / "out.a2a.jsonl", first, second)
+    assert (done.code, "not a cassette" in done.err, (tmp_path / "out.a2a.jsonl").exists()) == (2, True, False)
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_folder_that_is_not_there(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """The error names the file that was asked for."""
+    first, second = pair(tmp_path)
+    out = tmp_path / "none" / "out.a2a.db"
+    done = merge(tmp_path, out, first, second, *more)
+    assert done.err.startswith(f"a2a-inspect: error: cannot record to {out}: {out.parent} does not exist\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -64,6 +65,20 @@ def test_dry_run_changes_nothing(tmp_path: Path) -> None:
     assert done.lines[-1].startswith("would delete 2 sessions of 3, about ")
 
 
+def test_the_same_for_programs(tmp_path: Path) -> None:
+    """One session a line; what a dry run says is what goes."""
+    path = recorded(tmp_path / "a.db", 3)
+    would = [json.loads(line) for line in prune(tmp_path, path, "--keep", 1, "--dry-run", "--json").lines]
+    done = [json.loads(line) for line in prune(tmp_path, path, "--keep", 1, "--json").lines]
+
+    assert [(each["recording"], each["session"], each["deleted"]) for each in done] == [
+        (str(path), 1, True),
+        (str(path), 2, True),
+    ]
+    assert [{**each, "deleted": True} for each in would] == done
+    assert all(each["size"] > 0 and each["started"].endswith("Z") for each in done)
+
+
 def test_sessions_and_files(tmp_path: Path) -> None:
     """Without a file's name all of the state directory's; a file goes with its last session."""
     folder = tmp_path / "state" / "recordings"
@@ -76,6 +91,15 @@ def test_sessions_and_files(tmp_path: Path) -> None:
 
     assert (done.code, old.exists(), sessions(mixed)) == (0, False, [2])
     assert sorted(folder.iterdir()) == [mixed]
+
+
+def test_a_file_named_twice_is_one(tmp_path: Path) -> None:
+    """Its sessions are counted once, so none goes that may stay."""
+    path = recorded(tmp_path / "a.db", 2)
+    done = prune(tmp_path, path, path.parent / "." / path.name, path, "--keep", 2)
+
+    assert (done.code, sessions(path)) == (0, [1, 2])
+    assert done.lines == ["deleted 0 sessions of 2, about 0 B"]
 
 
 def test_what_is_being_recorded_stays(tmp_path: Path) -> None:

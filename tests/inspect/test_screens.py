@@ -31,9 +31,12 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times are shown in local time."""
+def nobody_in_particular(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No saved views, keys and zone of the person who runs the tests, no folder of this machine."""
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
+    monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path))
     monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.chdir("/")
     time.tzset()
 
 
@@ -65,6 +68,12 @@ def test_no_picture_is_of_nothing() -> None:
         for theme in THEMES
     }
     assert {path.name for path in PICTURES.glob("*.svg")} == known
+
+
+def test_the_manual_shows_the_screen_as_it_is() -> None:
+    """The picture of the README."""
+    shown = Path(__file__).resolve().parents[2] / "proxy" / "a2a_proxy" / "manual" / "lost-event.svg"
+    assert shown.read_text("utf-8") == (PICTURES / "swimlane-small-night.svg").read_text("utf-8")
 
 
 def test_contrast_is_that_of_the_guideline() -> None:

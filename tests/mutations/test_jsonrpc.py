@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from support_mutations import MUTATIONS, Mutation, load_mutations, must_be_found
-
-load_mutations()
+from support_mutations import Mutation, must_be_found, parameters
 
 
-@pytest.mark.parametrize("mutation", [each for each in MUTATIONS if each.sample.endswith("jsonrpc")], ids=str)
+@pytest.mark.parametrize("mutation", parameters(lambda sample: sample.endswith("jsonrpc")))
 def test_it_is_found(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that the mutation names, at the frames that it names, and nothing more."""
     must_be_found(mutation, monkeypatch)

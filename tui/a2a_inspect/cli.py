@@ -105,6 +105,8 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_
     from a2a_inspect.commands.filtered import explain_filter
     from a2a_inspect.place import opened_several
 
+    if explain and (tasks or as_json):
+        raise click.UsageError("--explain goes with --filter alone")
     with opened_several(recordings) as several:
         first = several.members[0].recording
         if explain:
@@ -269,8 +271,9 @@ def write_note(words: tuple[str, ...], **options: Any) -> None:
 @click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Only the N newest sessions stay.")
 @click.option("--max-size", metavar="SIZE", help="The oldest sessions go until the rest takes no more: 500M, 4GiB.")
 @click.option("--dry-run", "-n", is_flag=True, help="Say what would go; delete nothing.")
+@_json
 def prune_recordings(
-    recordings: tuple[Path, ...], older_than: str | None, keep: int | None, max_size: str | None, dry_run: bool
+    recordings: tuple[Path, ...], older_than: str | None, keep: int | None, max_size: str | None, **how: bool
 ) -> None:
     """Delete old sessions of RECORDINGS, or of all recordings in the state directory.
 
@@ -286,7 +289,7 @@ def prune_recordings(
         keep,
         octets("--max-size", max_size) if max_size is not None else None,
     )
-    prune(recordings, limits, time.time_ns(), dry_run=dry_run)
+    prune(recordings, limits, time.time_ns(), **how)
 
 
 @cli.command("export")
@@ -317,6 +320,7 @@ def export_recording(recording: Path | None, where: str, output: Path | None, fo
 @click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--overwrite", is_flag=True, help="OUT may exist: it is replaced.")
 @click.option("--dry-run", "-n", is_flag=True, help="Say what would be merged; write nothing.")
+@_json
 def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
     """Make one recording OUT of several, cassettes too, by whole sessions; one that two of them hold goes in once.
 

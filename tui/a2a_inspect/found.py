@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, key, split
 from a2a_proxy.recording.schema import SESSION_SHIFT
@@ -15,6 +15,8 @@ from a2a_proxy.recording.schema import SESSION_SHIFT
 SEVERITIES = {Severity.ERROR: "list--bad", Severity.WARNING: "list--warn", Severity.INFO: "list--dim"}
 """Names of component classes of the list: how each of them looks."""
 _MANY = 99
+_SHOWN = 50
+"""Of a frame, and of its exchange."""
 
 # The times of findings count from the beginning of their session.
 _UPTO = "AND (?1 = 0 OR at <= ?1 - (SELECT started FROM session s WHERE s.id = finding.session))"
@@ -42,6 +44,15 @@ class ExchangeLine(ExchangeRow, frozen=True):
 
     found: Found | None = None
     """About the call and all its frames."""
+
+
+def about(recording: Recording, row: ExchangeRow, seq: int | None, until: int = 0) -> tuple[list[Finding], int]:
+    """The first findings of an exchange, and those about one of its frames first of all; how many there are in all."""
+    own = recording.findings(exchange=row.key, seq=seq, limit=_SHOWN) if seq is not None else ()
+    ids = {each.id: each.finding for each in (*own, *recording.findings(exchange=row.key, limit=_SHOWN))}
+    there = [each for each in ids.values() if not until or each.at <= until]
+    (line,) = lines(recording, [row], until)
+    return there, 0 if line.found is None else line.found.count
 
 
 def lines(recording: Recording, rows: Sequence[ExchangeRow], until: int = 0) -> list[ExchangeLine]:

@@ -19,7 +19,6 @@ from a2a_inspect.found import ExchangeLine, Found, by_frame, lines
 from a2a_inspect.positions import PAGE, Positions
 from a2a_proxy.cli import generations
 from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.errors import RecordingError
@@ -30,7 +29,6 @@ from a2a_proxy.recording.sound import sound
 
 _DESCRIBED = 64 << 10
 """Octets: a larger payload is not read for the one line of its frame in the list."""
-_FINDINGS = 50
 
 _Value = TypeVar("_Value")
 
@@ -76,8 +74,6 @@ class Stream(msgspec.Struct, frozen=True):
     row: ExchangeRow
     frames: int
     connection: Connection | None = None
-    findings: tuple[Finding, ...] = ()
-    """At most 50."""
     generations: str = ""
     """Its task's, in words."""
 
@@ -254,12 +250,10 @@ class _Reader:
         if exchange != self._chosen:
             self._chosen, self._stream = exchange, self._frame_positions(exchange)
         connection = self.recording.connection(key(row.session, row.exchange.connection))
-        found = self.recording.findings(exchange=exchange, limit=_FINDINGS)
         return Stream(
             row,
             self._stream.grow(),
             None if connection is None else connection.connection,
-            tuple(each.finding for each in found),
             self._generations(row),
         )
 

@@ -1,6 +1,7 @@
 """Recordings from Python: what `from a2a_proxy import Recording` gives, and what it gives back (manual: python)."""
 
 from a2a_proxy.api.exchange import Exchange, Frame
+from a2a_proxy.api.finding import Finding
 from a2a_proxy.api.handover import Handover
 from a2a_proxy.api.recording import Recording
 from a2a_proxy.api.session import Session
@@ -8,7 +9,7 @@ from a2a_proxy.api.task import Task
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event, TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.segment import Handoff, Interruption, Segment

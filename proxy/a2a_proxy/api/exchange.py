@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from a2a_proxy.api.finding import Finding
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event, TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.exchange import Exchange as ExchangeFacts
-from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.frame import Frame as FrameFacts
 from a2a_proxy.model.wire import Headers
@@ -151,7 +151,7 @@ class Exchange:
 
     def findings(self) -> list[Finding]:
         """What the rules found in it."""
-        return [row.finding for row in self._file.reader.findings(exchange=self._row.key)]
+        return [Finding(self._file, row) for row in self._file.reader.findings(exchange=self._row.key)]
 
 
 class Frame:
@@ -263,9 +263,9 @@ class Frame:
     def findings(self) -> list[Finding]:
         """What the rules found in this frame."""
         mine = self.facts.exchange, self.facts.connection, self.seq
-        found = self._file.reader.findings(exchange=key(self.session, self.facts.exchange))
-        told = (row.finding for row in found)
-        return [each for each in told if (each.exchange, each.connection, each.seq) == mine]
+        rows = self._file.reader.findings(exchange=key(self.session, self.facts.exchange))
+        told = ((row, row.finding) for row in rows)
+        return [Finding(self._file, row) for row, each in told if (each.exchange, each.connection, each.seq) == mine]
 
     def _whole(self) -> FrameFacts:
         return self.facts if self.facts.payload else replace(self.facts, payload=self.payload)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from a2a_proxy.api.exchange import Exchange, Frame
 from a2a_proxy.api.file import File
+from a2a_proxy.api.finding import Finding
 from a2a_proxy.api.handover import Handover
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
-from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.recording.joined.numbers import Numbers, Origin
 from a2a_proxy.recording.joined.once import joined_once

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from a2a_proxy.api.finding import Finding
 from a2a_proxy.api.task import Task
-from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.rows import SessionFacts, SessionRow, key
 from a2a_proxy.recording.segments import Conversations, conversations
@@ -90,7 +90,7 @@ class Session:
 
     def findings(self) -> Iterator[Finding]:
         """What the rules found, in order."""
-        return (row.finding for row in self._file.reader.findings(self.number))
+        return (Finding(self._file, row) for row in self._file.reader.findings(self.number))
 
     def notes(self) -> list[Note]:
         """What people wrote down about it, its calls and frames."""

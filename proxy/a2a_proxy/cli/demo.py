@@ -9,17 +9,17 @@ from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.relay.run import run
 
 
-def run_demo(record: Path | None) -> int:
-    """Record the demo; the exit code."""
-    return run(_demo(record))
+def run_demo(record: Path | None, *, lossy: bool = False) -> int:
+    """Record the demo, of a lossy agent if wanted; the exit code."""
+    return run(_demo(record, lossy))
 
 
-async def _demo(record: Path | None) -> int:
+async def _demo(record: Path | None, lossy: bool) -> int:
     # Imported here: neither the relay nor `--help` should wait for aiohttp and grpc.
     from a2a_proxy.demo.agent import DemoAgent
     from a2a_proxy.demo.client import DemoClient
 
-    agent = DemoAgent()
+    agent = DemoAgent(lossy=lossy)
     await agent.start()
     config = proxy_config(
         listen=("127.0.0.1:0",),
@@ -32,7 +32,7 @@ async def _demo(record: Path | None) -> int:
     )
 
     async def talk(addresses: list[str]) -> None:
-        await DemoClient(addresses[0]).run()
+        await DemoClient(addresses[0]).run(lossy=lossy)
 
     try:
         return await ProxyRun(config, talk).run()

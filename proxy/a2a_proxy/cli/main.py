@@ -129,12 +129,13 @@ def _refuse_before(command: str, options: list[str]) -> None:
     envvar="A2A_PROXY_RECORD",
     help="Where the recording goes.",
 )
+@click.option("--lossy", is_flag=True, help="One conversation more, of which the agent loses an event: find it.")
 @click.pass_context
-def demo(context: click.Context, record: Path | None) -> None:
+def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
     """Record a built-in agent and client: streaming, artifacts in chunks, input-required."""
     from a2a_proxy.cli.demo import run_demo
 
-    context.exit(run_demo(record))
+    context.exit(run_demo(record, lossy=lossy))
 
 
 @cli.command(

@@ -19,11 +19,16 @@ _SERVICE = "lf.a2a.v1.A2AService"
 _NOT_FOUND = "there is no such task"
 
 
-class DemoAgent:
-    """Serves one `TravelAgent`."""
+_LOST = "4"
+"""The generation whose event a lossy agent forgets to send."""
 
-    def __init__(self) -> None:
+
+class DemoAgent:
+    """Serves one `TravelAgent`; a lossy one leaves an event out of each stream that numbers them."""
+
+    def __init__(self, *, lossy: bool = False) -> None:
         self._agent = TravelAgent()
+        self._lossy = lossy
         self._grpc = grpc.aio.server()
         self._runner: web.AppRunner | None = None
         self.http_port = 0
@@ -53,13 +58,16 @@ class DemoAgent:
 
     async def _card(self, request: web.Request) -> web.Response:
         caching = {"Cache-Control": "max-age=60", "ETag": '"1"'}
-        return web.json_response(card(f"http://{request.host}", request.host), headers=caching)
+        told = card(f"http://{request.host}", request.host, numbered=self._lossy)
+        return web.json_response(told, headers=caching)
 
     async def _rpc(self, request: web.Request) -> web.StreamResponse:
         call = await request.json()
         identifier, method, params = call["id"], call["method"], call.get("params", {})
         if method == "SendStreamingMessage":
-            events = self._agent.answer(params["message"])
+            events = self._agent.answer(params["message"], numbered=request.headers.get("A2A-Version") == "1.1")
+            if self._lossy:
+                events = (event for event in events if not _is_lost(event))
             return await _stream(request, ({"jsonrpc": "2.0", "id": identifier, "result": e} for e in events))
         if method == "SendMessage":
             result = {"task": await _settled(self._agent, params["message"])}
@@ -88,6 +96,10 @@ _ERROR_INFO = {
     "reason": "TASK_NOT_FOUND",
     "domain": "a2a-protocol.org",
 }
+
+
+def _is_lost(event: Json) -> bool:
+    return any(told.get("generation") == _LOST for told in event.values())
 
 
 def _status_details() -> bytes:

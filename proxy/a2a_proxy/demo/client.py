@@ -14,6 +14,7 @@ from a2a_proxy.demo.agent import encode
 from a2a_proxy.demo.story import Json
 
 _SERVICE = "/lf.a2a.v1.A2AService"
+_NUMBERED = {"A2A-Version": "1.1"}
 _HEADERS = {"A2A-Version": "1.0", "Authorization": "Bearer demo-credential-that-is-never-recorded"}
 
 
@@ -24,14 +25,17 @@ class DemoClient:
         self._authority = authority
         self._base = f"http://{authority}"
 
-    async def run(self) -> None:
-        """Have all conversations."""
+    async def run(self, *, lossy: bool = False) -> None:
+        """Have all conversations; with a lossy agent one more, of which it loses an event."""
         async with aiohttp.ClientSession(headers=_HEADERS) as http:
             await self._card(http)
             await self._plan_jsonrpc(http)
             await self._table_rest(http)
         async with grpc.aio.insecure_channel(self._authority) as channel:
             await self._plan_grpc(channel)
+        if lossy:
+            async with aiohttp.ClientSession(headers=_HEADERS | _NUMBERED) as http:
+                await self._lose_jsonrpc(http)
 
     async def _card(self, http: aiohttp.ClientSession) -> None:
         async with http.get(f"{self._base}/.well-known/agent-card.json") as response:
@@ -42,6 +46,21 @@ class DemoClient:
         call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage"}
         params = {"message": _message("Plan a day in Lisbon for me")}
         async with http.post(f"{self._base}/rpc", json=call | {"params": params}) as response:
+            await response.read()
+
+    async def _lose_jsonrpc(self, http: aiohttp.ClientSession) -> None:
+        """A stream of 1.1, then the task as it is: whoever counts sees what the stream left out."""
+        call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage"}
+        params = {"message": _message("Plan a day in Faro for me")}
+        async with http.post(f"{self._base}/rpc", json=call | {"params": params}) as response:
+            first = (await response.text()).partition("\n")[0].removeprefix("data: ")
+        ask = {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "GetTask",
+            "params": {"id": json.loads(first)["result"]["task"]["id"]},
+        }
+        async with http.post(f"{self._base}/rpc", json=ask) as response:
             await response.read()
 
     async def _table_rest(self, http: aiohttp.ClientSession) -> None:

@@ -24,13 +24,24 @@ class DemoTask(msgspec.Struct):
     context: str
     status: Json = msgspec.field(default_factory=lambda: {"state": "TASK_STATE_SUBMITTED"})
     artifacts: list[Json] = []
+    generation: int = 0
+    """The number of its last change (1.1 draft); 0 where its client does not know of them."""
 
     def snapshot(self) -> Json:
         """The task as `Task` (protocol sheet 2.1)."""
         task: Json = {"id": self.id, "contextId": self.context, "status": self.status}
         if self.artifacts:
             task["artifacts"] = self.artifacts
-        return task
+        return task | self.numbered()
+
+    def numbered(self) -> Json:
+        """What an event, or the task, says of its generation."""
+        return {"generation": str(self.generation)} if self.generation else {}
+
+    def changed(self) -> Json:
+        """The same after one more change."""
+        self.generation += bool(self.generation)
+        return self.numbered()
 
 
 class TravelAgent:
@@ -43,10 +54,11 @@ class TravelAgent:
         """The task of that id, None where there is none."""
         return self._tasks.get(identifier)
 
-    def answer(self, message: Json) -> Iterator[Json]:
-        """The events that answer `message`, each one a StreamResponse."""
+    def answer(self, message: Json, *, numbered: bool = False) -> Iterator[Json]:
+        """The events that answer `message`, each one a StreamResponse; a new task's with its generations if wanted."""
         known = self._tasks.get(message.get("taskId", ""))
-        task = known or DemoTask(str(uuid.uuid4()), message.get("contextId") or str(uuid.uuid4()))
+        context = message.get("contextId") or str(uuid.uuid4())
+        task = known or DemoTask(str(uuid.uuid4()), context, generation=int(numbered))
         self._tasks[task.id] = task
         yield {"task": task.snapshot()}
         words = _text(message)
@@ -75,7 +87,7 @@ class TravelAgent:
             ids = {"messageId": str(uuid.uuid4()), "taskId": task.id, "contextId": task.context}
             status["message"] = {**ids, "role": "ROLE_AGENT", "parts": [{"text": words}]}
         task.status = status
-        return {"statusUpdate": {"taskId": task.id, "contextId": task.context, "status": status}}
+        return {"statusUpdate": {"taskId": task.id, "contextId": task.context, "status": status, **task.changed()}}
 
     def _chunk(self, task: DemoTask, name: str, line: str, *, append: bool, last: bool) -> Json:
         artifact: Json = {"artifactId": name, "name": name, "parts": [{"text": line}]}
@@ -83,7 +95,7 @@ class TravelAgent:
             task.artifacts[-1]["parts"].append({"text": line})
         else:
             task.artifacts.append({"artifactId": name, "name": name, "parts": [{"text": line}]})
-        update: Json = {"taskId": task.id, "contextId": task.context, "artifact": artifact}
+        update: Json = {"taskId": task.id, "contextId": task.context, "artifact": artifact, **task.changed()}
         if append:
             update["append"] = True
         if last:
@@ -91,15 +103,17 @@ class TravelAgent:
         return {"artifactUpdate": update}
 
 
-def card(base: str, grpc: str) -> Json:
-    """The agent card: JSON-RPC and REST at `base`, gRPC at `grpc` (`host:port`)."""
-    bindings = (("JSONRPC", f"{base}/rpc"), ("HTTP+JSON", base), ("GRPC", grpc))
+def card(base: str, grpc: str, *, numbered: bool = False) -> Json:
+    """The agent card: JSON-RPC and REST at `base`, gRPC at `grpc` (`host:port`); JSON-RPC also as 1.1 if wanted."""
+    ways = [("JSONRPC", f"{base}/rpc", "1.0"), ("HTTP+JSON", base, "1.0"), ("GRPC", grpc, "1.0")]
+    if numbered:
+        ways.append(("JSONRPC", f"{base}/rpc", "1.1"))
     return {
         "name": "Demo travel agent",
         "description": "Plans a day and books a table; built into a2a-proxy.",
         "version": "1.0.0",
         "supportedInterfaces": [
-            {"url": url, "protocolBinding": binding, "protocolVersion": "1.0"} for binding, url in bindings
+            {"url": url, "protocolBinding": binding, "protocolVersion": version} for binding, url, version in ways
         ],
         "capabilities": {"streaming": True},
         "defaultInputModes": ["text/plain"],

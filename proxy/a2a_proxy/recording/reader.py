@@ -241,9 +241,16 @@ class Recording:
         return self._task(row) if row is not None else None
 
     def findings(
-        self, session: int | None = None, *, exchange: int | None = None, after: int = 0, limit: int | None = None
+        self,
+        session: int | None = None,
+        *,
+        exchange: int | None = None,
+        seq: int | None = None,
+        after: int = 0,
+        limit: int | None = None,
     ) -> Iterator[FindingRow]:
-        """Findings in order, of a session or of the exchange of this key, those with an id greater than `after`."""
+        """Findings in order, of a session, of the exchange of this key, or of one frame of it; those with an id greater
+        than `after`."""
         where, fixed = ["1"], []
         if exchange is not None:
             session, number = split(exchange)
@@ -251,6 +258,9 @@ class Recording:
         if session is not None:
             where.append("session = ?")
             fixed.append(session)
+        if seq is not None:
+            where.append("seq = ?")
+            fixed.append(seq)
         query = f"SELECT * FROM finding WHERE {' AND '.join(where)} AND id > ? ORDER BY id LIMIT ?"
         return self._pages.by_keyset(query, tuple(fixed), after, lambda value: value.id, self._decode.finding, limit)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from a2a_proxy.recording.database import has_log, open_writable
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.header import check_recording
+from a2a_proxy.recording.header import check_recording, check_writable
 
 
 def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -19,6 +19,7 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> None
     Raises RecordingError.
     """
     if not os.path.lexists(path):
+        check_writable(path)
         return
     if not overwrite:
         raise RecordingError(f"{os.fspath(path)} exists", "name another file, or delete it first")

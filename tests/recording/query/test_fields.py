@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,10 @@ def test_every_example_asks_for_its_field(name: str) -> None:
 
 
 def test_the_examples_of_the_manual_can_be_typed() -> None:
-    """Each line of its blocks: what stands in quotes after -f, and the expressions in the list."""
+    """Each line of its blocks: what stands after -f or --filter, and the expressions in the list."""
     text = PAGE.read_text(encoding="utf-8")
-    typed = [line.split("-f ", 1)[1].strip("'") for line in text.splitlines() if line.startswith("a2a-inspect ")]
+    lines = [line for line in text.splitlines() if line.startswith("a2a-inspect ")]
+    typed = [re.split("-f |--filter ", line)[-1].strip("'") for line in lines]
     listed = [line.split("`")[1] for line in text.splitlines() if line.startswith("- `")]
     assert len(typed) > 3
     assert len(listed) > 8

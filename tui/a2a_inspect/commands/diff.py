@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_inspect.commands.filtered import tell_nothing
 from a2a_inspect.commands.table import terminal_width
 from a2a_inspect.diff.blocks import blocks
 from a2a_inspect.diff.layout import lines
@@ -37,6 +38,8 @@ def diff(options: Options) -> int:
     """
     left, right = sides(options.words)
     found = difference(left, right, options.where)
+    if options.where and not found.matches:
+        tell_nothing(options.where)
     if options.as_json:
         for told in _objects(left, right, found, options.everything):
             print(json.dumps(told))

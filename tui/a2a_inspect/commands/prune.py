@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -48,6 +49,10 @@ class _Stored(msgspec.Struct, frozen=True):
     """It is being recorded, or waits for `recover`."""
     where: str
 
+    def words(self) -> str:
+        """Which session it is."""
+        return f"session {self.id} of {visible(str(self.path))}  {text.day(self.started)}  {visible(self.where)}"
+
 
 def age(word: str) -> int:
     """A span of time as people write it (`30d`, `12h`, `2w`), ns.
@@ -61,7 +66,7 @@ def age(word: str) -> int:
     return int(found[1]) * _UNITS[found[2]] * _SECOND
 
 
-def prune(paths: tuple[Path, ...], limits: Limits, now: int, *, dry_run: bool) -> None:
+def prune(paths: tuple[Path, ...], limits: Limits, now: int, *, dry_run: bool, as_json: bool = False) -> None:
     """Delete what is beyond the limits of the recordings, or of all those in the state directory; say what goes.
 
     `now` is ns since the epoch. A file of which no session stays is deleted.
@@ -71,17 +76,28 @@ def prune(paths: tuple[Path, ...], limits: Limits, now: int, *, dry_run: bool) -
     """
     if limits == Limits():
         raise UserError("nothing says what may stay", "for example: a2a-inspect prune --older-than 30d --dry-run")
-    stored = _stored(paths or tuple(_own_recordings()))
+    named = {path.resolve(): path for path in reversed(paths)}  # a file that is named twice has its sessions once
+    stored = _stored(tuple(named.values()) or tuple(_own_recordings()))
     chosen = _chosen(stored, limits, now)
-    done = "would delete" if dry_run else "deleted"
     for path in dict.fromkeys(each.path for each in chosen):
         gone = [each for each in chosen if each.path == path]
         if not dry_run:
             _delete(path, [each.id for each in gone], whole=len(gone) == sum(each.path == path for each in stored))
         for each in gone:
-            print(f"{done} session {each.id} of {visible(str(path))}  {text.day(each.started)}  {visible(each.where)}")
+            print(_object(each, dry_run) if as_json else f"{_done(dry_run)} {each.words()}")
     size = sum(each.size for each in chosen)
-    print(f"{done} {text.plural(len(chosen), 'session')} of {len(stored)}, about {text.size(size)}")
+    if not as_json:
+        print(f"{_done(dry_run)} {text.plural(len(chosen), 'session')} of {len(stored)}, about {text.size(size)}")
+
+
+def _done(dry_run: bool) -> str:
+    return "would delete" if dry_run else "deleted"
+
+
+def _object(gone: _Stored, dry_run: bool) -> str:
+    """One session that goes, as a line of JSON with stable names."""
+    facts = {"recording": str(gone.path), "session": gone.id, "started": text.utc(gone.started), "size": gone.size}
+    return json.dumps({**facts, "deleted": not dry_run})
 
 
 def _own_recordings() -> Iterator[Path]:

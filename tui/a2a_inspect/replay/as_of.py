@@ -92,9 +92,8 @@ class AsOf:
 
     def stream(self, stream: Stream, until: int) -> Stream:
         """The same, with what belongs to it."""
-        findings = tuple(each for each in stream.findings if each.at <= until)
         frames = self.frame_count(stream.row, until)
-        return replace(stream, row=self.row(stream.row, until), frames=frames, findings=findings, generations="")
+        return replace(stream, row=self.row(stream.row, until), frames=frames, generations="")
 
     def lines(self, all_lines: Sequence[FrameLine], until: int) -> list[FrameLine]:
         """Of some frames those that had passed."""

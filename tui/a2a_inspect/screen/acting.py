@@ -103,7 +103,8 @@ class Acting(Commanded):
         if name is None or not isinstance(form, bytes):
             return
         if self.app.is_web:
-            self.notify("a browser cannot be copied to: a2a-inspect show --as does the same", severity="warning")
+            self.app.copy_to_clipboard(form.decode("utf-8", "replace"))
+            self.notify(f"{name} of {named(place)}, {text.size(len(form))}: handed to the browser", markup=False)
             return
         done = await asyncio.to_thread(put, form, _SUFFIXES.get(name, f"{name}.txt"), self.app.copy_to_clipboard)
         self.notify(f"{name} of {named(place)}, {text.size(len(form))}: {visible(done)}", markup=False)

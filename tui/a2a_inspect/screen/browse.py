@@ -52,7 +52,7 @@ class Browse(Screen[None]):
     DEFAULT_CSS = LAYOUT
 
     def __init__(self, source: Source) -> None:
-        super().__init__()
+        super().__init__(classes="-empty -at-exchanges")
         self._source = source
         self._summary = Summary(source.path)
         self._marks = Marks()
@@ -105,13 +105,20 @@ class Browse(Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """One pane or all."""
-        self.set_class(event.size.height < _HIGH, "-low")
+        self.classed({"-low": event.size.height < _HIGH})
         self.small = event.size.width < _WIDE or event.size.height < _HIGH
         self._lay_out()
 
     def _lay_out(self) -> None:
         """Say by classes what is shown."""
-        self.set_class(self.small, "-single")
+        self.classed({"-single": self.small})
+
+    def classed(self, classes: dict[str, bool]) -> None:
+        """Give or take classes. Styles are worked out once for all of them: each time takes as long as a paint."""
+        if any(self.has_class(name) != given for name, given in classes.items()):
+            for name, given in classes.items():
+                self.set_class(given, name, update=False)
+            self.update_node_styles()
 
     # Reading.
 
@@ -223,8 +230,7 @@ class Browse(Screen[None]):
         """The pane with the focus is the one that a small terminal shows."""
         inside = {name: pane in event.widget.ancestors for name, pane in self._panes.items()}
         if any(inside.values()):
-            for name, yes in inside.items():
-                self.set_class(yes, f"-at-{name}")
+            self.classed({f"-at-{name}": yes for name, yes in inside.items()})
         self._retitle()
 
     def reveal(self, chosen: Chosen | None) -> None:
@@ -302,8 +308,7 @@ class Browse(Screen[None]):
         self._retitle()
 
     def _enter(self, name: str) -> None:
-        for each in self._panes:
-            self.set_class(each == name, f"-at-{each}")
+        self.classed({f"-at-{each}": each == name for each in self._panes})
         targets: dict[str, Widget] = {
             "tree": self._tree,
             "exchanges": self._exchanges,

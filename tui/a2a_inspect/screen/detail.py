@@ -19,6 +19,7 @@ from textual.containers import Vertical
 from textual.widgets import ContentSwitcher
 
 from a2a_inspect.conversation import artifact_lines, process_lines, timing_lines
+from a2a_inspect.found import about
 from a2a_inspect.framed import Octets, framed, span_words
 from a2a_inspect.screen.facts import fact_lines, header_lines, paint_facts, paint_fields
 from a2a_inspect.screen.finding_lines import finding_lines, paint_findings
@@ -30,6 +31,7 @@ from a2a_inspect.screen.trace_lines import trace_lines
 from a2a_inspect.source import Source, Stream
 from a2a_proxy.cli import text
 from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.errors import RecordingError
@@ -147,8 +149,7 @@ class Detail(Vertical):
         if not view.lines and view in (self.findings, self.artifact, self.trace, self.facts):
             view.show(["(reading …)"])
         if view is self.findings:
-            lines = await asyncio.to_thread(finding_lines, stream.findings, seq)  # the first time loads all rules
-            self.findings.show(lines, paint_findings, keep=keep)
+            self.findings.show(await self._finding_lines(stream, seq), paint_findings, keep=keep)
         elif view is self.artifact:
             self.artifact.show(await self._asked(lambda r: artifact_lines(r, at, seq)), paint_facts, keep=keep)
         elif view is self.trace:
@@ -157,6 +158,15 @@ class Detail(Vertical):
         elif view is self.facts:
             process = await self._asked(lambda r: process_lines(r, at))
             self.facts.show([*fact_lines(stream, frame), *process], paint_facts, keep=keep)
+
+    async def _finding_lines(self, stream: Stream, seq: int | None) -> list[str]:
+        until = self._source.until
+        nothing: tuple[list[Finding], int] = ([], 0)
+        try:
+            found = await self._source.ask(lambda r: about(r, stream.row, seq, until), nothing)
+        except RecordingError as trouble:
+            return [visible(trouble.message)]
+        return await asyncio.to_thread(finding_lines, found[0], seq, found[1])  # the first time loads all rules
 
     async def _asked(self, question: Callable[[Recording], list[str]]) -> list[str]:
         try:

@@ -41,7 +41,7 @@ class DiffView(ScrollView, can_focus=True):
         &> .diff--head { color: $text-primary; }
         &> .diff--title { text-style: bold; }
         &> .diff--note { color: $foreground; }
-        &> .diff--ignored { color: $foreground 60%; }
+        &> .diff--ignored { color: $text-muted; }
         &> .diff--cursor { color: $accent; }
     }
     """

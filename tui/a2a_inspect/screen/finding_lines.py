@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from a2a_proxy.model.finding import Finding
@@ -11,8 +10,8 @@ from a2a_proxy.protocol.text import visible
 _INDENT = "  "
 
 
-def finding_lines(findings: Sequence[Finding], seq: int | None) -> list[str]:
-    """Those of the frame of this number first, then those of other frames and of the whole exchange."""
+def finding_lines(findings: Sequence[Finding], seq: int | None, total: int = 0) -> list[str]:
+    """Those of the frame of this number first, then those of other frames and of the whole exchange; of how many."""
     if not findings:
         return ["(nothing was found about this exchange)"]
     own = [each for each in findings if seq is not None and each.seq == seq]
@@ -25,6 +24,8 @@ def finding_lines(findings: Sequence[Finding], seq: int | None) -> list[str]:
             for each in some:
                 lines += ["", *_finding(each, told)]
             lines.append("")
+    if total > len(findings):
+        lines.append(f"(and {total - len(findings)} more: a2a-inspect show tells all of them)")
     return lines
 
 
@@ -42,8 +43,8 @@ def _finding(finding: Finding, told: set[str]) -> Iterator[str]:
     if rule is not None and rule.id not in told:
         told.add(rule.id)
         yield f"{_INDENT}{rule.title} ({rule.section})"
-        yield from textwrap.wrap(rule.what, 100, initial_indent=_INDENT, subsequent_indent=_INDENT)
-        yield from textwrap.wrap(rule.why, 100, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        yield _INDENT + " ".join(rule.what.split())
+        yield _INDENT + " ".join(rule.why.split())
         yield f"{_INDENT}examples: a2a-inspect rules {rule.id}"
 
 

@@ -41,6 +41,8 @@ class Hopping(Narrowed):
 
     def _at(self, by: int) -> Place:
         """Where one is: on the frame with the cursor, or, in the list of exchanges, before or after all frames."""
+        if self._goal is not None and self._goal == self._hopped:
+            return self._goal  # where the last hop leads to
         line = self._frames.row
         if isinstance(line, FrameLine) and line.row.exchange_key == self._chosen:
             here = (self._chosen, line.row.frame.seq)

@@ -113,9 +113,11 @@ class MainScreen(Treed):
         """The swimlane of the exchange's task; whoever opens a row there comes back to that frame."""
         from a2a_inspect.screen.lane_screen import LaneScreen
 
-        if self._chosen:
-            frame = self._frame if self._where() else 0
-            self.app.push_screen(LaneScreen(self._source, self._chosen, frame), self.reveal)
+        row = self._exchanges.row  # what is shown below may be a tenth of a second behind the cursor
+        exchange = row.key if isinstance(row, ExchangeRow) else self._chosen
+        if exchange:
+            frame = self._frame if self._where() and exchange == self._chosen else 0
+            self.app.push_screen(LaneScreen(self._source, exchange, frame), self.reveal)
 
     def action_plots(self) -> None:
         """Plots of what the list shows; a time that is chosen there narrows it."""

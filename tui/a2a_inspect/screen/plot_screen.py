@@ -57,7 +57,7 @@ class Lines(Widget):
     Lines > .plot--bar { color: $primary; }
     Lines > .plot--chosen { color: $accent; background: $foreground 12%; text-style: bold; }
     Lines > .plot--cursor { color: $accent; text-style: bold; }
-    Lines > .plot--dim { color: $foreground 75%; }
+    Lines > .plot--dim { color: $text-muted; }
     Lines > .plot--strong { text-style: bold; }
     Lines > .plot--bad { color: $text-error; text-style: bold; }
     Lines > .plot--warn { color: $text-warning; text-style: bold; }

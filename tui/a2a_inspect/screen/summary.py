@@ -62,10 +62,8 @@ class Summary(Widget):
         mode = "replay" if self.replay else "paused" if self.paused else mode
         words = [(mode, "summary--mode")]
         complete, whole = completeness(now)
-        counts = [text.plural(now.exchanges, "exchange")]
-        if now.findings:
-            counts.append(text.plural(now.findings, "finding"))
-        counts.append(text.plural(now.frames, "frame"))
+        counts = [text.plural(now.findings, "finding")] if now.findings else []
+        counts += [text.plural(now.exchanges, "exchange"), text.plural(now.frames, "frame")]
         words += [(complete, "")] if whole else [(complete, "summary--loss")]
         words += [(count, "") for count in counts]
         if len(now.sessions) != 1:

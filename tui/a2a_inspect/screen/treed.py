@@ -47,9 +47,8 @@ class Treed(Acting):
     def _lay_out(self) -> None:
         """One pane or all, with the tree where it was asked for or there is room."""
         chosen = self._wanted_layout or ("tree" if self.size.width >= _TREE_WIDTH else "plain")
-        for name in LAYOUTS:
-            self.set_class(name == chosen and not self.small, f"-layout-{name}")
-        self.set_class(self.small or self._zoomed, "-single")
+        layouts = {f"-layout-{name}": name == chosen and not self.small for name in LAYOUTS}
+        self.classed({**layouts, "-single": self.small or self._zoomed})
         self._retitle()
 
     def _tree_shown(self) -> bool:

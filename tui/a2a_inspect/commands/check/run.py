@@ -13,8 +13,10 @@ from a2a_inspect import place
 from a2a_inspect.commands.check import json_format, junit, sarif, text_format
 from a2a_inspect.commands.check.report import Report, check, chosen
 from a2a_inspect.commands.check.suppressions import Suppression, read
+from a2a_inspect.commands.filtered import tell_nothing
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.rules.catalogue import rules
 
 FOUND, INCOMPLETE = 1, 3
@@ -58,9 +60,13 @@ def run(paths: tuple[Path | None, ...], options: Options, today: datetime.date) 
     entries, expired = read(options.suppressions, today) if options.suppressions else ([], [])
     ran = [rule for ident, rule in rules().items() if ident in wanted]
     report = Report(ran, None if options.fail_on == "never" else Severity[options.fail_on.upper()])
+    matching = not options.where
     for path in recordings:
         with place.opened(path) as recording:
             report.checked += check(recording, path, wanted, options.where)
+            matching = matching or any(recording.asked().ids(options.where, Rows.EXCHANGES))
+    if not matching:
+        tell_nothing(options.where)
     report.unused, report.expired = _suppress(report, entries), expired
     _write(report, options)
     return _code(report, options)

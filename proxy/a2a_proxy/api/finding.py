@@ -1,0 +1,78 @@
+"""What a rule found, and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from a2a_proxy.model.finding import Finding as FindingFacts
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.recording.rows import FindingRow, key
+
+if TYPE_CHECKING:
+    from a2a_proxy.api.exchange import Exchange
+    from a2a_proxy.api.file import File
+
+
+class Finding:
+    """What a rule or a decoder has to say about a call, a frame of it, or a connection."""
+
+    def __init__(self, file: File, row: FindingRow) -> None:
+        self._file = file
+        self._row = row
+        self.facts: FindingFacts = row.finding
+        """Everything that is recorded of it."""
+
+    def __repr__(self) -> str:
+        return f"<Finding {self.file} {self.session}:{self.facts.exchange} {self.rule}>"
+
+    @property
+    def file(self) -> str:
+        """Short name of the file that has it."""
+        return self._file.member.name
+
+    @property
+    def session(self) -> int:
+        """Number of its session within the file."""
+        return self._row.session
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """The call that it is about; None where it is about a connection, or the call is not there yet."""
+        number = self.facts.exchange
+        row = self._file.reader.exchange(key(self.session, number)) if number else None
+        return self._file.exchange(row) if row is not None else None
+
+    @property
+    def seq(self) -> int:
+        """The frame of the call that it is about; -1 where it is about all of it."""
+        return self.facts.seq
+
+    @property
+    def rule(self) -> str:
+        """`A2A-GEN-001`, or `UNDECODABLE` for the decoders' own."""
+        return self.facts.rule
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return self.facts.severity
+
+    @property
+    def at(self) -> int:
+        """When it was found, in the time of the traffic: ns since the Unix epoch."""
+        return self.facts.at
+
+    @property
+    def summary(self) -> str:
+        """What was found, in a sentence."""
+        return self.facts.summary
+
+    @property
+    def task_id(self) -> str:
+        """The task that it is about; empty where there is none."""
+        return self.facts.task_id
+
+    @property
+    def evidence(self) -> dict[str, str]:
+        """What shows it: values by name."""
+        return self.facts.evidence

@@ -1,0 +1,91 @@
+"""The screen in a real terminal, by keys alone: what a new user does, and what an experienced one does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.recording.cassette import read_cassette
+from support_cli import environment, program, run, until
+from support_debian import debian_program
+from support_scenes import SAMPLES
+from support_terminal import Terminal, terminal
+
+pytestmark = pytest.mark.skipif(
+    debian_program("tmux") is None, reason="tmux is missing: run `python tests/peers/setup.py`, or install it"
+)
+
+
+@pytest.fixture
+def window(tmp_path: Path) -> Iterator[Terminal]:
+    with terminal(tmp_path) as made:
+        yield made
+
+
+def inspect(state: Path, *words: object) -> list[str]:
+    """The command as a user types it, with a state directory of its own."""
+    own = environment(state, A2A_PROXY_CONFIG=str(state), TZ="UTC")
+    set_ = [f"{name}={own[name]}" for name in ("A2A_PROXY_STATE", "A2A_PROXY_CONFIG", "TZ")]
+    return ["env", *set_, program("a2a-inspect"), *map(str, words)]
+
+
+def test_a_new_user_finds_the_event_that_was_lost(tmp_path: Path, window: Terminal) -> None:
+    """As the README has it: from the demo to the lost event and the reason, in a small terminal."""
+    assert run(tmp_path, "a2a-proxy", "demo", "--lossy").code == 0
+    window.start((80, 24), *inspect(tmp_path))
+    window.sees("2 findings", "SendStreamingMessage", "following")
+    window.types("g", "g", "e")
+    until(lambda: any(line.split()[:2] == ["▌", "8"] for line in window.text.splitlines()))
+    window.types("s")
+    window.sees("A2A-GEN-001 5 after 3: 4 did not come", "generation 4 missed, healed by #9 GetTask")
+    window.types("Escape")
+    window.sees("OPERATION")
+    window.types("Enter", "Enter", "4")
+    window.sees("[4 Findings]", "A2A-GEN-001 frame 4", "Generation gap", "The client has missed an event")
+    window.types("C-q")
+    until(lambda: window.ended)
+
+
+def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
+    """Filter, drill to a frame, a finding with its rule, copy, export what matches, compare, help, another theme."""
+    path = tmp_path / "demo.a2a.db"
+    read_cassette(SAMPLES / "dialect-vendor.a2a.jsonl", path)
+    window.start((160, 50), *inspect(tmp_path, path))
+    window.sees("5 exchanges", "9 findings", '"method": "message/send"')
+    window.types("/")
+    window.sees("valid")
+    window.types("rule:A2A-RPC-012")
+    window.sees("A2A-RPC-012  2")
+    window.types("Enter")
+    window.sees("2 of 5")
+    window.types("Enter", "Enter", "2")
+    window.sees("[2 Raw]", "00000000")
+    window.types("4")
+    window.sees("error A2A-RPC-002 frame 0", "is missing or is not", "examples: a2a-inspect rules A2A-RPC-002")
+    window.types("y")
+    window.sees("Copy 1:4.0 as")
+    window.types("j")
+    window.sees("copied with tmux")
+    assert json.loads(window.copied) == {"method": "message/stream"}
+    window.types("x")
+    window.sees("what matches rule:A2A-RPC-012")
+    window.types("f")
+    (exported,) = until(lambda: list(tmp_path.glob("*.a2a.jsonl")))
+    window.sees(exported.name)
+    window.types("D")
+    window.sees("demo.a2a.db  1:3  |  1:4", "HTTP 406")
+    window.types("Escape")
+    window.sees("9 findings", "[4 Findings]")
+    window.types("?")
+    window.sees("Everywhere", "quit at once")
+    window.types("Escape")  # by itself: what follows at once would belong to it
+    until(lambda: "quit at once" not in window.text)
+    window.types("T")
+    window.sees("day")
+    window.types("C-q")
+    until(lambda: window.ended)
+    assert (tmp_path / "theme").read_text() == "day\n"
+    assert run(tmp_path, "a2a-inspect", "ls", exported, "--json").out.count("\n") == 2
