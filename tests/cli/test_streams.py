@@ -56,3 +56,13 @@ def test_closed_error_output_leaves_the_output_alone(tmp_path: Path) -> None:
     )
     assert done.returncode == 0
     assert [json.loads(told)["id"] for told in done.stdout.splitlines()] == list(range(1, 28))
+
+
+def test_a_follower_ends_with_its_reader(tmp_path: Path) -> None:
+    """`tail -f | head`: also where nothing more is recorded."""
+    line = [program("a2a-inspect"), "tail", "-f", "-n", "30", str(SAMPLE)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, env=environment(tmp_path)) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline()
+        following.stdout.close()
+        assert following.wait(SECONDS) == 0

@@ -120,3 +120,13 @@ def test_a_damaged_recording_leaves_no_file_behind(form: str, tmp_path: Path) ->
     with pytest.raises(UserError):
         export_recording(path, tmp_path / "x.a2a.jsonl", form, "")
     assert not (tmp_path / "x.a2a.jsonl").exists()
+
+
+def test_a_dash_is_standard_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """As for `check`; no file is called so."""
+    monkeypatch.chdir(tmp_path)
+    export_recording(DEMO, Path("-"), "cassette", "")
+    assert capfdbinary.readouterr().out == DEMO.read_bytes()
+    assert list(tmp_path.iterdir()) == []

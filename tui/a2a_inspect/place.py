@@ -17,6 +17,9 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.several import Several
 from a2a_proxy.recording.sound import sound
 
+STDOUT = Path("-")
+"""Where a report or an export goes that is not to be a file."""
+
 
 def chosen(path: Path | None) -> Path:
     """The recording that was named, else the newest one of the state directory.

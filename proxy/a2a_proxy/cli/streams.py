@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import select
 import sys
 
 _STAND_INS = str.maketrans("─╌│┊├┤┼◀▶▲≠…█▏▎▍▌▋▊▉", "--||+++<>^!~#|||####")
@@ -24,6 +25,16 @@ def prepare_streams() -> None:
             setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8"))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_NAME)
+
+
+def reader_gone() -> bool:
+    """Whoever read our output through a pipe (`| head`) has ended; while we have nothing to say nothing else tells."""
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):  # no descriptor: it is held in memory
+        return False
+    return any(what & select.POLLERR for _, what in poll.poll(0))
 
 
 def _stand_in(wrong: UnicodeError) -> tuple[str, int]:

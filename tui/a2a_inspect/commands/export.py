@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from a2a_inspect.export import export
-from a2a_inspect.place import opened
+from a2a_inspect.place import STDOUT, opened
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import visible
@@ -22,6 +22,8 @@ def export_recording(path: Path | None, target: Path | None, form: str, where: s
     Raises:
         UserError: it cannot be read or written, the filter is wrong, or nothing matches it.
     """
+    if target == STDOUT:
+        target = None
     with opened(path) as recording:
         keys = list(recording.asked().ids(where, Rows.EXCHANGES)) if where else None
         if keys is not None and not keys:

@@ -17,6 +17,7 @@ from a2a_inspect.place import opened_several, reading
 from a2a_proxy.cli import text
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.cli.errors import tell
+from a2a_proxy.cli.streams import reader_gone
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.describe import describe
@@ -69,6 +70,8 @@ def tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None] = t
         _print(_last(_by_time(each.past() for each in followers), wanted.count))
         while wanted.follow:
             sleep(POLL)
+            if reader_gone():
+                return
             _print(_by_time(each.more() for each in followers if each.changed()))
 
 

@@ -21,7 +21,6 @@ from a2a_proxy.rules.catalogue import rules
 
 FOUND, INCOMPLETE = 1, 3
 """Exit codes: findings that are grave enough; a capture that is not whole."""
-_STDOUT = Path("-")
 FORMATS: dict[str, Callable[[Report], Iterator[str]]] = {
     "text": text_format.lines,
     "json": json_format.lines,
@@ -97,7 +96,7 @@ def _suppress(report: Report, entries: list[Suppression]) -> list[Suppression]:
 
 def _write(report: Report, options: Options) -> None:
     lines = FORMATS[options.output_format]
-    if options.output is None or options.output == _STDOUT:
+    if options.output is None or options.output == place.STDOUT:
         for line in lines(report):
             print(line)
         return
