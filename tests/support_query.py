@@ -11,7 +11,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.note_writer import Place, annotate
 from a2a_proxy.recording.query.fields import FIELDS, Field
-from a2a_proxy.recording.query.tree import COMPARISONS, And, Anything, Match, Node, Not, Op, Or, Range
+from a2a_proxy.recording.query.tree import COMPARISONS, And, Anything, Match, Node, Not, Number, Op, Or, Range
 from a2a_proxy.recording.query.words import FLAG
 from a2a_proxy.recording.writer import Writer
 from support_conversation import Http
@@ -66,9 +66,15 @@ def _of(field: Field, said: st.SearchStrategy[str]) -> st.SearchStrategy[Match]:
     ]
     if field.kind.ranges:
         ends = st.sampled_from([each for each in NUMBERS[field.kind.name] if not each.isupper()]).map(field.kind.read)
-        ranges = st.builds(Range, ends, ends)
+        ranges = st.builds(Range, ends, ends).filter(_ordered)
         ways.append(st.builds(Match, st.just(field.name), st.just(Op.HAS), ranges, _side(field)))
     return st.one_of(ways)
+
+
+def _ordered(range_: Range) -> bool:
+    """Numbers the other way round are a mistake."""
+    low, high = range_.low, range_.high
+    return not (isinstance(low, Number) and isinstance(high, Number)) or low.value <= high.value
 
 
 def _side(field: Field) -> st.SearchStrategy[str]:

@@ -135,6 +135,7 @@ def test_a_tree_survives_its_text(tree: Node) -> None:
         ("size>1.5", '"1.5" is not a size: 512, 10kB, 4MiB', 5, True),
         ("size>999999999999999999GB", '"999999999999999999GB" is too large', 5, False),
         ("status:abc", '"abc" is not a whole number', 7, False),
+        ("status:499..400", "nothing is between 499 and 400", 7, True),
         ("t:25:00 a", '"25:00" is not a time: 12:30, 2026-01-31T09:41:07Z, +5s', 2, False),
         ("t>9999-01-01 a", '"9999-01-01" is too far away', 2, False),
         ("t:+99999d", '"+99999d" is too far away', 2, False),

@@ -181,6 +181,8 @@ def _range(field: Field, low: str, high: str) -> Range:
     for each in ends:
         if not isinstance(each, Number | Moment):
             raise kinds.Wrong("a range goes from one number to another")
+    if isinstance(ends[0], Number) and isinstance(ends[1], Number) and ends[0].value > ends[1].value:
+        raise kinds.Wrong(f"nothing is between {low} and {high}: the lower one comes first", incomplete=True)
     return Range(*ends)  # type: ignore[arg-type]
 
 
