@@ -72,7 +72,7 @@ def test_whoever_writes_brings_it_to_the_newest_schema(old: Path) -> None:
 
 
 def test_it_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
-    """Column by column, in order: rows are read by position."""
+    """Column by column, in order: rows are read by position. And its indexes."""
     open_writable(old).close()
     open_writable(tmp_path / "new.a2a.db").close()
     assert tables(old) == tables(tmp_path / "new.a2a.db")
@@ -81,7 +81,8 @@ def test_it_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
 def tables(path: Path) -> dict[str, list[object]]:
     with closing(sqlite3.connect(path)) as db:
         names = [row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")]
-        return {name: db.execute(f"PRAGMA table_info({name})").fetchall() for name in names}
+        indexes = db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'index' ORDER BY name").fetchall()
+        return {"": indexes} | {name: db.execute(f"PRAGMA table_info({name})").fetchall() for name in names}
 
 
 def test_a_cassette_of_version_1() -> None:

@@ -124,7 +124,7 @@ class Hopping(Narrowed):
 
         place = await self._asked("finding", self._source.ask(lambda r: next_finding(r, at, by, listed), None), None)
         if place is None:
-            self.say("no more findings")
+            self.say(f"no more findings {'after this: E' if by > 0 else 'before this: e'} goes the other way")
         else:
             self._hop_to(place)
             self._detail.action_tab(TABS.index("Findings"))
