@@ -20,6 +20,13 @@ from support_picture import contrast, faint, runs_of
 from support_scenes import PICTURES, SIZES, THEMES, WALKS, Walk, pictures
 from support_screen import SMALL, Person
 
+IN_CI = {("small", "night"), ("large", "day")}
+"""Each size and each theme once; all four by `tests/run -m "soak or not soak" tests/inspect/test_screens.py`."""
+LOOKS = [
+    pytest.param(size, theme, marks=() if (size, theme) in IN_CI else pytest.mark.soak)
+    for size in SIZES
+    for theme in THEMES
+]
 RENEW = "A2A_RENEW_PICTURES"
 LEAST = 4.5
 """Contrast of text that WCAG 2.2, 1.4.3 asks for."""
@@ -40,8 +47,7 @@ def nobody_in_particular(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     time.tzset()
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "theme"), LOOKS)
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.recording)
 async def test_a_screen_looks_as_its_picture(walk: Walk, size: str, theme: str, recordings: Path) -> None:
     """And every text of it has enough contrast."""
