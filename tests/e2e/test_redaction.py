@@ -94,7 +94,7 @@ def octets(value: object) -> list[bytes]:
     if not isinstance(value, bytes):
         return [str(value).encode()]
     try:
-        return [value, decompress(value)]
+        return [value, decompress(value, 64 << 20)]
     except ZstdError:
         return [value]
 

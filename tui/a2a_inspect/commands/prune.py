@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -76,7 +77,8 @@ def prune(paths: tuple[Path, ...], limits: Limits, now: int, *, dry_run: bool, a
     """
     if limits == Limits():
         raise UserError("nothing says what may stay", "for example: a2a-inspect prune --older-than 30d --dry-run")
-    named = {path.resolve(): path for path in reversed(paths)}  # a file that is named twice has its sessions once
+    # A file that is named twice has its sessions once. A link to itself is no fault here: opening it tells.
+    named = {os.path.realpath(path): path for path in reversed(paths)}
     stored = _stored(tuple(named.values()) or tuple(_own_recordings()))
     chosen = _chosen(stored, limits, now)
     for path in dict.fromkeys(each.path for each in chosen):
