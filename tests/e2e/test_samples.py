@@ -16,6 +16,7 @@ from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
 from a2a_proxy.recording.reader import Recording
 from support_faults import explained
 from support_proxy import inspect
+from support_thin import thin
 
 FOLDER = Path(__file__).resolve().parents[2] / "recordings"
 SAMPLES = sorted(FOLDER.glob("*.a2a.jsonl"))
@@ -105,7 +106,7 @@ def test_a_sample_is_a_whole_recording(sample: Path) -> None:
     assert {finding.rule for finding in findings if finding.severity is Severity.ERROR} <= explained(pair) | meant
 
 
-@every
+@pytest.mark.parametrize("sample", thin(SAMPLES, 4), ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
 def test_a_sample_can_be_shown(sample: Path, tmp_path: Path) -> None:
     """`a2a-inspect` takes a cassette where it takes a recording."""
     calls = exchanges(sample)

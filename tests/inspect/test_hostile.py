@@ -20,6 +20,7 @@ from a2a_proxy.cli.main import run_cli
 from support_hostile import HOSTILE, Made, damaged_blocks, evil_texts, large_payload, wrong_types
 from support_inspect import changes, live, request, sample, screen_text, status, writer
 from support_screen import looking
+from support_thin import thin
 
 SECONDS = 30.0
 """For one command, on a machine that is busy; most take some milliseconds."""
@@ -77,7 +78,7 @@ def limited() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.parametrize("made", HOSTILE, ids=lambda made: made.__name__)
+@pytest.mark.parametrize("made", thin(HOSTILE, 4), ids=lambda made: made.__name__)
 def test_a_hostile_recording(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from support_inspect import sample
 from support_picture import contrast, faint, runs_of
 from support_scenes import PICTURES, SIZES, THEMES, WALKS, Walk, pictures
 from support_screen import SMALL, Person
+from support_thin import thin
 
 IN_CI = {("small", "night"), ("large", "day")}
 """Each size and each theme once; all four by `tests/run -m "soak or not soak" tests/inspect/test_screens.py`."""
@@ -48,7 +49,7 @@ def nobody_in_particular(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("size", "theme"), LOOKS)
-@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.recording)
+@pytest.mark.parametrize("walk", thin(WALKS, 3), ids=lambda walk: walk.recording)
 async def test_a_screen_looks_as_its_picture(walk: Walk, size: str, theme: str, recordings: Path) -> None:
     """And every text of it has enough contrast."""
     changed: list[str] = []
