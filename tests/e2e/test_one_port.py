@@ -18,6 +18,7 @@ from support_account import Line, Told, lines, match, told
 from support_peers import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Forwarder, Transcript, agent, missing, normalise
 from support_peers import run_client as run
 from support_proxy import Proxy
+from support_thin import thin
 
 BINDINGS = ("jsonrpc", "rest", "grpc")
 SCENARIOS = ["card", "unary", "streaming", "parts", "input", "cancel", "push", "errors", "concurrent"]
@@ -72,7 +73,7 @@ class Talk:
     strangers: list[list[Told]]
 
 
-@pytest.fixture(scope="module", params=PAIRS, ids="-to-".join)
+@pytest.fixture(scope="module", params=thin(PAIRS, 3), ids="-to-".join)
 def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
     """One pair's talk: made once, looked at by all tests."""
     far, client = request.param
