@@ -18,6 +18,7 @@ from a2a_proxy.replay.serve.grpc import GrpcServer
 from a2a_proxy.replay.serve.http import HttpServer
 from a2a_proxy.replay.serve.incoming import Incoming
 from a2a_proxy.replay.serve.stage import Stage, Tell, Told
+from a2a_proxy.replay.serve.stdio import StdioServer
 from a2a_proxy.replay.serve.webhooks import Webhooks
 
 _SETTLE_SECONDS = 2.0
@@ -97,3 +98,25 @@ class Mock:
         await self._grpc.stop()
         await self._http.stop()
         await self._webhooks.stop()
+
+
+class PipeMock:
+    """Serves a script on stdin and stdout, to one client."""
+
+    def __init__(
+        self, script: Script, options: Options | None = None, *, tell: Tell = _silent, read_from: int = 0, write_to: int = 1
+    ) -> None:
+        """`read_from` and `write_to` are descriptors."""
+        self.player = Player(script, options)
+        self.cards = Cards(script, keep=True)
+        self._webhooks = Webhooks(tell)
+        stage = Stage(self.player, session_clock(), tell, self._webhooks.post)
+        self._server = StdioServer(stage, Incoming(script), read_from, write_to)
+
+    async def run(self) -> None:
+        """Until the client closes the pipe."""
+        try:
+            await self._server.run()
+            await self._webhooks.settle(_SETTLE_SECONDS)
+        finally:
+            await self._webhooks.stop()

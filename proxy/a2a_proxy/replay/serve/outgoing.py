@@ -75,6 +75,11 @@ class RpcVoice:
         return msgspec.json.encode({"jsonrpc": "2.0", "id": self._id, **members})
 
 
+def rpc_failure(code: int, message: str) -> bytes:
+    """What answers octets that are no call: an error without an id."""
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
+
+
 class RestVoice:
     """HTTP+JSON."""
 

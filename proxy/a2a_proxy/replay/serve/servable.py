@@ -14,6 +14,7 @@ from a2a_proxy.replay.core.script import LIVE, Call, Line, Script, Side, What
 
 SERVED = (Binding.JSONRPC, Binding.REST, Binding.GRPC)
 """What one port carries."""
+BREAKS = (What.RESET, What.CUT)
 _ONLY_RPC = frozenset({Dialect.V0_1, Dialect.VENDOR})
 
 
@@ -47,6 +48,8 @@ def why_not(call: Call, binding: Binding) -> str:
         return f"{call.dialect} has no {binding}"
     if binding in (Binding.JSONRPC, Binding.STDIO) and not _named(call):
         return f"{call.operation} is no method of JSON-RPC {call.dialect}"
+    if binding is Binding.STDIO and binding is not call.binding and any(line.what in BREAKS for line in _answers(call)):
+        return "a pipe cannot break off one call"
     return _no_grpc(call) if binding is Binding.GRPC else _no_frames(call, binding)
 
 
