@@ -13,8 +13,8 @@ PROPERTY = "a2a_recording"
 
 def complete(item: pytest.Item, report: pytest.TestReport) -> None:
     """Add it."""
-    if report.when == "teardown" and SAID in item.stash:
-        setattr(report, UNUSED, list(item.stash[SAID]))
+    if report.when == "teardown":
+        setattr(report, UNUSED, item.stash.get(SAID, []))
     if not report.failed or report.when == "setup":
         return
     told = {value for name, value in item.user_properties if name == PROPERTY}
