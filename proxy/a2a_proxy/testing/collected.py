@@ -24,7 +24,7 @@ def idle_markers(items: Iterable[pytest.Item]) -> None:
     """Warn of tests that have cassettes and no agent to play them."""
     for item in items:
         own = any(each.name == MARKER for each in item.own_markers)
-        if own and "a2a_agent" not in getattr(item, "fixturenames", ()):
+        if own and not {"a2a_agent", "a2a_live"} & set(getattr(item, "fixturenames", ())):
             item.warn(pytest.PytestWarning(f"{MARKER} does nothing here: the test does not use the fixture a2a_agent"))
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from a2a_proxy.testing.scene import Scene
 
 MARKER = "a2a_cassette"
-_MODES = ("none", "once", "new_episodes", "rewrite", "verify", "spy")
+RECORD_MODES = ("none", "once", "new_episodes", "rewrite", "verify", "spy")
 _AGENTS = ("a2a_agent", "a2a_live")
 
 SCENES: pytest.StashKey[list[Scene]] = pytest.StashKey()
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("a2a", "A2A agents, recorded and replayed (a2a-proxy)")
     group.addoption(
         "--a2a-record-mode",
-        choices=_MODES,
+        choices=RECORD_MODES,
         help="none: replay only (default). once: record what has no cassette. new_episodes: record also calls that the "
         "cassette does not have. rewrite: record anew. verify: ask the live agent and compare. "
         "spy: ask it for what the cassette does not have, and keep nothing.",

@@ -134,4 +134,5 @@ class LiveScene(Scene):
         if not found:
             return []
         how = f"a2a-inspect check {self.recording}"
-        return [f"{len(found)} violations of the protocol:\n{after.listed(found, how)}\nsee: {how}"]
+        count = "a violation" if len(found) == 1 else f"{len(found)} violations"
+        return [f"{count} of the protocol:\n{after.listed(found, how)}\nsee: {how}"]
