@@ -73,7 +73,7 @@ class Beside:
         line = step.line
         patience = player.options.patience
         for cause in self._causes.get(line.place, ()):
-            longest = patience if cause.certain else min(SOFT, step.pause)
+            longest = patience if cause.certain else SOFT
             if not player.began(cause.call) and (longest is None or waited < longest):
                 return f"{line.place} waits for the call {cause.call.place}, {cause.call.operation}"
         key = player.timeline.key(line)

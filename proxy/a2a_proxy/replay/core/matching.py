@@ -17,6 +17,7 @@ from a2a_proxy.recording.difference.structure import compare
 from a2a_proxy.recording.difference.values import Change, Row
 from a2a_proxy.replay.core.asked import Asked
 from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.labels import LABEL
 from a2a_proxy.replay.core.options import Preset
 from a2a_proxy.replay.core.script import Call
 
@@ -24,7 +25,6 @@ _LEFT_OUT = frozenset({"metadata", "extensions", "messageId"})
 """Members of a request and of its message that only `strict` looks at. That of the message is still mapped."""
 _NEAR = 64
 """Calls that are looked at for the nearest one."""
-_LABEL = re.compile(r"redacted-[0-9a-f]{12}")
 _ID = re.compile(r"[0-9A-Za-z_-]{8,}")
 HEADERS = "headers"
 
@@ -54,7 +54,7 @@ class Matcher:
         for index, call in enumerate(calls):
             self._by_operation[call.operation].append(index)
             key = self._key(call.request, call.tenant)
-            self._tokens.append(None if _LABEL.search(repr(key)) else likeness_token(key))
+            self._tokens.append(None if LABEL.search(repr(key)) else likeness_token(key))
 
     def of(self, operation: str) -> list[int]:
         """All calls of an operation, in recorded order."""
@@ -123,7 +123,8 @@ class Matcher:
 
 def differences(recorded: Any, now: Any, ids: IdMap, fields: Fields) -> tuple[Row, ...]:
     """What differs and counts; `ids` learns who stands for whom. A label stands for whatever is there now."""
-    return tuple(row for row in compare(recorded, now, ids, fields).rows if row.counts and not _unlabelled(row))
+    rows = compare(recorded, now, ids, fields).rows
+    return tuple(row for row in rows if not _filled(row, ids) and row.counts)
 
 
 def without(value: dict[str, Any]) -> dict[str, Any]:
@@ -152,12 +153,18 @@ def likeness_token(value: Any) -> bytes:
     return Reduced(_Blank(), Fields(), LEFT).item(value).token
 
 
-def _unlabelled(row: Row) -> bool:
-    """A credential was recorded as a label, and all around it is the same."""
+def _filled(row: Row, ids: IdMap) -> bool:
+    """A credential was recorded as a label, and all around it is the same: from now on the label stands for it."""
     if row.change is not Change.CHANGED or not isinstance(row.before, str) or not isinstance(row.after, str):
         return False
-    pieces = _LABEL.split(row.before)
-    return len(pieces) > 1 and re.fullmatch("(?s:.+)".join(map(re.escape, pieces)), row.after) is not None
+    labels = LABEL.findall(row.before)
+    pieces = map(re.escape, LABEL.split(row.before))
+    filled = re.fullmatch("((?s:.+))".join(pieces), row.after) if labels else None
+    if filled is None:
+        return False
+    for label, now in zip(labels, filled.groups(), strict=True):
+        ids.pair("label", label, now)
+    return True
 
 
 def _weight(row: Row) -> int:

@@ -147,7 +147,7 @@ class Play:
     def _due(self, step: Step) -> int:
         """When the clock lets a line go whose gate is open."""
         opened = self._heard[step.needs - 1] if step.needs else 0
-        return max(self._last, opened) + self._player.pause(step.pause)
+        return max(self._last, opened) + self._player.pause(step.pause) + step.line.stall
 
     def _held(self, step: Step, at: int) -> bool:
         """Other calls keep it back, for now."""

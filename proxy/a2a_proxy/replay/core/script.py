@@ -70,6 +70,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """`id` of an event of SSE."""
     sent: int = 0
     """Of a CUT that a fault made: octets of the message in `value` that go out before it."""
+    stall: int = 0
+    """Ns that a fault lets it wait, at any speed."""
     note: str = ""
     """How it broke off: `rst_stream cancel`, `reset`, `eof`."""
     place: str = ""

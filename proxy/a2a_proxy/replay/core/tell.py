@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -42,14 +43,14 @@ def unknown(script: Script, asked: Asked) -> Miss:
         why=why,
         known=tuple(f"{name} x{count}" for name, count in known.items()),
         recording=script.name,
-        hints=(f"see what it has: a2a-inspect ls {script.name}", _AGAIN),
+        hints=(f"see what it has: a2a-inspect ls {quote(script.name)}", _AGAIN),
     )
 
 
 def differs(script: Script, asked: Asked, nearest: Call, rows: tuple[Row, ...]) -> Miss:
     """No call of this operation was asked this."""
     places = [row.right or row.left or () for row in rows]
-    hints = [f"see what was asked: a2a-inspect show {script.name} {nearest.place}"]
+    hints = [_show(script, nearest)]
     if any((path and path[0] in ("id", "taskId")) or path[-1:] == ("taskId",) for path in places):
         hints.append("the task is another one than the recorded call's: ask about the one that this replay has told of")
     hints += ["answer it all the same: --match loose, or --match by-operation", _AGAIN]
@@ -89,11 +90,16 @@ def diverged(script: Script, play: Play, why: str, place: str, rows: tuple[Row, 
         why=why,
         rows=_clean(rows),
         recording=script.name,
-        hints=(f"see what was said: a2a-inspect show {script.name} {play.call.place}", "go on all the same: --lenient"),
+        hints=(_show(script, play.call), "go on all the same: --lenient"),
     )
 
 
 _AGAIN = "record it again where the agent or the client has changed"
+
+
+def _show(script: Script, call: Call) -> str:
+    """A shell takes what follows `#` for a comment."""
+    return f"see it: a2a-inspect show {quote(script.name)} {call.place.removeprefix('#')}"
 
 
 def words(operation: str, value: Any) -> str:
