@@ -211,7 +211,7 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
 @click.option(
     "--speed", default="instant", show_default=True, metavar="instant|recorded|N", help="How the clock of pauses runs."
 )
-@click.option("--gap", type=click.FloatRange(0), metavar="MS", help="This pause before each answer, whatever was recorded.")
+@click.option("--gap", type=click.FloatRange(0), metavar="MS", help="This pause before each thing the agent says.")
 @click.option("--max-gap", type=click.FloatRange(0), metavar="MS", help="No pause is longer.")
 @click.option(
     "--patience",
@@ -223,8 +223,14 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
 )
 @click.option("--keep-times", is_flag=True, help="Leave timestamps as recorded; they are moved to now otherwise.")
 @click.option("--lenient", is_flag=True, help="Go on where a client says something else within a stream, and say so.")
+@click.option(
+    "--fault",
+    multiple=True,
+    metavar="FAULT",
+    help='Go wrong on purpose: "drop #3.4", "stall 30s before #3.6" and more.',
+)
 @click.option("--session", type=int, metavar="N", help="Only this session of the recording.")
-@click.option("--agent", default="", metavar="HOST:PORT", help="Only what this agent said; as `a2a-inspect ls` names it.")
+@click.option("--agent", default="", metavar="HOST:PORT", help="Only what this agent said, of several.")
 @click.option("--allow-incomplete", is_flag=True, help="Serve a recording of which something is missing.")
 @click.option("--allow-redacted", is_flag=True, help="Deliver labels where credentials stood.")
 @click.option("--keep-card", is_flag=True, help="Serve the agent card as recorded, URLs included.")

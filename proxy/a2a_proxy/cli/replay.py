@@ -18,6 +18,7 @@ from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.relay.route import Listen, RouteError
 from a2a_proxy.relay.run import run
+from a2a_proxy.replay.core.faults import Fault, FaultError, fault, with_faults
 from a2a_proxy.replay.core.options import Options, Policy, Preset
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import Script
@@ -25,9 +26,9 @@ from a2a_proxy.replay.load import load
 
 EXIT_WANTING = 1
 """Misses, or recorded calls that nobody asked for, where the user wants to know."""
-_PLAIN = ("session", "agent", "allow_incomplete", "allow_redacted", "keep_card", "fail_on_miss", "fail_unused") + (
-    "log_format",
-    "quiet",
+_PLAIN = (
+    *("session", "agent", "allow_incomplete", "allow_redacted", "keep_card"),
+    *("fail_on_miss", "fail_unused", "log_format", "quiet"),
 )
 """Options that mean what they say."""
 _MS = 1_000_000
@@ -47,6 +48,7 @@ class ReplayConfig(msgspec.Struct, frozen=True, kw_only=True):
     allow_redacted: bool = False
     keep_card: bool = False
     add_interfaces: tuple[Binding, ...] = ()
+    faults: tuple[Fault, ...] = ()
     fail_on_miss: bool = False
     fail_unused: bool = False
     log_format: str = "text"
@@ -59,6 +61,7 @@ def replay_config(**typed: Any) -> ReplayConfig:
         recording=typed["recording"],
         listen=_listens(typed["listen"], typed["stdio"]),
         options=_options(typed),
+        faults=tuple(map(_fault, typed["fault"])),
         add_interfaces=tuple(_BINDINGS[word] for word in typed["add_interface"]),
         **{name: typed[name] for name in _PLAIN},
     )
@@ -104,13 +107,18 @@ def run_replay(config: ReplayConfig) -> int:
 def _script(config: ReplayConfig) -> Script:
     try:
         with contextlib.closing(open_any(config.recording)) as recording:
-            return load(
+            script = load(
                 recording,
                 session=config.session,
                 agent=config.agent,
                 allow_incomplete=config.allow_incomplete,
                 allow_redacted=config.allow_redacted,
             )
+        return with_faults(script, list(config.faults))
+    except FaultError as wrong:
+        raise UserError(
+            f"--fault: {wrong}", f"see the lines of a call: a2a-inspect show {config.recording} 3"
+        ) from wrong
     except RecordingError as wrong:
         raise UserError(str(wrong), wrong.hint, EXIT_USAGE) from wrong
 
@@ -181,6 +189,13 @@ def _policy(word: str) -> tuple[str, Policy]:
     if operation not in BY_NAME:
         raise UserError(f"--policy {word}: there is no operation {operation!r}", "its 1.0 name, as SendMessage")
     return operation, Policy(name)
+
+
+def _fault(word: str) -> Fault:
+    try:
+        return fault(word)
+    except FaultError as wrong:
+        raise UserError(f"--fault: {wrong}", 'for example: --fault "drop #3.4"') from wrong
 
 
 def _speed(word: str) -> float:

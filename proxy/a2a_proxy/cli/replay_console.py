@@ -21,7 +21,7 @@ from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import Script
 from a2a_proxy.replay.serve.cards import Cards
 from a2a_proxy.replay.serve.servable import SERVED, Gap, gaps
-from a2a_proxy.replay.serve.stage import Missed, Played, Posted, Told
+from a2a_proxy.replay.serve.stage import Missed, Played, Posted, Told, Unserved
 
 _CLOSE_SECONDS = 2.0
 _MOST_PLACES = 8
@@ -81,6 +81,8 @@ class TextConsole:
             self._out(told.miss.text())
         elif isinstance(told, Posted):
             self._posted(told)
+        elif isinstance(told, Unserved):
+            self._out(f"{told.place:<6} {visible(told.operation)}  {told.binding}  not served: {visible(told.reason)}")
         else:
             self._played += 1
             if not self._quiet:
@@ -155,6 +157,8 @@ class JsonConsole:
             self._put("miss", binding=str(told.binding), text=told.miss.text(), **_detail(told))
         elif isinstance(told, Posted):
             self._put("webhook", **msgspec.to_builtins(told))
+        elif isinstance(told, Unserved):
+            self._put("not-served", **msgspec.to_builtins(told))
         else:
             self._played += 1
             self._put("call", **msgspec.to_builtins(told))
@@ -162,9 +166,7 @@ class JsonConsole:
     def summary(self, player: Player) -> None:
         """`summary`."""
         unused = [call.place for call in player.unused()]
-        self._put(
-            "summary", played=self._played, misses=len(player.misses), loose=len(player.loose), unused=unused
-        )
+        self._put("summary", played=self._played, misses=len(player.misses), loose=len(player.loose), unused=unused)
 
     def close(self) -> None:
         """Wait until all is printed."""

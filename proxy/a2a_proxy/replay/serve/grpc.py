@@ -14,7 +14,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import GRPC_STATUS, binary_value
-from a2a_proxy.replay.convert.errors import DETAILS
+from a2a_proxy.replay.convert.errors import DETAILS, Refusal
 from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.core.asked import Send
 from a2a_proxy.replay.core.miss import Miss
@@ -94,6 +94,9 @@ class _Served:
         if isinstance(performance, Miss):
             self._end(grpc_miss(performance))
             return
+        if isinstance(performance, Refusal):
+            self._end(grpc_refusal(performance, asked.dialect))
+            return
         listening = asyncio.create_task(self._listen(performance)) if performance.play.call.live else None
         try:
             await self._play(performance)
@@ -122,8 +125,6 @@ class _Served:
         call = performance.play.call
         if send.what is What.MISS and send.miss is not None:
             return grpc_miss(send.miss)
-        if send.what in (What.RESET, What.CUT):
-            return GrpcEnd(GRPC_STATUS.index("UNAVAILABLE"), "the recording breaks off here")
         told = refusal_of(send, call, performance.mapped)
         if told is None:
             return GrpcEnd(0, trailing=_metadata(send.trailers) if same else ())

@@ -86,8 +86,8 @@ class HttpServer:
 
     async def _play(self, request: web.Request, asked: Asked, voice: Voice) -> web.StreamResponse:
         found = self._stage.begin(asked)
-        if isinstance(found, Miss):
-            status, octets = voice.miss(found)
+        if not isinstance(found, Performance):
+            status, octets = voice.miss(found) if isinstance(found, Miss) else voice.refusal(found)
             return web.Response(status=status, body=octets, content_type=voice.content_type)
         return await _Answer(request, found, voice, self._cards).give()
 

@@ -55,7 +55,7 @@ class Mock:
         self.player = Player(script, options)
         self.cards = Cards(script, keep=keep_card, add=add_interfaces)
         self._webhooks = Webhooks(tell)
-        stage = Stage(self.player, clock or session_clock(), tell, self._webhooks.post)
+        self._stage = stage = Stage(self.player, clock or session_clock(), tell, self._webhooks.post)
         incoming = Incoming(script)
         self._http = HttpServer(stage, incoming, self.cards)
         self._grpc = GrpcServer(stage, incoming, lambda card: self.cards.local(card, self.address))
@@ -92,6 +92,7 @@ class Mock:
 
     async def stop(self) -> None:
         """Accept no more, deliver the webhooks that are due, end what is open."""
+        self._stage.close()
         await self._webhooks.settle(_SETTLE_SECONDS)
         if self._relay is not None:
             await self._relay.stop()
@@ -104,19 +105,26 @@ class PipeMock:
     """Serves a script on stdin and stdout, to one client."""
 
     def __init__(
-        self, script: Script, options: Options | None = None, *, tell: Tell = _silent, read_from: int = 0, write_to: int = 1
+        self,
+        script: Script,
+        options: Options | None = None,
+        *,
+        tell: Tell = _silent,
+        read_from: int = 0,
+        write_to: int = 1,
     ) -> None:
         """`read_from` and `write_to` are descriptors."""
         self.player = Player(script, options)
         self.cards = Cards(script, keep=True)
         self._webhooks = Webhooks(tell)
-        stage = Stage(self.player, session_clock(), tell, self._webhooks.post)
-        self._server = StdioServer(stage, Incoming(script), read_from, write_to)
+        self._stage = Stage(self.player, session_clock(), tell, self._webhooks.post)
+        self._server = StdioServer(self._stage, Incoming(script), read_from, write_to)
 
     async def run(self) -> None:
         """Until the client closes the pipe."""
         try:
             await self._server.run()
+            self._stage.close()
             await self._webhooks.settle(_SETTLE_SECONDS)
         finally:
             await self._webhooks.stop()

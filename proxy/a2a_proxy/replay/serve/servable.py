@@ -40,6 +40,21 @@ def gaps(script: Script, bindings: tuple[Binding, ...] = SERVED) -> list[Gap]:
     return [Gap(binding, tuple(places), reason) for (binding, reason), places in found.items()]
 
 
+class Ways:
+    """Which calls go out on which binding, found out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Binding], tuple[Call, str]] = {}
+        """By identity: a call holds all its payloads, which are not to be hashed for each client."""
+
+    def why_not(self, call: Call, binding: Binding) -> str:
+        """Why a call cannot be served on a binding; empty where it can."""
+        key = (id(call), binding)
+        if key not in self._known:
+            self._known[key] = (call, why_not(call, binding))
+        return self._known[key][1]
+
+
 def why_not(call: Call, binding: Binding) -> str:
     """Why a call cannot be served on a binding; empty where it can."""
     if call.operation in LIVE and binding is not call.binding:

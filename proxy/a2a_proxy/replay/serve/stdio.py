@@ -14,7 +14,7 @@ from a2a_proxy.model.wire import Framed, WireEvent
 from a2a_proxy.replay.core.asked import Send
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.script import What
-from a2a_proxy.replay.serve.incoming import BadRpc, Incoming, RpcRequest
+from a2a_proxy.replay.serve.incoming import BadRpc, Incoming
 from a2a_proxy.replay.serve.outgoing import RpcVoice, refusal_of, rpc_failure
 from a2a_proxy.replay.serve.stage import Performance, Stage
 from a2a_proxy.wire.stdio_reader import PipeReader
@@ -83,12 +83,12 @@ class StdioServer:
             return
         voice = RpcVoice(call.id, call.asked.operation, call.asked.dialect)
         found = self._stage.begin(call.asked)
-        if isinstance(found, Miss):
-            await self._put(voice.miss(found)[1], lines)
+        if not isinstance(found, Performance):
+            await self._put((voice.miss(found) if isinstance(found, Miss) else voice.refusal(found))[1], lines)
             return
-        await self._play(found, call, voice, lines)
+        await self._play(found, voice, lines)
 
-    async def _play(self, performance: Performance, call: RpcRequest, voice: RpcVoice, lines: bool) -> None:
+    async def _play(self, performance: Performance, voice: RpcVoice, lines: bool) -> None:
         async with contextlib.aclosing(performance.sends()) as sends:
             async for send in sends:
                 if send.what in (What.RESET, What.CUT):
