@@ -41,6 +41,6 @@ def test_a_recorded_request_matches_itself(path: Path) -> None:
         play = player.begin(again(call), call.began)
         assert not isinstance(play, Miss), play.text()
         assert play.call is call
-        play.client_gone(call.began)
+        play.client_gone()
     assert not player.unused()
     assert not player.misses

@@ -70,8 +70,8 @@ class Player:
         return self._choice.unused()
 
     def pushes(self, at: int) -> list[Send]:
-        """Webhooks that are to be posted now: what is given is taken as sent. Ask after each `Play.due` that gave
-        something, and at `wake`."""
+        """Webhooks that are to be posted now: what is given is taken as sent. A play gives them between
+        its lines; those that come after its end, or while none runs, are to be asked for at `wake`."""
         found = self._webhooks.due(at, self.pause)
         return [replace(send, value=self.outgoing(send.value)) for send in found]
 
