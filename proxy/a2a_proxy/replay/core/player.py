@@ -87,10 +87,13 @@ class Player:
 
     def send(self, play: Play, line: Line, at: int) -> Send:
         """A line goes out on a call."""
-        self.timeline.tell(line)
-        self._webhooks.told(line, at)
-        made = play.poll is not None and line.what is What.MESSAGE
-        value = self.outgoing(self._follow.answer(play.poll, line.value) if made and play.poll else line.value)
+        value = line.value
+        if play.poll is not None and line.what is What.MESSAGE:
+            value = self._follow.answer(play.poll, value)
+        else:
+            self.timeline.tell(line)
+            self._webhooks.told(line, at)
+        value = self.outgoing(value)
         return Send(what=line.what, value=value, line=line, status=line.status, trailers=line.trailers, after=line.sent)
 
     def held(self, play: Play, step: Step, waited: int) -> str:
