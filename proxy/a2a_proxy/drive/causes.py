@@ -14,6 +14,9 @@ import msgspec
 from a2a_proxy.drive.plan import ENDED, Act, Step, Turn, Wait
 from a2a_proxy.model.frame import Frame
 
+_LONG = 8
+"""Characters of an identifier that no word of a text is by chance."""
+
 
 def with_waits(steps: list[Step]) -> Iterator[Step]:
     """The same steps, in the same order, each turn with what it waits for and how long after that it came."""
@@ -49,13 +52,12 @@ def _over(other: Step, step: Step) -> bool:
 
 def _of_call(front: list[Step], step: Step) -> Iterator[Wait]:
     """What a call waits for."""
-    asked = _ids(step)
     for other in front:
         if _over(other, step):
             yield Wait(other.number, ENDED)
             continue
         told = [frame for frame in other.answers if frame.at <= step.exchange.started]
-        if any(asked & _ids_of(frame) for frame in told):
+        if _names(step, {name for frame in told for name in _ids_of(frame)}):
             yield Wait(other.number, len(told))
 
 
@@ -79,11 +81,13 @@ def _known(steps: list[Step], step: Step, turn: Turn, waits: tuple[Wait, ...]) -
     return max(times, default=0)
 
 
-def _ids(step: Step) -> set[str]:
-    found = {step.exchange.task_id} if step.exchange.task_id else set()
-    for turn in step.turns[:1]:
-        found |= _ids_of(turn.frame) if turn.frame is not None else set()
-    return found
+def _names(step: Step, told: set[str]) -> bool:
+    """The first message of a call names something that an answer told, wherever it does: also in a text."""
+    frame = step.turns[0].frame
+    if frame is None:
+        return False
+    octets = step.exchange.target.encode("latin-1", "replace") + b" " + frame.payload
+    return any(name in _ids_of(frame) or (len(name) >= _LONG and name.encode() in octets) for name in told)
 
 
 def _ids_of(frame: Frame) -> set[str]:

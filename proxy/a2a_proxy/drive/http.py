@@ -76,6 +76,8 @@ class _Call:
             ) as response:
                 async for heard in _read(response):
                     yield heard
+        except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError):
+            return  # the agent broke off: the recording of the drive tells how
         except aiohttp.ClientError as wrong:
             raise LineError(str(wrong) or type(wrong).__name__) from wrong
 

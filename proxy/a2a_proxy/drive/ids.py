@@ -13,7 +13,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.recording.difference.fields import OPAQUE, Fields
 
 _WORD = re.compile(r"[0-9A-Za-z_-]{8,}")
 """An identifier inside a text or a path; shorter ones may be words."""
@@ -38,8 +38,8 @@ class Ids:
     def recorded_request(self, value: Any) -> None:
         """Take in a request of the recording, in the 1.0 form, before anything of it is sent; in recorded order."""
         for kind, name in identifiers(value):
-            if kind != "page" and name not in self._theirs and name not in self._now and _UUID.fullmatch(name):
-                self._now[name] = name if _NIL.fullmatch(name) else self._fresh()
+            if kind != "page" and name not in self._theirs and name not in self._now:
+                self._now[name] = self._fresh() if _UUID.fullmatch(name) and not _NIL.fullmatch(name) else name
 
     def recorded_answer(self, value: Any) -> None:
         """Take in an answer of the recording."""
@@ -73,13 +73,18 @@ class Ids:
             if kind in _OF_AGENTS and name in self._theirs and name not in self._now
         ]
 
-    def json(self, value: Any, name: str = "", holder: dict[str, Any] | None = None) -> Any:
+    def json(self, value: Any) -> Any:
         """A JSON value with the identifiers of now."""
+        return self._json(value, "", None)
+
+    def _json(self, value: Any, name: str, holder: dict[str, Any] | None) -> Any:
+        """Without a holder, as in what is the peers' own, no name makes an identifier."""
         if isinstance(value, dict):
-            return {key: self.json(item, key, value) for key, item in value.items()}
+            inner = None if name in OPAQUE else value
+            return {key: self._json(item, key if inner is not None else name, inner) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.json(item, name, holder) for item in value]
-        return self._string(value, bool(kind_of(name, holder))) if isinstance(value, str) else value
+            return [self._json(item, name, holder) for item in value]
+        return self._string(value, bool(holder and kind_of(name, holder))) if isinstance(value, str) else value
 
     def protobuf(self, message: Message) -> None:
         """The same in a protobuf message, in its place."""
@@ -111,7 +116,7 @@ class Ids:
 
     def _pair(self, recorded: Any, live: Any, name: str, holder: dict[str, Any] | None) -> None:
         if isinstance(recorded, dict) and isinstance(live, dict):
-            for key in recorded.keys() & live.keys():
+            for key in recorded.keys() & live.keys() - OPAQUE:
                 self._pair(recorded[key], live[key], key, recorded)
         elif isinstance(recorded, list) and isinstance(live, list):
             for one, other in zip(recorded, live, strict=False):
@@ -135,7 +140,7 @@ def identifiers(value: Any, name: str = "", holder: dict[str, Any] | None = None
     """All of a value in the 1.0 form, with their kinds, in order. What is the peers' own is not looked into."""
     if isinstance(value, dict):
         for key, item in value.items():
-            if key not in ("data", "metadata"):
+            if key not in OPAQUE:
                 yield from identifiers(item, key, value)
     elif isinstance(value, list):
         for item in value:

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from a2a_proxy.drive.causes import with_waits
-from a2a_proxy.drive.plan import Act, Left, Plan, Step, Turn
+from a2a_proxy.drive.plan import BINDINGS, Act, Left, Plan, Step, Turn
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.bindings.card import read_card
+from a2a_proxy.protocol.shared import card_facts
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow
 
@@ -40,7 +42,18 @@ def load(recording: Recording, rows: Iterable[ExchangeRow]) -> Plan:
             left.append(Left(row, made))
         else:
             steps.append(made)
-    return Plan(tuple(with_waits(steps)), tuple(left), tuple(_missing(recording, steps, left)))
+    return Plan(tuple(with_waits(steps)), tuple(left), _paths(steps), tuple(_missing(recording, steps, left)))
+
+
+def _paths(steps: list[Step]) -> dict[Binding, str]:
+    """Of the interfaces of the first card, the first of each binding."""
+    for step in steps:
+        card = read_card(step.answers[0].payload) if step.exchange.binding is Binding.CARD and step.answers else None
+        if card is not None:
+            facts = card_facts(card)
+            found = [(BINDINGS.get(each.binding.lower()), each.path) for each in facts.interfaces]
+            return {binding: path for binding, path in reversed(found) if binding is not None}
+    return {}
 
 
 def _calls_of_agents(recording: Recording) -> set[tuple[int, int]]:

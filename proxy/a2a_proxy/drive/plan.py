@@ -10,6 +10,15 @@ from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.rows import ExchangeRow
 
+BINDINGS = {
+    "jsonrpc": Binding.JSONRPC,
+    "json-rpc": Binding.JSONRPC,
+    "grpc": Binding.GRPC,
+    "http+json": Binding.REST,
+    "rest": Binding.REST,
+    "stdio": Binding.STDIO,
+}
+"""As cards name them, in lower case."""
 ENDED = -1
 """As a count of answers: all of them."""
 
@@ -94,6 +103,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     steps: tuple[Step, ...]
     left: tuple[Left, ...] = ()
+    paths: dict[Binding, str] = {}
+    """Path of each interface as the recorded card has it, without a closing slash."""
     missing: tuple[str, ...] = ()
     """Why the recording is not complete, one reason a line; empty where it is."""
 

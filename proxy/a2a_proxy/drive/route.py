@@ -14,7 +14,7 @@ class Route(msgspec.Struct, frozen=True):
     address: str
     """`host:port` to connect to."""
     path: str | None = None
-    """Path of the interface as its card has it, without a closing slash; None: as recorded."""
+    """Path of the interface as its card has it; None: as recorded."""
 
 
 class Routes(msgspec.Struct, frozen=True):
@@ -22,6 +22,8 @@ class Routes(msgspec.Struct, frozen=True):
 
     default: Route
     of: dict[Binding, Route] = {}
+    recorded: dict[Binding, str] = {}
+    """Paths of the interfaces as the recorded card has them, without a closing slash."""
 
     def route(self, binding: Binding) -> Route:
         """Where calls of a binding go."""
@@ -30,19 +32,19 @@ class Routes(msgspec.Struct, frozen=True):
     def http(self, exchange: Exchange, target: str) -> tuple[str, str]:
         """`http://host:port`, and the target of a call there."""
         route = self.route(exchange.binding)
-        if target.startswith("http"):
-            target = "/" + target.split("/", 3)[-1]
+        if "://" in target.partition("?")[0]:  # absolute form, as for a forward proxy
+            target = "/" + target.partition("://")[2].partition("/")[2]
         if route.path is not None and exchange.binding is Binding.JSONRPC:
-            query = target.partition("?")
-            target = (route.path or "/") + query[1] + query[2]
+            target = route.path + target[len(target.partition("?")[0]) :]
         elif route.path is not None and exchange.binding is Binding.REST:
-            target = _moved(exchange.method, target, route.path)
-        return f"http://{route.address}", target
+            target = route.path.rstrip("/") + target[len(self._path(exchange, target)) :]
+        return f"http://{route.address}", target if target.startswith("/") else f"/{target}"
 
-
-def _moved(method: str, target: str, path: str) -> str:
-    """A REST target below another path; a tenant in front of the suffix goes with it."""
-    found = match(method, target.encode("latin-1", "replace"))
-    if found is None:
-        return target
-    return path + target[len(found.prefix) :]
+    def _path(self, exchange: Exchange, target: str) -> str:
+        """The interface's path as recorded: what the target of a REST call begins with."""
+        said = self.recorded.get(exchange.binding)
+        if said is not None and target.startswith(said):
+            return said
+        found = match(exchange.method, target.encode("latin-1", "replace"))
+        # `/v1` belongs to the paths of 0.3, not to the interface.
+        return found.prefix.removesuffix("/v1") if found is not None else ""

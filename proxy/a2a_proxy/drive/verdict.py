@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -78,7 +78,8 @@ def _match(match: Match, judged: Callable[[Row], Row], counting: Counting) -> Ma
     overlaps = match.overlaps and not counting.strict
     if match.difference is None:
         return msgspec.structs.replace(match, overlaps=overlaps)
-    difference = msgspec.structs.replace(match.difference, rows=tuple(map(judged, match.difference.rows)))
+    rows = tuple(map(judged, map(_own_words, _after_the_client(match, match.difference.rows))))
+    difference = msgspec.structs.replace(match.difference, rows=rows)
     return msgspec.structs.replace(
         match, overlaps=overlaps, difference=difference, inside=difference.count, ignored=difference.ignored
     )
@@ -90,6 +91,27 @@ def _asked(row: Row, so: bool) -> Row:
 
 def _strict(row: Row) -> Row:
     return msgspec.structs.replace(row, ignored=Ignored.NOT) if row.ignored in _STRICT else row
+
+
+def _own_words(row: Row) -> Row:
+    """That a rule has something to say counts; its words are those of the proxy's version."""
+    return _asked(row, row.part is Part.FINDINGS and row.change is Change.CHANGED)
+
+
+def _after_the_client(match: Match, rows: tuple[Row, ...]) -> Iterable[Row]:
+    """Where the recorded client broke off, it is chance what the agent has said more by then."""
+    assert match.left is not None
+    if not match.left.exchange.how.startswith(("client", "proxy")):
+        return rows
+    return (msgspec.structs.replace(row, ignored=Ignored.CLIENT) if row.counts and _later(row) else row for row in rows)
+
+
+def _later(row: Row) -> bool:
+    path = row.left or row.right or ()
+    if row.part is Part.CALL:
+        longer = path == ("states",) and str(row.after).startswith(str(row.before))
+        return longer or path in (("end",), ("status",), ("grpc_status",))
+    return row.change is Change.RIGHT and row.part in (Part.EVENTS, Part.ARTIFACTS, Part.HEADERS)
 
 
 # --- places -------------------------------------------------------------------------------------------------------

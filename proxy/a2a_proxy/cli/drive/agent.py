@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.drive.plan import BINDINGS
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.bindings.card import read_card
 from a2a_proxy.protocol.dialect import of_version
@@ -21,13 +23,6 @@ from a2a_proxy.relay.tls import HTTP1, Tls, Trust
 _CARDS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 _SECONDS = 5.0
 """How long a connection, or a card, may take."""
-_BINDINGS = {
-    "jsonrpc": Binding.JSONRPC,
-    "json-rpc": Binding.JSONRPC,
-    "grpc": Binding.GRPC,
-    "http+json": Binding.REST,
-    "rest": Binding.REST,
-}
 
 
 class Reached(msgspec.Struct):
@@ -96,7 +91,7 @@ def _take(found: Reached, main: Upstream, card: CardFacts) -> None:
     """Where the card's interfaces are, the first of each binding; other hosts are told, not followed."""
     elsewhere: list[str] = []
     for interface in card.interfaces:
-        binding = _BINDINGS.get(interface.binding.lower())
+        binding = BINDINGS.get(interface.binding.lower())
         place = place_of(CardUrl(interface.url, interface.binding))
         if binding is None or place is None:
             continue
@@ -108,7 +103,7 @@ def _take(found: Reached, main: Upstream, card: CardFacts) -> None:
         elif binding is Binding.GRPC:
             found.grpc = found.grpc or _at(place, main)
         elif binding not in found.of:
-            found.of[binding] = _number(found, place, main), interface.path
+            found.of[binding] = _number(found, place, main), urlsplit(interface.url).path
     if elsewhere:
         told = visible(", ".join(dict.fromkeys(elsewhere)))
         found.notes.append(f"the card of {main.text} leads elsewhere, which is not followed: {told}")

@@ -62,9 +62,9 @@ def headers(words: tuple[str, ...]) -> Headers:
     for word in (*filter(None, os.environ.get(HEADERS, "").split("\n")), *words):
         name, colon, value = word.partition(":")
         if not colon or not _NAME.fullmatch(name.strip()) or not value.strip().isprintable():
-            # What it says may be a credential: only its name is told.
+            # What stands there may be a credential: it is not told.
             raise UserError(
-                f"--header {name.strip()!r} is no header", "for example: --header 'Authorization: Bearer TOKEN'"
+                f"a --header, or one of {HEADERS}, is no header", "for example: --header 'Authorization: Bearer TOKEN'"
             )
         made.append((name.strip().encode("latin-1"), value.strip().encode()))
     return tuple(made)

@@ -92,7 +92,7 @@ async def _driven(plan: Plan, options: Options, file: Path) -> tuple[Drive, Reac
     drives: list[Drive] = []
 
     async def work(addresses: list[str]) -> None:
-        wires = _wires(reached, addresses)
+        wires = _wires(plan, reached, addresses)
         manner = Manner(options.speed, options.timeout, options.credentials)
         drives.append(Drive(plan, wires, manner))
         try:
@@ -105,10 +105,10 @@ async def _driven(plan: Plan, options: Options, file: Path) -> tuple[Drive, Reac
     return drives[0], reached, quiet
 
 
-def _wires(reached: Reached, addresses: list[str]) -> dict[Binding, Wire]:
+def _wires(plan: Plan, reached: Reached, addresses: list[str]) -> dict[Binding, Wire]:
     default = Route(addresses[0])
     of = {binding: Route(addresses[number], path) for binding, (number, path) in reached.of.items()}
-    routes = Routes(default, of)
+    routes = Routes(default, of, plan.paths)
     http, grpc = HttpWire(routes), GrpcWire(routes)
     return dict.fromkeys((Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER), http) | {Binding.GRPC: grpc}
 
