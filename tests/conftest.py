@@ -1,7 +1,8 @@
 """For all tests: property tests look at the same examples on every run, however slow the machine.
 
 `HYPOTHESIS_PROFILE=search pytest` looks for new ones. Signals do to the processes of the tests what they do to any,
-also where the tests were started by `nohup` or in the background of a script, whose children ignore some.
+also where the tests were started by `nohup` or in the background of a script, whose children ignore some. A terminal of
+a test has the size that the test gives it, also where the machine says `COLUMNS` and `LINES` for all.
 """
 
 from __future__ import annotations
@@ -22,3 +23,6 @@ for number, usual in (
 ):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)

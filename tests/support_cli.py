@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from support_process import state_of
+
 SECONDS = 120.0
 """What hangs for so long has failed, also on a slow machine."""
 
@@ -69,7 +71,7 @@ def until_dead(process: int) -> None:
 
     def dead() -> bool:
         try:
-            return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] in "ZX"
+            return state_of(process) in "ZX"
         except OSError:
             return True
 

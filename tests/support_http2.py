@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.wire import Body, WireEvent
+from a2a_proxy.model.wire import WireEvent
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http2 import Http2Decoder
 
@@ -31,22 +31,6 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 def literal(name: bytes, value: bytes) -> bytes:
     """A field as a literal without indexing; short names and values only."""
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
-
-
-def merged(events: Iterable[WireEvent]) -> list[WireEvent]:
-    """Adjacent pieces of one body joined: what is left does not depend on how the octets came."""
-    out: list[WireEvent] = []
-    for event in events:
-        last = out[-1] if out else None
-        if (
-            isinstance(event, Body)
-            and isinstance(last, Body)
-            and (last.stream, last.direction, last.end) == (event.stream, event.direction, event.start)
-        ):
-            out[-1] = msgspec.structs.replace(last, end=event.end, data=last.data + event.data)
-        else:
-            out.append(event)
-    return out
 
 
 def decode(

@@ -30,6 +30,11 @@ class Person:
         """Wait until all of it is on the screen."""
         await self.until(lambda: all(word in screen_text(self.app) for word in words), words)
 
+    async def reads(self, words: str) -> None:
+        """Wait until these words are on the screen, wherever a line of them ends: paths are long on some machines."""
+        wanted = "".join(words.split())
+        await self.until(lambda: wanted in "".join(screen_text(self.app).split()), words)
+
     async def told(self, words: str) -> None:
         """Wait for a note with these words; on the screen it may be wrapped."""
         await self.until(lambda: any(words in each.message for each in self.app._notifications), words)

@@ -13,6 +13,7 @@ from typing import Any
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from support_cli import until
 from support_journal import read_all
+from support_process import stat
 
 _RELAY = """
 import sys
@@ -74,11 +75,7 @@ def child_of(pid: int) -> int:
 
 def blocked(child: int) -> bool:
     """Asleep, and no processor time taken for a while."""
-    before = Path(f"/proc/{child}/stat").read_text().rpartition(") ")[2].split()
+    before = stat(child)
     time.sleep(0.2)
-    after = Path(f"/proc/{child}/stat").read_text().rpartition(") ")[2].split()
+    after = stat(child)
     return before[0] == after[0] == "S" and before[11:13] == after[11:13]
-
-
-def state_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]

@@ -37,14 +37,17 @@ def to_json(message: Message) -> str:
     return json.dumps(to_dict(message), ensure_ascii=False, separators=(",", ":"))
 
 
-def from_dict(line: Line, name: str, value: dict[str, Any]) -> Message:
+def from_dict(line: Line, name: str, value: dict[str, Any], *, lenient: bool = False) -> Message:
     """The message that ProtoJSON stands for; the inverse of `to_dict`.
+
+    A lenient reading leaves out members that the message does not have.
 
     Raises RenderError where `value` is no such message, KeyError where the line has no message of that name.
     """
     private: Any = pool(line)
     try:
-        return ParseDict(value, message_class(line, name)(), descriptor_pool=private)
+        made = message_class(line, name)()
+        return ParseDict(value, made, ignore_unknown_fields=lenient, descriptor_pool=private)
     except (JsonFormatError, TypeError, ValueError) as error:
         raise RenderError(f"this is no {name} of {line}: {error}") from error
 

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import pstats
-import re
 import sqlite3
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 from journals import STARTED, Made, session
+from processes import memory_mib
 
 CORE = max(os.sched_getaffinity(0))
 
@@ -93,24 +93,19 @@ def trickle(made: Made, folder: Path) -> Cost:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> tuple[float, float]:
-    """Wait for its end; processor seconds, and the peak of its resident memory in MiB.
-
-    The peak is read while it runs: what `wait4` says includes the memory of this process, from which it was forked.
-    """
-    peak = 0
+    """Wait for its end; processor seconds, and the peak of its resident memory in MiB, which is read while it runs."""
+    peak = 0.0
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
             break
         with contextlib.suppress(OSError):
-            text = Path(f"/proc/{process.pid}/status").read_text()
-            found = re.search(r"VmHWM:\s+(\d+)", text)
-            peak = int(found[1]) if found else peak
+            peak = max(peak, memory_mib(process.pid)[1])
         time.sleep(0.02)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{process.args!r} ended with {process.returncode}")
-    return usage.ru_utime + usage.ru_stime, peak / 1024
+    return usage.ru_utime + usage.ru_stime, peak
 
 
 def _cost(recording: Path, made: Made, began: float, start_seconds: float, cpu: float, peak: float) -> Cost:

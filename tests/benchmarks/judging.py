@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import msgspec
 from conversations import unary_connection
 from english import English
 from journals import STARTED, STEP_NS
+from processes import memory_mib
 
 _ROUND = 1000
 """Tasks, or frames, between two looks at the memory."""
@@ -120,10 +120,7 @@ def _again(path: Path) -> Again:
 
 
 def _resident() -> float:
-    text = Path(f"/proc/{os.getpid()}/status").read_text()
-    found = re.search(r"VmRSS:\s+(\d+)", text)
-    assert found is not None
-    return int(found[1]) / 1024
+    return memory_mib(os.getpid())[0]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-from processes import end
+from processes import end, memory_mib
 
 WAIT_SECONDS = 60.0
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|P[^\x1b]*\x1b\\|[ -/]*[0-~])")
@@ -76,8 +76,7 @@ class Terminal:
 
     def resident_mib(self) -> float:
         """The memory that the program has now and had at most, the larger of the two."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return max(int(found) for found in re.findall(r"Vm(?:RSS|HWM):\s+(\d+)", status)) / 1024
+        return memory_mib(self.process.pid)[1]
 
     def worked(self) -> float:
         """Processor seconds that the program has taken so far."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from a2a_proxy.follower.brake import LOOK, Brake, processor_seconds
 from support_cli import until
+from support_process import state_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process uses, in /proc")
 Start = Callable[[str], subprocess.Popen[bytes]]
@@ -31,11 +31,6 @@ def start() -> Iterator[Start]:
         each.wait()
 
 
-def state(process: subprocess.Popen[bytes]) -> str:
-    """Its letter in proc(5): T where it is stopped."""
-    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
 def test_it_runs_for_a_tenth_of_the_time(start: Start) -> None:
     """In turns; when it is released it goes on, and is never stopped again."""
     process = start("while True: pass")
@@ -43,29 +38,29 @@ def test_it_runs_for_a_tenth_of_the_time(start: Start) -> None:
     now = 1.0
     until(lambda: processor_seconds(process.pid) > 1.0)
     now += brake.step(now)
-    until(lambda: state(process) == "T")
+    until(lambda: state_of(process.pid) == "T")
     assert now == pytest.approx(1.9)
     now += brake.step(now)
-    until(lambda: state(process) == "R")
+    until(lambda: state_of(process.pid) == "R")
     assert now == pytest.approx(2.0)
     before = processor_seconds(process.pid)
     until(lambda: processor_seconds(process.pid) > before + 0.1)
     assert brake.step(now) == pytest.approx(0.9)
-    until(lambda: state(process) == "T")
+    until(lambda: state_of(process.pid) == "T")
     brake.release()
-    until(lambda: state(process) == "R")
+    until(lambda: state_of(process.pid) == "R")
     assert [brake.step(now + wait) for wait in (1, 2, 3)] == [LOOK] * 3
-    assert state(process) == "R"
+    assert state_of(process.pid) == "R"
 
 
 def test_who_waits_is_let_alone(start: Start) -> None:
     """A call that takes long and computes nothing: it may be reading an answer."""
     process = start("import time; time.sleep(1000)")
-    until(lambda: state(process) == "S")
+    until(lambda: state_of(process.pid) == "S")
     brake = Brake(process, lambda: 0.1)
     for now in range(1, 10):
         assert brake.step(now) == LOOK
-        assert state(process) == "S"
+        assert state_of(process.pid) == "S"
 
 
 @pytest.mark.parametrize("since", [0.0, 0.8], ids=["between calls", "a short call"])
@@ -75,7 +70,7 @@ def test_who_computes_for_a_moment_is_let_alone(start: Start, since: float) -> N
     brake = Brake(process, lambda: since)
     until(lambda: processor_seconds(process.pid) > 1.0)
     assert brake.step(1.0) == LOOK
-    assert state(process) == "R"
+    assert state_of(process.pid) == "R"
 
 
 def test_a_step_is_taken_when_it_is_due(start: Start) -> None:
@@ -85,7 +80,7 @@ def test_a_step_is_taken_when_it_is_due(start: Start) -> None:
     until(lambda: processor_seconds(process.pid) > 1.0)
     brake.step(1.0)
     assert brake.step(1.5) == pytest.approx(0.4)
-    until(lambda: state(process) == "T")
+    until(lambda: state_of(process.pid) == "T")
 
 
 def test_a_process_that_has_ended(start: Start) -> None:

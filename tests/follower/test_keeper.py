@@ -20,6 +20,7 @@ from a2a_proxy.rules.catalogue import rules
 from support_cli import until, until_dead
 from support_hooks import methods, noted, write_hooks
 from support_inspect import changes, exchange, request, sample, status, writer
+from support_process import state_of
 from support_recording import STARTED, facts
 from support_rules import record
 
@@ -241,7 +242,7 @@ def test_a_hook_ends_with_whoever_started_it(hooks: dict[str, str], tmp_path: Pa
         assert starter.stdout is not None
         pid = int(starter.stdout.readline())
         until(lambda: "on_frame" in methods(hooks))
-        until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+        until(lambda: state_of(pid) == "T")
         starter.send_signal(signal.SIGKILL)
     until_dead(pid)
 

@@ -12,8 +12,6 @@ from a2a_proxy.model.task import Missed, Support, Task
 from a2a_proxy.protocol import generation
 from a2a_proxy.protocol.generation import Numbers, Told, union
 
-SNAPSHOT = 0
-
 
 class Following:
     """Numbers, and what was said to be healed."""

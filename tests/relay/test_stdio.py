@@ -17,8 +17,9 @@ import pytest
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from support_cli import SECONDS, until, until_dead
+from support_process import state_of
 from support_stdio import agent
-from support_stdio_relay import PYTHON, both, child_of, data, journal, of_kind, relayed, spawn, state_of, story
+from support_stdio_relay import PYTHON, both, child_of, data, journal, of_kind, relayed, spawn, story
 
 
 def test_the_journal_tells_the_whole_story(tmp_path: Path) -> None:

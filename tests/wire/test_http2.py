@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http2 import FRAME_LIMIT, Http2Decoder
-from support_http2 import DOWN, REQUEST, UP, decode, frame, literal, merged, rebuilt, upstream
+from support_http2 import DOWN, REQUEST, UP, decode, frame, literal, rebuilt, upstream
+from support_wire import merged
 
 OPERATIONS = st.lists(
     st.tuples(

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from a2a_inspect.cassette_cli import cassette
 from a2a_proxy import __version__
 from a2a_proxy.cli.main import run_cli
 
@@ -331,19 +332,7 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
     merge_recordings(target, recordings, Options(**options))
 
 
-@cli.group()
-def cassette() -> None:
-    """Text files that `export` wrote (`*.a2a.jsonl`)."""
-
-
-@cassette.command("read")
-@click.argument("source", type=click.Path(path_type=Path))
-@click.argument("recording", type=click.Path(path_type=Path))
-def cassette_read(source: Path, recording: Path) -> None:
-    """Read the cassette SOURCE into a new RECORDING."""
-    from a2a_inspect.commands.cassette import read
-
-    read(source, recording)
+cli.add_command(cassette)
 
 
 @cli.command("check")

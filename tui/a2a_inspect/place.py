@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from a2a_inspect.point import is_file
+from a2a_inspect.point import is_file, written
 from a2a_proxy.capture import places
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.recording.cassette import open_any
@@ -78,3 +79,9 @@ def split_words(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
     if words and is_file(words[0]):
         return Path(words[0]), words[1:]
     return None, words
+
+
+def split_recordings(words: tuple[str, ...]) -> list[tuple[Path | None, tuple[str, ...]]]:
+    """Several recordings, each with what is wanted of it: `split_words` again at every word that can be no place."""
+    starts = [0, *(at for at, word in enumerate(words) if at and written(word) is None and is_file(word)), len(words)]
+    return [split_words(words[start:end]) for start, end in itertools.pairwise(starts)]

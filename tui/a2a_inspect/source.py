@@ -18,7 +18,7 @@ import msgspec
 from a2a_inspect.found import ExchangeLine, Found, by_frame, lines
 from a2a_inspect.positions import PAGE, Positions
 from a2a_proxy.cli import generations
-from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.errors import RecordingError
@@ -26,9 +26,6 @@ from a2a_proxy.recording.note_writer import Place
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key, split
 from a2a_proxy.recording.sound import sound
-
-_DESCRIBED = 64 << 10
-"""Octets: a larger payload is not read for the one line of its frame in the list."""
 
 _Value = TypeVar("_Value")
 
@@ -270,6 +267,8 @@ class _Reader:
 
     def frames(self, exchange: int, page: int) -> list[FrameLine]:
         """See `Source.frames`."""
+        from a2a_inspect.described import described
+
         if exchange != self._chosen:
             return []
         row = self.recording.exchange(exchange)
@@ -277,18 +276,7 @@ class _Reader:
         after = self._stream.before(page)
         rows = list(self.recording.frames(exchange, after=after, limit=PAGE, payloads=False))
         found = by_frame(self.recording, rows)
-        return [FrameLine(row, self._described(row, of), found.get(row.frame.seq)) for row in rows]
-
-    def _described(self, row: FrameRow, exchange: Exchange | None) -> str:
-        from a2a_proxy.protocol.describe import describe
-
-        try:
-            payload = self.recording.payload(row) if row.frame.size <= _DESCRIBED else b""
-        except RecordingError as damage:
-            return damage.message
-        if exchange is None:
-            return describe(row.frame, payload)
-        return describe(row.frame, payload, exchange.operation, exchange.dialect)
+        return [FrameLine(row, described(self.recording, row, of), found.get(row.frame.seq)) for row in rows]
 
     def _list(self, session: int) -> Positions:
         if session not in self._lists:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from a2a_proxy.api.finding import Finding
+from a2a_proxy.api.stored import OfSession
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event, TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
@@ -25,27 +26,16 @@ if TYPE_CHECKING:
     from a2a_proxy.api.file import File
 
 
-class Exchange:
+class Exchange(OfSession[ExchangeRow]):
     """One call: a request with its response or stream. As it was when it was read: a live one can be read again."""
 
     def __init__(self, file: File, row: ExchangeRow) -> None:
-        self._file = file
-        self._row = row
+        super().__init__(file, row)
         self.facts: ExchangeFacts = row.exchange
         """Everything that is recorded of it."""
 
     def __repr__(self) -> str:
         return f"<Exchange {self.file} {self.session}:{self.number} {self.operation or self.facts.method}>"
-
-    @property
-    def file(self) -> str:
-        """Short name of the file that has it."""
-        return self._file.member.name
-
-    @property
-    def session(self) -> int:
-        """Number of its session within the file."""
-        return self._row.session
 
     @property
     def number(self) -> int:
@@ -154,28 +144,17 @@ class Exchange:
         return [Finding(self._file, row) for row in self._file.reader.findings(exchange=self._row.key)]
 
 
-class Frame:
+class Frame(OfSession[FrameRow]):
     """One A2A message or wire event."""
 
     def __init__(self, file: File, row: FrameRow, of: Exchange | None) -> None:
-        self._file = file
-        self._row = row
+        super().__init__(file, row)
         self._exchange = of
         self.facts: FrameFacts = row.frame
         """Everything that is recorded of it. Its `payload` is empty where payloads were left out."""
 
     def __repr__(self) -> str:
         return f"<Frame {self.file} {self.session}:{self.facts.exchange}.{self.seq} {self.kind.name.lower()}>"
-
-    @property
-    def file(self) -> str:
-        """Short name of the file that has it."""
-        return self._file.member.name
-
-    @property
-    def session(self) -> int:
-        """Number of its session within the file."""
-        return self._row.session
 
     @property
     def exchange(self) -> Exchange | None:

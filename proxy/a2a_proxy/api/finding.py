@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from a2a_proxy.api.stored import OfSession
 from a2a_proxy.model.finding import Finding as FindingFacts
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recording.rows import FindingRow, key
@@ -13,27 +14,16 @@ if TYPE_CHECKING:
     from a2a_proxy.api.file import File
 
 
-class Finding:
+class Finding(OfSession[FindingRow]):
     """What a rule or a decoder has to say about a call, a frame of it, or a connection."""
 
     def __init__(self, file: File, row: FindingRow) -> None:
-        self._file = file
-        self._row = row
+        super().__init__(file, row)
         self.facts: FindingFacts = row.finding
         """Everything that is recorded of it."""
 
     def __repr__(self) -> str:
         return f"<Finding {self.file} {self.session}:{self.facts.exchange} {self.rule}>"
-
-    @property
-    def file(self) -> str:
-        """Short name of the file that has it."""
-        return self._file.member.name
-
-    @property
-    def session(self) -> int:
-        """Number of its session within the file."""
-        return self._row.session
 
     @property
     def exchange(self) -> Exchange | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from a2a_proxy.api.finding import Finding
+from a2a_proxy.api.stored import Stored
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.rows import SessionFacts, SessionRow, key
@@ -17,22 +18,16 @@ if TYPE_CHECKING:
     from a2a_proxy.api.file import File
 
 
-class Session:
+class Session(Stored[SessionRow]):
     """One run of a proxy. As it was when it was read: one that goes on can be read again."""
 
     def __init__(self, file: File, row: SessionRow) -> None:
-        self._file = file
-        self._row = row
+        super().__init__(file, row)
         self.facts: SessionFacts = row.facts
         """The command line, tool and clock of the run."""
 
     def __repr__(self) -> str:
         return f"<Session {self.file} {self.number}>"
-
-    @property
-    def file(self) -> str:
-        """Short name of the file that has it."""
-        return self._file.member.name
 
     @property
     def number(self) -> int:

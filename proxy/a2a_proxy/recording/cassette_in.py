@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import re
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from a2a_proxy.model.note import Note
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording import lines, payload_text
 from a2a_proxy.recording.cassette_out import COUNTED, FORMAT_VERSION
-from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.errors import Changed, RecordingError
 from a2a_proxy.recording.lines import Line
 from a2a_proxy.recording.notes import store
 from a2a_proxy.recording.reader import Recording
@@ -30,6 +31,10 @@ from a2a_proxy.recording.writer import Writer
 
 _BATCH = 500
 _BATCH_OCTETS = 4 << 20
+LONGEST = 512 << 20
+"""Octets of a line. A stored payload has 64 MiB at most; escaped as text it is six times that."""
+_REASON = 300
+"""Characters of what an error says: it may repeat a value of the file."""
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -49,14 +54,18 @@ class Importer:
         self._session = 1
         self._starts: dict[int, int] = {}
         self._batch = _Batch()
+        self.version = 0
+        """Of the format, as the first line says."""
+        self.blobs = False
+        """Some payloads lie beside it."""
 
     def run(self) -> None:
         """The whole file."""
-        octets = self._stream.readline()
+        octets = self._stream.readline(LONGEST)
         self._number = 1
         self._header(self._parsed(octets))
         self._digest.update(octets)
-        for octets in self._stream:
+        while octets := self._stream.readline(LONGEST):
             self._number += 1
             line = self._parsed(octets)
             kind = next(iter(line), "")
@@ -75,17 +84,20 @@ class Importer:
         if isinstance(line, dict) and octets.endswith(b"\n"):
             return line
         cut = not octets.endswith(b"\n")
+        if len(octets) >= LONGEST:
+            raise self._wrong(f"longer than {LONGEST >> 20} MiB", "no recording has such a line: do not use this file")
         raise self._wrong("truncated in the middle of a line" if cut else "not a JSON object", "restore it from git")
 
     def _header(self, line: Line) -> None:
         version = line.get("version")
-        if line.get("cassette") != "a2a" or not isinstance(version, int):
+        if line.get("cassette") != "a2a" or not isinstance(version, int) or version < 1:
             raise self._wrong("not a cassette", "name a file that `a2a-inspect export` wrote")
         if version > FORMAT_VERSION:
             raise self._wrong(
                 f"made by a newer a2a-proxy (format {version}, this one knows {FORMAT_VERSION})",
                 "upgrade: pip install -U a2a-proxy",
             )
+        self.version = version
         with self._sense():
             for session in line["sessions"]:
                 facts = self._facts(session)
@@ -99,9 +111,10 @@ class Importer:
     def _take(self, kind: str, line: Line) -> None:
         with self._sense():
             session = line.get("session", 1)
-            if session != self._session or self._batch.full:
-                self._flush()
-                self._session = session
+        if session != self._session or self._batch.full:
+            self._flush()
+            self._session = session
+        with self._sense():
             start = self._starts[session]
             self._counts[kind] = self._counts.get(kind, 0) + 1
             self._batch.add(kind, self._value(kind, line, start))
@@ -119,6 +132,7 @@ class Importer:
         name = str(line["blob"])
         if not _SHA256.fullmatch(name):
             raise ValueError("a blob is named by its SHA-256")
+        self.blobs = True
         blob = self._path.parent / "blobs" / name
         try:
             payload = blob.read_bytes() if blob.is_file() else None
@@ -133,20 +147,27 @@ class Importer:
     def _flush(self) -> None:
         batch, self._batch = self._batch, _Batch()
         if batch.size:
-            changes = Changes(batch.connection, batch.exchange, batch.task)
-            writer, _, start = self._writers[self._session - 1]
-            writer.write(batch.frame, batch.finding, changes)
-            if batch.note:
-                store(self._db, writer.session, start, batch.note)
+            with self._sense(f"one of the {batch.size} lines before makes no sense"):
+                self._store(batch)
+
+    def _store(self, batch: _Batch) -> None:
+        changes = Changes(batch.connection, batch.exchange, batch.task)
+        writer, _, start = self._writers[self._session - 1]
+        writer.write(batch.frame, batch.finding, changes)
+        if batch.note:
+            store(self._db, writer.session, start, batch.note)
 
     def _end(self, line: Line) -> None:
-        with self._sense():
-            self._flush()
+        self._flush()
         if self._stream.read(1):
             self._number += 1
             raise self._wrong("there are lines after the last one", "restore it from git")
         if self._verify:
             self._check(line)
+        self.finish()
+
+    def finish(self) -> None:
+        """End the sessions. For who takes a cassette that has `Changed` as it is: all its lines have been read."""
         with self._sense():
             self._finish()
 
@@ -163,23 +184,26 @@ class Importer:
 
     def _check(self, line: Line) -> None:
         if line["end"] != {f"{name}s": count for name, count in self._counts.items()}:
-            raise self._wrong("lines are missing: the counts differ", "restore it from git")
+            raise self._wrong("lines are missing: the counts differ", self._mend(), Changed)
         if line.get("sha256") != self._digest.hexdigest():
-            raise self._wrong("it has been changed since it was written: the digest differs", "restore it from git")
+            raise self._wrong("it has been changed since it was written: the digest differs", self._mend(), Changed)
         if line.get("payloads") != self._payloads.hexdigest():
             raise self._wrong("payloads do not come out as they were recorded", "report this as a bug of a2a-proxy")
 
+    def _mend(self) -> str:
+        command = shlex.join(("a2a-inspect", "cassette", "fmt", str(self._path)))
+        return f"restore it from git; if the change is yours, take it over with: {command}"
+
     @contextlib.contextmanager
-    def _sense(self) -> Iterator[None]:
+    def _sense(self, what: str = "this line makes no sense") -> Iterator[None]:
         try:
             yield
         except SENSELESS as error:
-            raise self._wrong(
-                f"this line makes no sense ({type(error).__name__}: {error})", "restore it from git"
-            ) from error
+            reason = f"{type(error).__name__}: {error}"[:_REASON]
+            raise self._wrong(f"{what} ({reason})", "restore it from git") from error
 
-    def _wrong(self, what: str, hint: str) -> RecordingError:
-        return RecordingError(f"{self._path}, line {self._number}: {what}", hint)
+    def _wrong(self, what: str, hint: str, kind: type[RecordingError] = RecordingError) -> RecordingError:
+        return kind(f"{self._path}, line {self._number}: {what}", hint)
 
 
 class _Batch:

@@ -75,6 +75,19 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
     return connection
 
 
+@contextlib.contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All that is written in the block, or nothing; nobody else writes meanwhile."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
 def has_log(path: str | os.PathLike[str]) -> bool:
     """A write-ahead log lies beside the recording: somebody has it open, or did not close it."""
     return Path(f"{os.fspath(path)}-wal").exists()

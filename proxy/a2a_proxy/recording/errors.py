@@ -12,5 +12,9 @@ class RecordingError(Exception):
         self.hint = hint
 
 
+class Changed(RecordingError):
+    """A cassette whose counts or digests no longer fit its lines: it was edited by hand, or damaged."""
+
+
 class PositionConflict(Exception):
     """Another recorder has advanced the journal position of this session; nothing was stored."""

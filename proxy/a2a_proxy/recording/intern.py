@@ -16,9 +16,6 @@ _BATCH = 500
 """Parameters of one statement; SQLite before 3.32 allows 999."""
 
 
-_Pack = Callable[[str], str | bytes]
-
-
 class Interner:
     """Row numbers of the values of one table `(id, value)`. Use inside a write transaction.
 

@@ -83,12 +83,17 @@ def merge(several: Several, into: str | os.PathLike[str], *, overwrite: bool = F
 
 def check_target(several: Several, into: str | os.PathLike[str], *, overwrite: bool) -> None:
     """May the new file be made there? Raises RecordingError as `merge`."""
+    check_not_source(several, into)
+    check_free(into, overwrite=overwrite)
+
+
+def check_not_source(several: Several, into: str | os.PathLike[str]) -> None:
+    """The new file is none of those that it is made of. Raises RecordingError."""
     for member in several.members:
         path = member.recording.path
         with contextlib.suppress(OSError):
             if os.path.samefile(path, into):
                 raise RecordingError(f"{path} is to be merged and cannot be what is made of it", "name another file")
-    check_free(into, overwrite=overwrite)
 
 
 @contextlib.contextmanager

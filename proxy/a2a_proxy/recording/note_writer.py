@@ -13,7 +13,7 @@ import msgspec
 
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.cassette import is_cassette
-from a2a_proxy.recording.database import open_writable, translated
+from a2a_proxy.recording.database import open_writable, transaction, translated
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.header import check_writable
 from a2a_proxy.recording.notes import store
@@ -47,15 +47,8 @@ def annotate(
         hint = f"make a recording of it first: a2a-inspect cassette read {os.fspath(path)} NAME.a2a.db"
         raise RecordingError(f"{os.fspath(path)} is a cassette: notes are written in recordings only", hint)
     check_writable(path)
-    with contextlib.closing(open_writable(path, create=False)) as db, translated(path):
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            note = _change(db, place, at, text, bookmark)
-            db.execute("COMMIT")
-        except BaseException:
-            db.execute("ROLLBACK")
-            raise
-    return note
+    with contextlib.closing(open_writable(path, create=False)) as db, translated(path), transaction(db):
+        return _change(db, place, at, text, bookmark)
 
 
 def _change(db: sqlite3.Connection, place: Place, at: int, text: str | None, bookmark: bool | None) -> Note | None:

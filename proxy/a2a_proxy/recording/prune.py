@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
 
-from a2a_proxy.recording.database import open_writable, translated
+from a2a_proxy.recording.database import open_writable, transaction, translated
 from a2a_proxy.recording.rows import key
 
 BEING_PRUNED = "being pruned"
@@ -60,12 +59,12 @@ def _remove(db: sqlite3.Connection, session: int) -> None:
         parts = [(part, column) for part, (column, owner) in _OF_ROWS.items() if owner == table]
         for low in range(first or 0, (last or -1) + 1, _AT_ONCE):
             span = (low, low + _AT_ONCE, session)
-            with _transaction(db):
+            with transaction(db):
                 for part, column in parts:
                     ids = f"SELECT id FROM {table} WHERE id >= ? AND id < ? AND +session = ?"
                     db.execute(f"DELETE FROM {part} WHERE {column} IN ({ids})", span)
                 db.execute(f"DELETE FROM {table} WHERE id >= ? AND id < ? AND +session = ?", span)
-    with _transaction(db):
+    with transaction(db):
         for table in _KEYED:
             db.execute(f"DELETE FROM {table} WHERE id >= ? AND id < ?", (key(session, 0), key(session + 1, 0)))
         db.execute("DELETE FROM session WHERE id = ?", (session,))
@@ -74,19 +73,7 @@ def _remove(db: sqlite3.Connection, session: int) -> None:
 def _forget_unused(db: sqlite3.Connection) -> None:
     """Identifiers and blobs that nobody names any more. A writer remembers those that it has used: only where all
     sessions have ended they can go."""
-    with _transaction(db):
+    with transaction(db):
         if not db.execute("SELECT EXISTS (SELECT 1 FROM session WHERE how = '')").fetchone()[0]:
             db.execute(f"DELETE FROM ident WHERE id NOT IN ({_IDENTS})")
             db.execute("DELETE FROM blob WHERE id NOT IN (SELECT blob FROM piece)")
-
-
-@contextlib.contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise

@@ -15,7 +15,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.blocks import Blocks
 from a2a_proxy.recording.codec import pack_json
-from a2a_proxy.recording.database import open_writable, translated
+from a2a_proxy.recording.database import open_writable, transaction, translated
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
 from a2a_proxy.recording.frame_writer import FrameWriter
 from a2a_proxy.recording.header import check_recording, check_writable
@@ -151,13 +151,10 @@ class Writer:
     @contextlib.contextmanager
     def _transaction(self, db: sqlite3.Connection) -> Iterator[None]:
         with translated(self._path):
-            db.execute("BEGIN IMMEDIATE")
             try:
-                yield
-                db.execute("COMMIT")
+                with transaction(db):
+                    yield
             except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
                 if self._store is not None:
                     self._store.forget()
                 raise

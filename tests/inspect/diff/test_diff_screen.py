@@ -77,7 +77,7 @@ async def test_another_recording_from_the_palette(tmp_path: Path) -> None:
         compare_with_another(person.app.screen, tmp_path / "r.db")  # type: ignore[arg-type]
         await person.sees("Compare with")
         await names(person, tmp_path / "none.db")
-        await person.sees("none.db is not", "a recording", "name another file")
+        await person.reads("none.db is not a recording name another file")
 
 
 async def names(person: Person, path: Path) -> None:

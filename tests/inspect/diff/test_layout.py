@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from a2a_inspect.diff.blocks import Block, Kind, excerpts
-from a2a_inspect.diff.brief import brief
-from a2a_inspect.diff.layout import lines
+from a2a_proxy.cli.difference.blocks import Block, Kind, excerpts
+from a2a_proxy.cli.difference.brief import brief
+from a2a_proxy.cli.difference.layout import lines
 from a2a_proxy.recording.difference.words import compare_texts
 
 MADE = [

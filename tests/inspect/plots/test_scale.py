@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.plots.scale import LIMITS, STEPS, bin_of, span
+from a2a_inspect.plots.scale import STEPS, span
 from a2a_proxy.recording.query.parser import parse
 
 NS = st.integers(0, 2**62)
@@ -38,11 +38,3 @@ def test_a_range_is_an_expression() -> None:
     assert text == "t:>=2026-11-21T22:30:56.986000Z t:<2026-11-21T22:30:56.988000Z"
     first, last = (item.value.ns for item in parse(text).items)  # type: ignore[union-attr]
     assert (first, last) == (over.at(1), over.at(3))
-
-
-@given(st.integers(0, 10**13))
-def test_a_duration_is_in_one_bin(ns: int) -> None:
-    """From the limit before it, below its own."""
-    number = bin_of(ns)
-    assert number == 0 or LIMITS[number - 1] <= ns
-    assert number == len(LIMITS) or ns < LIMITS[number]

@@ -1,4 +1,7 @@
-"""`a2a-inspect cassette read`: a text file to a recording; `export` is the way there."""
+"""`a2a-inspect cassette read`, `fmt` and `migrate`: a text file to a recording, and to the same file as it should be.
+
+`export` is the way from a recording to a text file.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import shlex
 from pathlib import Path
 
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.cassette import read_cassette
+from a2a_proxy.recording.cassette_out import FORMAT_VERSION
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.rewrite import Rewritten, rewrite
 
 _DATABASE = b"SQLite format 3\0"
 """How a recording begins."""
@@ -26,6 +32,49 @@ def read(source: Path, recording: Path) -> None:
         read_cassette(source, recording)
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
+
+
+def fmt(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) -> int:
+    """Write cassettes as `export` would, also those edited by hand, and say of each what that changes.
+
+    The exit code: 1 where `check` is asked for and a file is not as it should be.
+
+    Raises:
+        UserError: one cannot be read or written.
+    """
+    done = [_rewritten(path, blobs=blobs, edited=True, check=check) for path in paths]
+    for path, made in zip(paths, done, strict=True):
+        print(f"{visible(str(path))}: {_formatted(made, check=check)}")
+    return int(check and any(made.changed for made in done))
+
+
+def migrate(paths: tuple[Path, ...], *, check: bool) -> int:
+    """Bring sound cassettes to the newest format. The exit code and what it raises are those of `fmt`."""
+    done = [_rewritten(path, check=check) for path in paths]
+    for path, made in zip(paths, done, strict=True):
+        print(f"{visible(str(path))}: {_migrated(made, check=check)}")
+    return int(check and any(made.changed for made in done))
+
+
+def _rewritten(path: Path, *, blobs: bool | None = None, edited: bool = False, check: bool) -> Rewritten:
+    _refuse_recording(path)
+    try:
+        return rewrite(path, blobs=blobs, edited=edited, check=check)
+    except RecordingError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+
+
+def _formatted(made: Rewritten, *, check: bool) -> str:
+    if not made.changed:
+        return "as it should be"
+    why = "edited by hand; " if made.edited else ""
+    return f"{why}would be rewritten" if check else f"{why}rewritten, with new digests"
+
+
+def _migrated(made: Rewritten, *, check: bool) -> str:
+    if not made.changed:
+        return f"as format {FORMAT_VERSION} has it"
+    return f"{'would be rewritten' if check else 'rewritten'} as format {FORMAT_VERSION} has it"
 
 
 def _refuse_recording(path: Path) -> None:

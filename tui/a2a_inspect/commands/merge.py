@@ -1,17 +1,21 @@
-"""`a2a-inspect merge`: several recordings into one file, by whole sessions."""
+"""`a2a-inspect merge` and `cassette merge`: several recordings into one file, by whole sessions."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.cassette import is_cassette, write_cassette
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.merge import Left, Taken, check_target, merge, plan
+from a2a_proxy.recording.merge import Left, Taken, check_not_source, check_target, merge, plan
+from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.several import Several
 
 
@@ -30,15 +34,47 @@ def merge_recordings(target: Path, recordings: tuple[Path, ...], options: Option
         UserError: a recording cannot be read, or the target may not be written.
     """
     if target.name.endswith(".jsonl"):
-        raise UserError(f"{target} would be a recording, not a cassette", "name it *.a2a.db, and `export` that")
+        hint = "name it *.a2a.db, or make a cassette with: a2a-inspect cassette merge"
+        raise UserError(f"{target} would be a recording, not a cassette", hint)
+    _merge(target, recordings, options, merge)
+
+
+def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: Options) -> None:
+    """The same as text: `target` is a cassette. Raises as `merge_recordings`."""
+    if target.name.endswith(".db"):
+        raise UserError(
+            f"{target} would be a cassette, not a recording", "name it *.a2a.jsonl, or use: a2a-inspect merge"
+        )
+    if target.exists() and not is_cassette(target):
+        raise UserError(f"{target} exists, and is no cassette", "name another file")
+    _merge(target, recordings, options, _as_cassette)
+
+
+def _as_cassette(several: Several, target: Path, *, overwrite: bool) -> list[Taken]:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "merged.a2a.db"
+        taken = merge(several, made)
+        with Recording(made) as recording:
+            write_cassette(recording, target, overwrite=overwrite)
+    return taken
+
+
+class _Merge(Protocol):
+    def __call__(self, several: Several, into: Path, /, *, overwrite: bool) -> list[Taken]: ...
+
+
+def _merge(target: Path, recordings: tuple[Path, ...], options: Options, make: _Merge) -> None:
     if target.exists() and not options.overwrite:
         raise UserError(f"{target} exists", "name another file, or let it be replaced with --overwrite")
     try:
         with Several(recordings) as several:
-            check_target(several, target, overwrite=options.overwrite)
+            if make is merge:
+                check_target(several, target, overwrite=options.overwrite)
+            else:
+                check_not_source(several, target)
             taken, left = plan(several)
             if not options.dry_run:
-                taken = merge(several, target, overwrite=options.overwrite)
+                taken = make(several, target, overwrite=options.overwrite)
             if options.as_json:
                 _tell_objects(taken, left, done=not options.dry_run)
             else:

@@ -1,1 +1,1 @@
-"""Differences for people: what is asked for, and how it is laid out in one column or two. Widgets only paint it."""
+"""What is asked for when two things are to be compared."""

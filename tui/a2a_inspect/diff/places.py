@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.place import chosen, opened
-from a2a_inspect.point import is_file, is_task, not_there, point, written
+from a2a_inspect.place import chosen, opened, split_recordings
+from a2a_inspect.point import is_task, not_there, point, written
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.difference.exchanges import compare_exchanges, compare_frames
 from a2a_proxy.recording.difference.runs import Match, RunDifference, Watch, compare_runs, run_of
@@ -36,23 +36,16 @@ def sides(words: tuple[str, ...]) -> tuple[Side, Side]:
     Raises:
         UserError: it is neither.
     """
-    groups: list[tuple[Path | None, list[str]]] = [(None, [])]
-    for word in words:
-        if written(word) is None and is_file(word):
-            groups.append((Path(word), []))
-        else:
-            groups[-1][1].append(word)
-    if not groups[0][1] and len(groups) > 1:
-        groups.pop(0)
+    groups = split_recordings(words)
     if len(groups) == 1:
         return _in_one(chosen(groups[0][0]), groups[0][1])
     if len(groups) == 2 and groups[0][0] is not None and all(len(places) < 2 for _, places in groups):
         (left, mine), (right, other) = groups
-        return Side(chosen(left), (mine or other or [""])[0]), Side(chosen(right), (other or mine or [""])[0])
+        return Side(chosen(left), (mine or other or ("",))[0]), Side(chosen(right), (other or mine or ("",))[0])
     raise UserError("what is to be compared is not clear", "a2a-inspect diff LEFT [#3] RIGHT [#3]")
 
 
-def _in_one(path: Path, places: list[str]) -> tuple[Side, Side]:
+def _in_one(path: Path, places: tuple[str, ...]) -> tuple[Side, Side]:
     if len(places) == 2:
         return Side(path, places[0]), Side(path, places[1])
     if len(places) > 2:

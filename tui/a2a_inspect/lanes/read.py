@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
 from a2a_inspect.commands.session import finding_words, operation
+from a2a_inspect.described import described
 from a2a_inspect.lanes.model import Lane, Mark, Row, What
 from a2a_inspect.lanes.order import PAUSE, Order, Seen, Turns
 from a2a_inspect.lanes.parties import Call, Parties
@@ -19,16 +20,12 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.segment import CLIENT, Handoff, Segment
-from a2a_proxy.protocol.describe import describe
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.database import translated
-from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, TaskRow, key, split
 from a2a_proxy.recording.schema import SESSION_SHIFT
 
-_DESCRIBED = 64 << 10
-"""Octets: a larger payload is not read for the words on its arrow."""
 _FINDINGS = 2000
 """Drawn, at most; of more, a last mark tells how many."""
 _HANDOFFS = 10_000
@@ -128,13 +125,9 @@ class Conversation:
 
     def _label(self, row: FrameRow) -> str:
         exchange = self._exchange(row.frame.exchange)
-        try:
-            payload = self._recording.payload(row) if row.frame.size <= _DESCRIBED else b""
-        except RecordingError as damage:
-            return damage.message
+        said = described(self._recording, row, exchange)
         if exchange is None:
-            return describe(row.frame, payload)
-        said = describe(row.frame, payload, exchange.operation, exchange.dialect)
+            return said
         title = text.title(exchange)
         names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not said.startswith(title)
         return f"{said}  {visible(title)}" if names else said

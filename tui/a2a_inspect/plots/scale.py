@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from datetime import UTC, datetime
 
 import msgspec
@@ -53,11 +52,6 @@ def span(first: int, last: int, most: int) -> Span:
         if count <= most:
             return Span(start, step, count)
     raise ValueError("no step is that long")  # 64 bits of ns are 300 years
-
-
-def bin_of(ns: int) -> int:
-    """The bin of a duration: 0 for less than the first limit."""
-    return bisect_right(LIMITS, ns)
 
 
 def _written(at: int) -> str:

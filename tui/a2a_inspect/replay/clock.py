@@ -11,7 +11,6 @@ from a2a_proxy.cli import text
 from a2a_proxy.recording.query.kinds import Wrong, moment
 
 SPEEDS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 50, 100, 1000)
-_DAY = 86_400_000_000_000
 
 
 class Clock(msgspec.Struct, frozen=True):

@@ -12,11 +12,11 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
-from a2a_inspect.diff.blocks import Block, Kind, blocks
 from a2a_inspect.diff.places import Side, difference
 from a2a_inspect.screen.diff_view import DiffView
 from a2a_inspect.screen.key_line import KeyLine
 from a2a_inspect.screen.pane import PaneTitle
+from a2a_proxy.cli.difference.blocks import Block, Kind, blocks
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.difference.runs import RunDifference, Stopped

@@ -18,8 +18,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.worker import get_current_worker
 
-from a2a_inspect.diff.blocks import Block, Kind
-from a2a_inspect.diff.layout import Line, lines
+from a2a_proxy.cli.difference.blocks import Block, Kind
+from a2a_proxy.cli.difference.layout import Line, lines
 
 _CURSOR = "▌"
 _LEFT, _RIGHT = ("-", "~"), ("+", "~")

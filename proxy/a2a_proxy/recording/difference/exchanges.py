@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, REASONS, REASONS_0_1
 from a2a_proxy.recording.difference.artifacts import Texts, compare_artifacts
-from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.recording.difference.fields import Fields, members
 from a2a_proxy.recording.difference.ids import Ids
 from a2a_proxy.recording.difference.structure import compare
 from a2a_proxy.recording.difference.values import Change, Compared, Ignored, Part, Path, Row
@@ -157,7 +156,7 @@ class _Pair:
         one, other = self._left.exchange, self._right.exchange
         for name in ("request_headers", "response_headers", "trailers"):
             fields = Fields(self._fields.dialects, headers=True)
-            found = self._compare(_members(getattr(one, name)), _members(getattr(other, name)), fields)
+            found = self._compare(members(getattr(one, name)), members(getattr(other, name)), fields)
             for row in found.rows:
                 ignored = row.ignored or (Ignored.BINDING if self._bindings else Ignored.NOT)
                 places = _below(row.left, name), _below(row.right, name)
@@ -174,15 +173,6 @@ def _error(line: str) -> str:
     head, colon, message = line.partition(": ")
     reason = next((word for word in head.split() if word in _REASONS), "")
     return f"{reason}: {message}".removeprefix(": ") if colon else line
-
-
-def _members(headers: Headers) -> dict[str, str]:
-    """By name in lower case; several values of one name as one."""
-    made: dict[str, str] = {}
-    for raw, octets in headers:
-        name, value = raw.decode("latin-1").lower(), octets.decode("utf-8", "backslashreplace")
-        made[name] = f"{made[name]}, {value}" if name in made else value
-    return made
 
 
 def _of_message(row: Row, left: list[Entry], right: list[Entry], part: Part) -> Row:

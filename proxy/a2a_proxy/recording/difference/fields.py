@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from a2a_proxy.model.wire import Headers
 from a2a_proxy.recording.difference.values import Ignored
 
 _ADDRESS = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+):[0-9]{1,5}", re.IGNORECASE | re.ASCII)
@@ -127,3 +128,12 @@ def without_authority(url: str) -> str:
     except ValueError:
         return url
     return parts._replace(netloc="").geturl() if parts.netloc else url
+
+
+def members(headers: Headers) -> dict[str, str]:
+    """By name in lower case; several values of one name as one."""
+    made: dict[str, str] = {}
+    for raw, octets in headers:
+        name, value = raw.decode("latin-1").lower(), octets.decode("utf-8", "backslashreplace")
+        made[name] = f"{made[name]}, {value}" if name in made else value
+    return made

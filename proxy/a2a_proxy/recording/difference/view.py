@@ -9,11 +9,10 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event
-from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.protocol.event import normalise, plain, typed
-from a2a_proxy.protocol.json_summary import camel
-from a2a_proxy.protocol.rest_path import match
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.protocol.event import typed
+from a2a_proxy.protocol.form import canonical
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow
@@ -25,7 +24,6 @@ _OCTETS = 64 << 20
 _FRAMES = 4000
 """Messages of one exchange that are compared."""
 _SAID = (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER, FrameKind.UNDECODABLE)
-_PUSH = "PushNotificationConfig"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -99,39 +97,6 @@ def _entry(recording: Recording, row: FrameRow, exchange: Exchange) -> Entry:
         return Entry(frame.seq, _by_hash(recording, row), frame.event, failed)
     payload = recording.payload(row)
     return Entry(frame.seq, canonical(msgspec.structs.replace(frame, payload=payload), exchange), frame.event, failed)
-
-
-def canonical(frame: Frame, exchange: Exchange) -> Any:
-    """The payload in the 1.0 form; the parameters of a REST call from its target; text where it is no JSON."""
-    value: Any = plain(frame.payload, frame.schema)
-    if value is None:
-        value = frame.payload.decode("utf-8", "backslashreplace") if frame.payload else {}
-    elif exchange.operation:
-        value = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
-        if "jsonrpc" in value:  # neither a result nor an error
-            value = {name: item for name, item in value.items() if name not in ("jsonrpc", "id")}
-    if frame.kind is FrameKind.REQUEST and exchange.binding is Binding.REST and isinstance(value, dict):
-        return {**_from_target(exchange), **value}
-    return value
-
-
-def _from_target(exchange: Exchange) -> dict[str, Any]:
-    """What a REST request says in its path and query, as members of the request."""
-    found = match(exchange.method, exchange.target.encode("latin-1", "replace"))
-    if found is None:
-        return {}
-    made: dict[str, Any] = camel({name: _typed(value) for name, value in found.query if value})
-    push = _PUSH in found.operation.name
-    if found.task_id:
-        made["taskId" if push else "id"] = found.task_id
-    return {**made, "id": found.config_id} if found.config_id else made
-
-
-def _typed(word: str) -> Any:
-    """A query parameter as the JSON value that it stands for."""
-    if word in ("true", "false"):
-        return word == "true"
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 16 else word
 
 
 def _by_hash(recording: Recording, row: FrameRow) -> dict[str, Any]:

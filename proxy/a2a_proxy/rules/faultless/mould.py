@@ -14,8 +14,6 @@ from a2a_proxy.rules.glance import StatusLook
 
 _PLAIN = bytes(octet for octet in range(0x20, 0x7F) if octet not in b'"\\')
 """What stands for itself in a JSON string."""
-_MISSES = 4
-"""Moulds made in vain, after which a stream is thought to have none."""
 
 
 class Mould(msgspec.Struct, gc=False):

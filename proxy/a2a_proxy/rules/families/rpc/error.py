@@ -15,8 +15,6 @@ from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
 _NOT_FOUND = -32601
-_OWN = frozenset({Dialect.VENDOR, Dialect.V0_1})
-"""Dialects with error codes of their own beside the table."""
 _MAX_PATHS = 32
 
 

@@ -21,7 +21,6 @@ _BOTH = (Moment.REQUEST, Moment.ANSWER)
 _REFUSED = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, text="parse error")}
 _CALL = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": _GET}
 _BATCH = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32600, text="batches are not supported")}
-_TWICE = f'{{"jsonrpc":"2.0","id":1,"id":1,"result":{json_text(snapshot("COMPLETED"))}}}'
 _MOST = 1 << 20
 """Octets of a payload that are searched for double names; larger ones would hold up the recorder."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from rich.cells import cell_len, chop_cells
 
-from a2a_inspect.diff.blocks import Block, Kind
+from a2a_proxy.cli.difference.blocks import Block, Kind
 
 SIDE_BY_SIDE = 120
 """Cells from which both sides stand beside each other."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_inspect.diff.brief import brief, written
 from a2a_proxy.cli import text
+from a2a_proxy.cli.difference.brief import brief, written
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.difference.artifacts import Text, Texts

@@ -1,0 +1,37 @@
+"""What every object that stands for a row of a recording has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from a2a_proxy.recording.rows import ExchangeRow, FindingRow, FrameRow, SessionRow
+
+if TYPE_CHECKING:
+    from a2a_proxy.api.file import File
+
+Row = TypeVar("Row", SessionRow, ExchangeRow, FrameRow, FindingRow)
+
+
+class Stored(Generic[Row]):
+    """A row, and the file that it is from."""
+
+    def __init__(self, file: File, row: Row) -> None:
+        self._file: File = file
+        self._row: Row = row
+
+    @property
+    def file(self) -> str:
+        """Short name of the file that has it."""
+        return self._file.member.name
+
+
+Part = TypeVar("Part", ExchangeRow, FrameRow, FindingRow)
+
+
+class OfSession(Stored[Part]):
+    """A row that belongs to a session."""
+
+    @property
+    def session(self) -> int:
+        """Number of its session within the file."""
+        return self._row.session

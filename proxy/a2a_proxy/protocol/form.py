@@ -1,0 +1,56 @@
+"""The one form in which messages are compared, matched and replayed: 1.0 JSON, whatever carried them (sheet 3.6).
+
+The differ, the matcher and the player of a replay, and the servers that ask it, all read a payload through here: what
+was recorded and what is asked now cannot be read in two ways.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.event import normalise, plain
+from a2a_proxy.protocol.json_summary import camel
+from a2a_proxy.protocol.rest_path import match
+
+_PUSH = "PushNotificationConfig"
+
+
+def canonical(frame: Frame, exchange: Exchange) -> Any:
+    """The payload in the 1.0 form; the parameters of a REST call from its target; text where it is no JSON."""
+    value = canonical_octets(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+    if frame.kind is FrameKind.REQUEST and exchange.binding is Binding.REST and isinstance(value, dict):
+        return {**from_target(exchange.method, exchange.target), **value}
+    return value
+
+
+def canonical_octets(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Any:
+    """The same of octets that are no frame yet: the body of a call, read as `schema` says (`json` or a message)."""
+    value: Any = plain(payload, schema)
+    if value is None:
+        return payload.decode("utf-8", "backslashreplace") if payload else {}
+    if operation:
+        value = normalise(payload, schema, dialect, operation, kind)
+        if "jsonrpc" in value:  # neither a result nor an error
+            value = {name: item for name, item in value.items() if name not in ("jsonrpc", "id")}
+    return value
+
+
+def from_target(method: str, target: str) -> dict[str, Any]:
+    """What a REST request says in its path and query, as members of the request."""
+    found = match(method, target.encode("latin-1", "replace"))
+    if found is None:
+        return {}
+    made: dict[str, Any] = camel({name: _typed(value) for name, value in found.query if value})
+    push = _PUSH in found.operation.name
+    if found.task_id:
+        made["taskId" if push else "id"] = found.task_id
+    return {**made, "id": found.config_id} if found.config_id else made
+
+
+def _typed(word: str) -> Any:
+    """A query parameter as the JSON value that it stands for."""
+    if word in ("true", "false"):
+        return word == "true"
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 16 else word

@@ -1,0 +1,71 @@
+"""Agent cards between JSON and ProtoJSON: in 0.3 and before they write security otherwise (protocol sheet 3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.replay.convert.form import Json, without
+
+_SCHEMES = {
+    "apiKey": "apiKeySecurityScheme",
+    "http": "httpAuthSecurityScheme",
+    "oauth2": "oauth2SecurityScheme",
+    "openIdConnect": "openIdConnectSecurityScheme",
+    "mutualTLS": "mtlsSecurityScheme",
+}
+"""`type` -> the member that wraps such a scheme in protobuf."""
+_TYPES = {member: kind for kind, member in _SCHEMES.items()}
+
+
+def card(value: Json, binding: Binding) -> Json:
+    """A card as a binding carries it. Those of 1.0 are the same everywhere."""
+    if "supportedInterfaces" in value:
+        return value
+    protobuf = binding in (Binding.GRPC, Binding.REST)
+    scheme, requirement = (_wrapped, _listed) if protobuf else (_typed, _plain)
+    made = _secured(value, scheme, requirement)
+    if isinstance(value.get("skills"), list):
+        made["skills"] = [_secured(one, scheme, requirement) for one in value["skills"] if isinstance(one, dict)]
+    return made
+
+
+def _secured(value: Json, scheme: Callable[[Json], Json], requirement: Callable[[Json], Json]) -> Json:
+    made = dict(value)
+    if isinstance(value.get("securitySchemes"), dict):
+        found = value["securitySchemes"].items()
+        made["securitySchemes"] = {name: scheme(one) if isinstance(one, dict) else one for name, one in found}
+    if isinstance(value.get("security"), list):
+        made["security"] = [requirement(one) for one in value["security"] if isinstance(one, dict)]
+    return made
+
+
+def _wrapped(value: Json) -> Json:
+    member = _SCHEMES.get(str(value.get("type")))
+    if member is None:
+        return value
+    inner = without(value, "type", "in")
+    return {member: inner | {"location": value["in"]} if "in" in value else inner}
+
+
+def _typed(value: Json) -> Json:
+    member = next((name for name in value if name in _TYPES), None)
+    if member is None or not isinstance(value[member], dict):
+        return value
+    inner: Json = {"type": _TYPES[member], **without(value[member], "location")}
+    return inner | {"in": value[member]["location"]} if "location" in value[member] else inner
+
+
+def _listed(value: Json) -> Json:
+    """`{"key": [...]}` as `{"schemes": {"key": {"list": [...]}}}`."""
+    if set(value) == {"schemes"} and isinstance(value["schemes"], dict):
+        return value
+    return {"schemes": {name: {"list": scopes} if scopes else {} for name, scopes in value.items()}}
+
+
+def _plain(value: Json) -> Json:
+    found: Any = value.get("schemes")
+    if set(value) != {"schemes"} or not isinstance(found, dict):
+        return value
+    return {name: one.get("list", []) if isinstance(one, dict) else one for name, one in found.items()}

@@ -1,0 +1,193 @@
+"""A refusal as each binding tells it: JSON-RPC error, REST body with its status, gRPC status and details (3.4, 3.5).
+
+What was recorded on the same binding is told as it was; on another one, as the table of errors has it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from a2a_proto import RenderError, from_dict, read_status
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.errors import GRPC_STATUS, GrpcOutcome, binary_value, header, rest_error, rpc_reason
+from a2a_proxy.replay.convert.answers import OLD
+from a2a_proxy.replay.convert.form import Json
+from a2a_proxy.rules.families.err.table import DOMAIN, TABLE
+
+DETAILS = "grpc-status-details-bin"
+_ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+_TYPE_NAME = re.compile(r"([A-Z][A-Za-z]+)Error: ?")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+_NEW: dict[str, tuple[int, str, int]] = {reason: (row.code, row.grpc, row.http) for reason, row in TABLE.items()} | {
+    "TASK_GENERATION_MISMATCH": (-32010, "ABORTED", 409),
+    "PARSE_ERROR": (-32700, "INVALID_ARGUMENT", 400),
+    "INVALID_REQUEST": (-32600, "INVALID_ARGUMENT", 400),
+    "METHOD_NOT_FOUND": (-32601, "UNIMPLEMENTED", 404),
+    "INVALID_PARAMS": (-32602, "INVALID_ARGUMENT", 400),
+    "INTERNAL_ERROR": (-32603, "INTERNAL", 500),
+}
+"""Reason -> JSON-RPC code, gRPC status, HTTP status, from 1.0 on."""
+_OLD = _NEW | {
+    "TASK_NOT_CANCELABLE": (-32002, "UNIMPLEMENTED", 409),
+    "PUSH_NOTIFICATION_NOT_SUPPORTED": (-32003, "UNIMPLEMENTED", 501),
+    "UNSUPPORTED_OPERATION": (-32004, "UNIMPLEMENTED", 501),
+    "CONTENT_TYPE_NOT_SUPPORTED": (-32005, "UNIMPLEMENTED", 415),
+    "INVALID_AGENT_RESPONSE": (-32006, "INTERNAL", 502),
+    "EXTENDED_AGENT_CARD_NOT_CONFIGURED": (-32007, "NOT_FOUND", 404),
+    "METHOD_NOT_FOUND": (-32601, "NOT_FOUND", 404),
+    "INVALID_PARAMS": (-32602, "INVALID_ARGUMENT", 422),
+}
+"""The same as agents of 0.3 have it."""
+_BY_HTTP = {
+    404: "TASK_NOT_FOUND",
+    409: "TASK_NOT_CANCELABLE",
+    415: "CONTENT_TYPE_NOT_SUPPORTED",
+    422: "INVALID_PARAMS",
+    501: "UNSUPPORTED_OPERATION",
+    502: "INVALID_AGENT_RESPONSE",
+    400: "INVALID_REQUEST",
+}
+"""What a bare HTTP status of 0.3 most likely means; its bodies name no reason."""
+_OF_HTTP = {
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    400: "INVALID_ARGUMENT",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+}
+_HTTP_OF = {GRPC_STATUS.index(name): status for status, name in _OF_HTTP.items()}
+"""For errors that are none of A2A's."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """One error, apart from how it was told."""
+
+    reason: str
+    """`TASK_NOT_FOUND`; empty where nothing says."""
+    message: str
+    details: list[Json] = []
+    """ProtoJSON, each with its `@type`."""
+    code: int = 0
+    """JSON-RPC; 0: by the reason."""
+    http: int = 0
+    grpc: int = 0
+    data: Any = None
+    """Of a JSON-RPC error, where it is no list of details."""
+    body: Any = None
+    """Of a REST error, as it was told."""
+    bare: bool = False
+    """HTTP itself said no, before any binding was reached: whatever asks over HTTP gets that body."""
+    grpc_text: str = ""
+    """`grpc-message` as it was told; `message` is without the error's name that 0.3 puts before it."""
+
+    def rpc(self, dialect: Dialect) -> Json:
+        """The `error` of JSON-RPC."""
+        made: Json = {"code": self.code or self._row(dialect)[0], "message": self.message}
+        if self.data is not None:
+            return {**made, "data": self.data}
+        details = [] if dialect in OLD else self.details or self._info
+        return {**made, "data": details} if details else made
+
+    def rest(self, dialect: Dialect) -> tuple[int, Any]:
+        """HTTP status and body."""
+        status = self.http or self._row(dialect)[2]
+        if self.body is not None:
+            return status, self.body
+        if dialect in OLD:
+            return status, {"message": self.message}
+        error: Json = {"code": status, "status": GRPC_STATUS[self.status(dialect)], "message": self.message}
+        details = self.details or self._info
+        return status, {"error": {**error, "details": details} if details else error}
+
+    def status(self, dialect: Dialect) -> int:
+        """The gRPC status."""
+        return self.grpc or GRPC_STATUS.index(self._row(dialect)[1])
+
+    def grpc_message(self, dialect: Dialect) -> str:
+        """The text of that status."""
+        if self.grpc_text or dialect not in OLD or self.reason not in _OLD:
+            return self.grpc_text or self.message
+        name = "".join(word.capitalize() for word in self.reason.removesuffix("_ERROR").split("_"))
+        return f"{name}Error: {self.message}"
+
+    def status_details(self, dialect: Dialect) -> bytes:
+        """The same as `google.rpc.Status`; empty where there is nothing to add."""
+        details = [] if dialect in OLD else self.details or self._info
+        if not details:
+            return b""
+        made = {"code": self.status(dialect), "message": self.message, "details": [_plain(one) for one in details]}
+        try:
+            octets: bytes = from_dict("rpc", "google.rpc.Status", made, lenient=True).SerializeToString()
+        except RenderError:  # a detail of a type that nobody here knows
+            return b""
+        return octets
+
+    @property
+    def _info(self) -> list[Json]:
+        return [{"@type": _ERROR_INFO, "reason": self.reason, "domain": DOMAIN}] if self.reason in _NEW else []
+
+    def _row(self, dialect: Dialect) -> tuple[int, str, int]:
+        known = (_OLD if dialect in OLD else _NEW).get(self.reason)
+        return known or (-32603, _OF_HTTP.get(self.http, "INTERNAL"), _HTTP_OF.get(self.grpc, 500))
+
+
+def of_rpc(error: Any, dialect: Dialect) -> Refusal:
+    """What the `error` of a JSON-RPC answer tells."""
+    told: Json = error if isinstance(error, dict) else {}
+    number, data = told.get("code"), told.get("data")
+    code = number if isinstance(number, int) else -32603
+    details = [one for one in data if isinstance(one, dict) and "@type" in one] if isinstance(data, list) else []
+    listed = isinstance(data, list) and len(details) == len(data)
+    reason = rpc_reason(code, data, dialect)
+    return Refusal(reason, str(told.get("message", "")), details, code, data=None if listed else data)
+
+
+def of_rest(body: Any, status: int) -> Refusal:
+    """What the body of a REST error tells; `status` is that of its response, 200 in mid-stream."""
+    reason, message = rest_error(body)
+    error = body.get("error") if isinstance(body, dict) else None
+    inner: Json = error if isinstance(error, dict) else {}
+    details = inner.get("details")
+    known = [one for one in details if isinstance(one, dict) and "@type" in one] if isinstance(details, list) else []
+    if reason not in _NEW:
+        reason = _BY_HTTP.get(status, "")
+    named = inner.get("status")
+    grpc = GRPC_STATUS.index(named) if named in GRPC_STATUS else 0
+    return Refusal(reason, message, known, http=status if status >= 400 else 0, grpc=grpc, body=body)
+
+
+def of_trailers(trailers: Headers) -> Refusal:
+    """What the trailers of a gRPC call tell that ended with another status than OK."""
+    outcome = GrpcOutcome(trailers)
+    coded, details = header(trailers, DETAILS.encode()), []
+    if coded:
+        try:
+            details = read_status(binary_value(coded)).get("details", [])
+        except ValueError:  # hostile octets: the details are then simply unknown
+            details = []
+    reason = outcome.reason
+    text = message = unquote_to_bytes(header(trailers, b"grpc-message")).decode("utf-8", "replace")
+    named = _TYPE_NAME.match(message)
+    if not reason and named:  # 0.3: `TaskNotFoundError: Task not found`
+        found = _CAMEL.sub("_", named[1]).upper()
+        reason = found if found in _NEW else f"{found}_ERROR" if f"{found}_ERROR" in _NEW else ""
+        message = message[named.end() :] if reason else message
+    return Refusal(reason, message, details, grpc=max(outcome.status, 0), grpc_text=text)
+
+
+def _plain(detail: Json) -> Json:
+    """Metadata of an ErrorInfo are texts in protobuf, whatever JSON says."""
+    metadata = detail.get("metadata")
+    if not isinstance(metadata, dict):
+        return detail
+    texts = {name: item if isinstance(item, str) else json.dumps(item) for name, item in metadata.items()}
+    return {**detail, "metadata": texts}

@@ -1,0 +1,123 @@
+"""The 1.0 JSON form as 0.1, 0.2, 0.3 and the vendor hybrid have it over JSON-RPC (protocol sheet 1.4, 3.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.replay.convert.form import FILE_MEMBERS, Json, each, split_push, without
+
+_STATE, _ROLE = "TASK_STATE_", "ROLE_"
+_FILE_NAMES = {"raw": "bytes", "url": "uri", "filename": "name", "mediaType": "mimeType"}
+
+
+class OldJson:
+    """`kind` and lower-case words; 0.1 has `type`, `sessionId`, and chunk flags inside the artifact."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._first = dialect is Dialect.V0_1
+        self._vendor = dialect is Dialect.VENDOR
+        self._kinds = dialect not in (Dialect.V0_1, Dialect.VENDOR)
+
+    def task(self, value: Json) -> Json:
+        """A task."""
+        made = without(value, "status", "artifacts", "history")
+        if isinstance(value.get("status"), dict):
+            made["status"] = self.status(value["status"])
+        made |= each(value, "artifacts", self.artifact) | each(value, "history", self.message)
+        return self._with_kind("task", self._context(made))
+
+    def status(self, value: Json) -> Json:
+        """A status."""
+        made = dict(value)
+        if isinstance(value.get("state"), str):
+            made["state"] = _word(value["state"])
+        if isinstance(value.get("message"), dict):
+            made["message"] = self.message(value["message"])
+        return made
+
+    def message(self, value: Json) -> Json:
+        """A message."""
+        made = {**value, **each(value, "parts", self.part)}
+        role = value.get("role")
+        if isinstance(role, str) and role.startswith(_ROLE):
+            made["role"] = role.removeprefix(_ROLE).lower()
+        return self._with_kind("message", made)
+
+    def part(self, value: Json) -> Json:
+        """A part, by what it carries."""
+        mark = "kind" if self._kinds else "type"
+        if "text" in value:
+            return {mark: "text", **value}
+        if "raw" in value or "url" in value:
+            file = {_FILE_NAMES[name]: value[name] for name in FILE_MEMBERS if name in value}
+            return {mark: "file", "file": file, **without(value, *FILE_MEMBERS)}
+        return {mark: "data", **value} if "data" in value else value
+
+    def artifact(self, value: Json) -> Json:
+        """An artifact; in 0.1 its id is the number of its place."""
+        made = {**value, **each(value, "parts", self.part)}
+        identifier = str(value.get("artifactId", ""))
+        if self._first and identifier.isascii() and identifier.isdigit():
+            return {**without(made, "artifactId"), "index": int(identifier)}
+        return made
+
+    def event(self, value: Json) -> Json:
+        """Unwrapped."""
+        shapes = {
+            "task": self.task,
+            "message": self.message,
+            "statusUpdate": self._status_update,
+            "artifactUpdate": self._artifact_update,
+        }
+        for name, shape in shapes.items():
+            if isinstance(value.get(name), dict):
+                return shape(value[name])
+        return value
+
+    def push_config(self, value: Json) -> Json:
+        """The configuration beside its task's id."""
+        task_id, inner = split_push(value)
+        return {"id" if self._first else "taskId": task_id, "pushNotificationConfig": inner}
+
+    def push_member(self, value: Json) -> Json:
+        """Without a task."""
+        return split_push(value)[1]
+
+    def _status_update(self, value: Json) -> Json:
+        made = dict(value)
+        if isinstance(value.get("status"), dict):
+            made["status"] = self.status(value["status"])
+        if self._kinds:
+            made.setdefault("final", False)  # required there, and nothing in the protobuf form
+        return self._with_kind("status-update", self._named(made))
+
+    def _artifact_update(self, value: Json) -> Json:
+        made = dict(value)
+        if isinstance(value.get("artifact"), dict):
+            made["artifact"] = self.artifact(value["artifact"])
+            if self._first:
+                flags = {name: made.pop(name) for name in ("append", "lastChunk") if name in made}
+                made["artifact"] = {**made["artifact"], **flags}
+        return self._with_kind("artifact-update", self._named(made))
+
+    def _named(self, value: Json) -> Json:
+        """0.1 and the hybrid name the task `id`."""
+        if (self._first or self._vendor) and "taskId" in value:
+            value = {"id": value["taskId"], **without(value, "taskId")}
+        return self._context(value)
+
+    def _context(self, value: Json) -> Json:
+        if not self._first or "contextId" not in value:
+            return value
+        return {**without(value, "contextId"), "sessionId": value["contextId"]}
+
+    def _with_kind(self, kind: str, value: Json) -> Json:
+        return {**value, "kind": kind} if self._kinds else value
+
+
+def _word(state: str) -> Any:
+    if not state.startswith(_STATE):
+        return state
+    word = state.removeprefix(_STATE).lower().replace("_", "-")
+    return "unknown" if word == "unspecified" else word

@@ -1,0 +1,72 @@
+"""The 1.0 JSON form as ProtoJSON of the package `a2a.v1`: what REST and gRPC carry in 0.3 (protocol sheet 2.8)."""
+
+from __future__ import annotations
+
+from a2a_proxy.replay.convert.form import FILE_MEMBERS, Json, each, split_push, without
+
+_FILE_NAMES = {"raw": "fileWithBytes", "url": "fileWithUri", "filename": "name", "mediaType": "mimeType"}
+
+
+class OldProto:
+    """`content` for `parts`, files and data one level deeper, CANCELLED with two L, resource names."""
+
+    def task(self, value: Json) -> Json:
+        """A task."""
+        made = {**value, **each(value, "artifacts", self.artifact), **each(value, "history", self.message)}
+        if isinstance(value.get("status"), dict):
+            made["status"] = self.status(value["status"])
+        return made
+
+    def status(self, value: Json) -> Json:
+        """A status."""
+        made = dict(value)
+        if value.get("state") == "TASK_STATE_CANCELED":
+            made["state"] = "TASK_STATE_CANCELLED"
+        if isinstance(value.get("message"), dict):
+            made["message"] = self.message(value["message"])
+        return made
+
+    def message(self, value: Json) -> Json:
+        """A message."""
+        made = without(value, "parts")
+        return made | {"content": each(value, "parts", self.part)["parts"]} if "parts" in value else made
+
+    def part(self, value: Json) -> Json:
+        """A part, by what it carries."""
+        if "raw" in value or "url" in value:
+            file = {_FILE_NAMES[name]: value[name] for name in FILE_MEMBERS if name in value}
+            return {"file": file, **without(value, *FILE_MEMBERS)}
+        return {**value, "data": {"data": value["data"]}} if "data" in value else value
+
+    def artifact(self, value: Json) -> Json:
+        """An artifact."""
+        return {**value, **each(value, "parts", self.part)}
+
+    def event(self, value: Json) -> Json:
+        """Wrapped, as in 1.0."""
+        made = dict(value)
+        for name, shape in (("task", self.task), ("message", self.message)):
+            if isinstance(value.get(name), dict):
+                made[name] = shape(value[name])
+        for name, member, inner in (
+            ("statusUpdate", "status", self.status),
+            ("artifactUpdate", "artifact", self.artifact),
+        ):
+            update = value.get(name)
+            if isinstance(update, dict) and isinstance(update.get(member), dict):
+                made[name] = {**update, member: inner(update[member])}
+        return made
+
+    def push_config(self, value: Json) -> Json:
+        """The configuration under its resource name."""
+        task_id, inner = split_push(value)
+        return {"name": config_name(task_id, str(inner.get("id", ""))), "pushNotificationConfig": inner}
+
+    def push_member(self, value: Json) -> Json:
+        """Without a task."""
+        return split_push(value)[1]
+
+
+def config_name(task_id: str, config_id: str) -> str:
+    """The resource name of a push configuration."""
+    return f"tasks/{task_id}/pushNotificationConfigs/{config_id}"

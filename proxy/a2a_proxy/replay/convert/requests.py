@@ -1,0 +1,163 @@
+"""What a client asks, from the canonical form into that of a binding and dialect: parameters, method, path, query."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.protocol.operations import BY_NAME
+from a2a_proxy.replay.convert.answers import OLD, form_of
+from a2a_proxy.replay.convert.form import Form, Json, split_push, without
+from a2a_proxy.replay.convert.old_proto import config_name
+
+_BY_CONFIG = frozenset({"GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"})
+_CREATE, _LIST = "CreateTaskPushNotificationConfig", "ListTaskPushNotificationConfigs"
+
+
+class RestCall(msgspec.Struct, frozen=True):
+    """A REST request, below the interface's URL."""
+
+    method: str
+    target: str
+    """Path and query."""
+    body: Json | None
+    """None: without a body."""
+
+
+def request(value: Any, operation: str, dialect: Dialect, binding: Binding) -> Any:
+    """The parameters of a call: `params` of JSON-RPC, ProtoJSON of gRPC and REST with all that goes into the path."""
+    if not isinstance(value, dict) or dialect not in OLD:
+        return value
+    form, protobuf = form_of(dialect, binding), binding in (Binding.GRPC, Binding.REST)
+    if isinstance(value.get("message"), dict):
+        return _send(form, value, dialect, protobuf)
+    if operation == _CREATE:
+        return _create(value) | form.push_config(value) if not protobuf else _create_proto(form, value)
+    if operation in _BY_CONFIG:
+        return _by_config(value, protobuf)
+    if operation == _LIST:
+        task_id = str(value.get("taskId", ""))
+        rest = without(value, "taskId")
+        return {**rest, "parent": f"tasks/{task_id}"} if protobuf else {**rest, "id": task_id}
+    if protobuf and "id" in value and operation != "ListTasks":
+        return {"name": f"tasks/{value['id']}", **without(value, "id")}
+    return value
+
+
+def rpc_method(operation: str, dialect: Dialect) -> str:
+    """The JSON-RPC method. Raises KeyError where the dialect has none."""
+    row = BY_NAME[operation]
+    if dialect not in OLD:
+        return operation
+    named = [method for method, line in row.rpc_v0 if line is Dialect.V0_1]
+    later = [method for method, line in row.rpc_v0 if line is not Dialect.V0_1]
+    found = (named or later) if dialect is Dialect.V0_1 else later
+    if not found:
+        raise KeyError(operation)
+    return found[0]
+
+
+def grpc_path(operation: str, dialect: Dialect) -> str:
+    """The path of a gRPC call. Raises KeyError where the dialect has none."""
+    row = BY_NAME[operation]
+    if dialect not in OLD and dialect is not Dialect.RC:
+        return f"/lf.a2a.v1.A2AService/{operation}"
+    wanted = Dialect.RC if dialect is Dialect.RC else Dialect.V0_3
+    found = [method for method, line in row.grpc_v0 if line in (wanted, Dialect.UNKNOWN)]
+    if not found:
+        raise KeyError(operation)
+    return f"/a2a.v1.A2AService/{found[0]}"
+
+
+_PATHS: dict[str, tuple[str, str]] = {
+    "SendMessage": ("POST", "/message:send"),
+    "SendStreamingMessage": ("POST", "/message:stream"),
+    "SendLiveMessage": ("POST", "/message:live"),
+    "GetTask": ("GET", "/tasks/{id}"),
+    "ListTasks": ("GET", "/tasks"),
+    "CancelTask": ("POST", "/tasks/{id}:cancel"),
+    "SubscribeToTask": ("POST", "/tasks/{id}:subscribe"),
+    "ReconnectToTask": ("POST", "/tasks/{id}:reconnect"),
+    _CREATE: ("POST", "/tasks/{taskId}/pushNotificationConfigs"),
+    _LIST: ("GET", "/tasks/{taskId}/pushNotificationConfigs"),
+    "GetTaskPushNotificationConfig": ("GET", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
+    "DeleteTaskPushNotificationConfig": ("DELETE", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
+    "GetExtendedAgentCard": ("GET", "/extendedAgentCard"),
+}
+
+
+def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
+    """The REST request (protocol sheet 3.1, 3.2). Raises LookupError where REST cannot ask so."""
+    method, path = _PATHS[operation]
+    members: Json = dict(value) if isinstance(value, dict) else {}
+    tenant = members.pop("tenant", "") if method != "POST" or "message" not in members else members.get("tenant", "")
+    old = dialect in OLD
+    if old and operation == "GetExtendedAgentCard":
+        path = "/card"
+    if old and operation == "SubscribeToTask":
+        method = "GET"  # as the protobuf of 0.3 says
+    named = {name: str(members.get(name, "")) for name in ("id", "taskId") if f"{{{name}}}" in path}
+    if "" in named.values():
+        raise LookupError(f"REST names {operation}'s object in the path, and the request does not name it")
+    path = path.format(**{name: quote(item, safe="") for name, item in named.items()})
+    prefix = "/v1" if old else f"/{quote(str(tenant), safe='')}" if tenant else ""
+    if method == "POST":
+        kept = value if old or operation == _CREATE or "message" in members else without(members, *named)
+        body = request(kept, operation, dialect, Binding.REST) if isinstance(kept, dict) else {}
+        return RestCall(method, prefix + path, without(body, "name") if old and operation != _CREATE else body)
+    query = urlencode([(name, _word(item)) for name, item in without(members, *named).items() if _simple(item)])
+    return RestCall(method, f"{prefix}{path}?{query}" if query else prefix + path, None)
+
+
+def _send(form: Form, value: Json, dialect: Dialect, protobuf: bool) -> Json:
+    made = {**value, "message": form.message(value["message"])}
+    given = value.get("configuration")
+    if isinstance(given, dict):
+        made["configuration"] = _configuration(form, given, protobuf or dialect is Dialect.V0_1)
+    if dialect is not Dialect.V0_1:
+        return made
+    # The client picks the task's id and puts it beside the message, with all that configures the call.
+    message: Json = made["message"]
+    for inner, outer in (("taskId", "id"), ("contextId", "sessionId")):
+        if inner in message:
+            made[outer] = message.pop(inner)
+    configuration: Json = made.pop("configuration", {})
+    return {**made, **configuration}
+
+
+def _configuration(form: Form, value: Json, short: bool) -> Json:
+    made = without(value, "returnImmediately", "taskPushNotificationConfig")
+    if isinstance(value.get("returnImmediately"), bool):
+        made["blocking"] = not value["returnImmediately"]
+    push = value.get("taskPushNotificationConfig")
+    if isinstance(push, dict):
+        made["pushNotification" if short else "pushNotificationConfig"] = form.push_member(push)
+    return made
+
+
+def _create(value: Json) -> Json:
+    return {"metadata": value["metadata"]} if "metadata" in value else {}
+
+
+def _create_proto(form: Form, value: Json) -> Json:
+    task_id, inner = split_push(value)
+    identifier = str(inner.get("id", ""))
+    return {"parent": f"tasks/{task_id}", "configId": identifier, "config": form.push_config(value)}
+
+
+def _by_config(value: Json, protobuf: bool) -> Json:
+    task_id, rest = str(value.get("taskId", "")), without(value, "taskId", "id")
+    if protobuf:
+        return {"name": config_name(task_id, str(value.get("id", ""))), **rest}
+    return {"id": task_id, **rest} | ({"pushNotificationConfigId": value["id"]} if "id" in value else {})
+
+
+def _simple(value: Any) -> bool:
+    return isinstance(value, (str, int, float, bool))
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

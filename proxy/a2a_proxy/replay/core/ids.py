@@ -1,0 +1,95 @@
+"""Recorded identifiers and those that stand for them now: both ways, each for one alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from a2a_proxy.recording.difference.fields import AMBIGUOUS, OPAQUE, Fields
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, Ids
+from a2a_proxy.recording.difference.reduced import DEPTH
+
+_WORD = re.compile(r"[0-9A-Za-z_-]{8,}")
+"""An identifier inside a text; shorter ones may be words."""
+_ANSWER = Fields()
+_SPECIAL = ("url", "token")
+"""Of a push configuration; the client alone makes them."""
+
+
+class IdMap(Ids):
+    """Left is the recording, right is now. A trial lies over the map of the player until its match is certain."""
+
+    def __init__(self, under: IdMap | None = None) -> None:
+        super().__init__()
+        self._under = under
+        self._now: dict[tuple[str, str], str] = {}
+        self._then: dict[tuple[str, str], str] = {}
+        self._texts: dict[str, str] = {}
+
+    def trial(self) -> IdMap:
+        """A map that knows what this one knows, and learns for itself."""
+        return IdMap(self)
+
+    def adopt(self, trial: IdMap) -> None:
+        """What a trial has learned holds."""
+        for (kind, then), now in trial._now.items():
+            self.pair(kind, then, now)
+
+    def pair(self, kind: str, left: str, right: str) -> bool:
+        """Whether the two stand for each other; two that nobody has seen yet do from now on."""
+        known, other = self.now(kind, left), self.then(kind, right)
+        if known is not None or other is not None:
+            return known == right and other == left
+        self._now[kind, left], self._then[kind, right] = right, left
+        if left != right and kind not in _SPECIAL and _WORD.fullmatch(left):
+            self._texts[left] = right
+        return True
+
+    def now(self, kind: str, recorded: str) -> str | None:
+        """What stands for a recorded identifier; None where nobody has met it."""
+        found = self._now.get((kind, recorded))
+        return self._under.now(kind, recorded) if found is None and self._under is not None else found
+
+    def then(self, kind: str, now: str) -> str | None:
+        """The recorded identifier that this one stands for."""
+        found = self._then.get((kind, now))
+        return self._under.then(kind, now) if found is None and self._under is not None else found
+
+    def number(self, side: int, kind: str, identifier: str) -> int:
+        """Not 0 where the identifier is known."""
+        return int((self.now if side == LEFT else self.then)(kind, identifier) is not None)
+
+    def neutral(self, side: int, text: str) -> str:
+        """A text of the recording as it reads now; one of now as it is."""
+        return text if side == RIGHT else self.text(text)
+
+    def text(self, text: str) -> str:
+        """A recorded text with the identifiers of now."""
+        words = self._renamed()
+        return _WORD.sub(lambda found: words.get(found[0], found[0]), text) if words else text
+
+    def _renamed(self) -> dict[str, str]:
+        if self._under is None:
+            return self._texts
+        under = self._under._renamed()
+        return {**under, **self._texts} if self._texts else under
+
+    def value(self, recorded: Any) -> Any:
+        """A recorded message as it is sent now. Identifiers that nobody has met are handed out as they were."""
+        return self._of(recorded, "", None, False, 0)
+
+    def _of(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
+        if depth > DEPTH:
+            return value
+        if isinstance(value, dict):
+            inner = opaque or name in OPAQUE
+            return {key: self._of(item, key, value, inner, depth + 1) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._of(item, name, holder, opaque, depth + 1) for item in value]
+        if not isinstance(value, str) or not value:
+            return value
+        kind = "" if opaque else _ANSWER.id_kind(name, holder if name in AMBIGUOUS else None)
+        if not kind:
+            return self.text(value)
+        self.pair(kind, value, value)
+        return self.now(kind, value) or value

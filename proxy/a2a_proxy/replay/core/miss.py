@@ -1,0 +1,107 @@
+"""A request, or a message within a stream, for which the recording has no answer: said for people and for machines."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.difference.values import Change, Row, path_text
+
+DETAIL = "a2a-replay-miss"
+_ROWS = 8
+"""Differences that are told one by one."""
+_SHOWN = 120
+"""Characters of a value."""
+
+
+class Kind(StrEnum):
+    """What is the matter."""
+
+    UNKNOWN = "unknown-operation"
+    """The recording has no call of this operation."""
+    DIFFERS = "arguments-differ"
+    """It has, but none was asked this."""
+    EXHAUSTED = "exhausted"
+    """It has, and all of them have been played."""
+    DIVERGED = "diverged"
+    """The call was found; within the stream the client said, or did, something else."""
+
+
+class Miss(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked, what was nearest, what differs, what to do."""
+
+    kind: Kind
+    operation: str
+    asked: str
+    """In words, one line."""
+    nearest: str = ""
+    """Place of the recorded call, or line, that comes nearest: `#3`, `#3.4`; empty where there is none."""
+    rows: tuple[Row, ...] = ()
+    """What differs from it; left is recorded, right is asked."""
+    why: str = ""
+    """In words, where it is not the contents that differ."""
+    known: tuple[str, ...] = ()
+    """Operations that the recording has, with how many calls: `SendMessage x2`."""
+    recording: str = ""
+    hints: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """For a person: several lines, without control characters."""
+        return "\n".join(self._lines())
+
+    @property
+    def line(self) -> str:
+        """The first line, for a log or a status message."""
+        return next(iter(self._lines()))
+
+    def detail(self) -> dict[str, Any]:
+        """For a machine: the detail of the error that refuses the call."""
+        return {
+            "@type": DETAIL,
+            "kind": str(self.kind),
+            "operation": self.operation,
+            "asked": self.asked,
+            "nearest": self.nearest,
+            "why": self.why,
+            "differences": [_detail(row) for row in self.rows[:_ROWS]],
+            "recording": self.recording,
+        }
+
+    def _lines(self) -> list[str]:
+        said = [f"replay miss ({self.kind}): {self.asked}"]
+        if self.why:
+            said.append(f"  {self.why}")
+        if self.nearest and self.rows:
+            said.append(f"  nearest: {self.nearest}, which differs in:")
+            said += [f"    {_words(row)}" for row in self.rows[:_ROWS]]
+            if len(self.rows) > _ROWS:
+                said.append(f"    and {len(self.rows) - _ROWS} more")
+        elif self.nearest:
+            said.append(f"  nearest: {self.nearest}")
+        if self.known:
+            said.append(f"  recorded: {', '.join(self.known)}")
+        said += [f"  hint: {hint}" for hint in self.hints]
+        return [visible(line) for line in said]
+
+
+def _words(row: Row) -> str:
+    place = path_text(row.right or row.left or ())
+    if row.change is Change.LEFT:
+        return f"{place}: recorded {_value(row.before)}, not asked"
+    if row.change is Change.RIGHT:
+        return f"{place}: asked {_value(row.after)}, not recorded"
+    if row.change is Change.MOVED:
+        return f"{place}: {_value(row.after)} is at another position"
+    return f"{place}: recorded {_value(row.before)}, asked {_value(row.after)}"
+
+
+def _value(value: Any) -> str:
+    said = msgspec.json.encode(value).decode()
+    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}... ({len(said)} characters)"
+
+
+def _detail(row: Row) -> dict[str, Any]:
+    return {"path": path_text(row.right or row.left or ()), "recorded": row.before, "asked": row.after}

@@ -1,0 +1,129 @@
+"""Plays a script to the clients that come: which recorded call answers which call of now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from a2a_proxy.recording.difference.values import Row
+from a2a_proxy.replay.core.asked import Asked, Send
+from a2a_proxy.replay.core.beside import Beside
+from a2a_proxy.replay.core.choice import Choice
+from a2a_proxy.replay.core.follow import Follow, Poll
+from a2a_proxy.replay.core.gates import Step, steps
+from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.options import Options
+from a2a_proxy.replay.core.play import Play
+from a2a_proxy.replay.core.script import Call, Line, Script, What
+from a2a_proxy.replay.core.tell import diverged
+from a2a_proxy.replay.core.timeline import Timeline
+from a2a_proxy.replay.core.times import shifted
+from a2a_proxy.replay.core.webhooks import Webhooks
+
+
+class Player:
+    """Holds what all calls share: identifiers, what was played, what could not be, how far each task has come."""
+
+    def __init__(self, script: Script, options: Options | None = None) -> None:
+        self.script = script
+        self.options = options or Options()
+        self.ids = IdMap()
+        self.misses: list[Miss] = []
+        """All that could not be answered, also where the client never looked at the refusal."""
+        self.loose: list[Miss] = []
+        """Calls that were answered though something differs: by `loose`, or because a divergence only warns."""
+        self.plays: list[Play] = []
+        """Those that are not over."""
+        self.timeline = Timeline(script)
+        self._choice = Choice(script, self.options)
+        self._beside = Beside(script)
+        self._follow = Follow(script, self.timeline)
+        self._webhooks = Webhooks(script, self.timeline)
+        self._shift: int | None = None
+
+    def begin(self, asked: Asked, at: int) -> Play | Miss:
+        """A client calls: the play that answers it, or why there is none.
+
+        `at` is ns since the Unix epoch, of a clock that never goes back: the servers' monotonic one, moved to the time
+        of day once.
+        """
+        if self._shift is None:
+            self._shift = at - self.script.began
+        found = self._choice.choose(asked, self.ids)
+        if isinstance(found, Miss):
+            call = self._follow.unrecorded(asked, self.ids)
+            if call is None:
+                self.misses.append(found)
+                return found
+            return self._play(call, asked, at)
+        if found.loose is not None:
+            self.loose.append(found.loose)
+        self.ids.adopt(found.fit.ids)
+        self._webhooks.asked(found.call, asked)
+        poll = self._follow.poll(found.call, asked, self.options.policy(asked.operation))
+        return self._play(self._follow.now(found.call, asked, self.plays), asked, at, poll)
+
+    def unused(self) -> list[Call]:
+        """Recorded calls that nobody has asked for."""
+        return self._choice.unused()
+
+    def pushes(self, at: int) -> list[Send]:
+        """Webhooks that are to be posted now: what is given is taken as sent. A play gives them between
+        its lines; those that come after its end, or while none runs, are to be asked for at `wake`."""
+        found = self._webhooks.due(at, self.pause)
+        return [replace(send, value=self.outgoing(send.value)) for send in found]
+
+    @property
+    def wake(self) -> int | None:
+        """When `pushes` has something, ns; None where nothing is known to come."""
+        return self._webhooks.wake(self.pause)
+
+    def outgoing(self, value: Any) -> Any:
+        """A recorded message with the identifiers, and the times, of now."""
+        made = self.ids.value(value)
+        return made if self.options.keep_times or not self._shift else shifted(made, self._shift)
+
+    def send(self, play: Play, line: Line, at: int) -> Send:
+        """A line goes out on a call."""
+        self.timeline.tell(line)
+        self._webhooks.told(line, at)
+        made = play.poll is not None and line.what is What.MESSAGE
+        value = self.outgoing(self._follow.answer(play.poll, line.value) if made and play.poll else line.value)
+        return Send(what=line.what, value=value, line=line, status=line.status, trailers=line.trailers, after=line.sent)
+
+    def held(self, play: Play, step: Step, waited: int) -> str:
+        """What of other calls keeps a line back that has waited so many ns for them; empty where nothing does."""
+        if play.poll is not None and self._follow.waits(play.poll, self.plays):
+            return f"{step.line.place} waits for a later generation than {play.poll.beyond}"
+        return self._beside.held(play, step, waited, self)
+
+    def began(self, call: Call) -> bool:
+        """A recorded call has been asked for."""
+        return self._choice.played(call)
+
+    def pause(self, recorded: int) -> int:
+        """How long to wait where the recording has so many ns."""
+        options = self.options
+        if options.gap is not None:
+            pause = options.gap
+        else:
+            pause = round(recorded / options.speed) if options.speed else 0
+        return pause if options.max_gap is None else min(pause, options.max_gap)
+
+    def diverged(self, play: Play, why: str, place: str, rows: tuple[Row, ...], value: Any, *, ends: bool) -> Miss:
+        """A client has left the recording within a call, which does not go on where it `ends`."""
+        miss = diverged(self.script, play, why, place, rows, value)
+        (self.misses if ends else self.loose).append(miss)
+        return miss
+
+    def ended(self, play: Play) -> None:
+        """A call is over."""
+        if play in self.plays:
+            self.plays.remove(play)
+
+    def _play(self, call: Call, asked: Asked, at: int, poll: Poll | None = None) -> Play:
+        play = Play(self, call, steps(call), asked, at, poll)
+        self.plays.append(play)
+        return play

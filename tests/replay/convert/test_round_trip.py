@@ -1,0 +1,117 @@
+"""What the samples carry, converted into each binding's form and read again, is what it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from a2a_proxy import Recording
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.operations import BY_NAME, messages
+from a2a_proxy.protocol.schema import JSON, is_protobuf, line_of, schema_of
+from a2a_proxy.recording.difference.view import canonical
+from a2a_proxy.replay.convert.answers import answer
+from a2a_proxy.replay.convert.octets import answer_octets, request_octets
+from a2a_proxy.replay.convert.requests import grpc_path, request, rest_call, rpc_method
+from support_thin import thin
+
+SAMPLES = sorted((Path(__file__).parents[3] / "recordings").glob("*.a2a.jsonl"))
+ONLY_RPC = frozenset({Dialect.V0_1, Dialect.VENDOR})
+"""Dialects that had neither REST nor gRPC."""
+BY_CONFIG = ("GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig")
+PLAIN = (Binding.JSONRPC, Binding.REST, Binding.GRPC, Binding.STDIO)
+ZONED = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+?)0*)?(?:Z|\+00:00)?")
+
+
+def cases(sample: Path) -> Iterator[tuple[Frame, Exchange, bool, Any]]:
+    """Frame, exchange, whether it is a request, and its canonical form."""
+    with Recording(sample) as recording:
+        for each in recording.exchanges():
+            facts = each.facts
+            if not facts.operation or facts.binding not in PLAIN:
+                continue
+            for one in each.frames():
+                frame = replace(one.facts, payload=one.payload)
+                asked = frame.direction is Direction.TO_AGENT and frame.kind is FrameKind.REQUEST
+                if asked or frame.kind in (FrameKind.RESPONSE, FrameKind.EVENT):
+                    yield frame, facts, asked, canonical(frame, facts)
+
+
+def by_rpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
+    """Into JSON-RPC and back."""
+    if asked:
+        params = request(value, facts.operation, facts.dialect, Binding.JSONRPC)
+        told: dict[str, Any] = {"method": rpc_method(facts.operation, facts.dialect), "params": params}
+    else:
+        told = {"result": answer(value, facts.operation, facts.dialect, Binding.JSONRPC)}
+    octets = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **told})
+    return canonical(replace(frame, payload=octets, schema=JSON), replace(facts, binding=Binding.JSONRPC))
+
+
+def by_rest(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
+    """Into REST and back."""
+    if not asked:
+        octets = msgspec.json.encode(answer(value, facts.operation, facts.dialect, Binding.REST))
+        return canonical(replace(frame, payload=octets, schema=JSON), replace(facts, binding=Binding.REST))
+    call = rest_call(value, facts.operation, facts.dialect)
+    octets = b"" if call.body is None else msgspec.json.encode(call.body)
+    told = replace(facts, binding=Binding.REST, method=call.method, target=call.target)
+    return canonical(replace(frame, payload=octets, schema=JSON if octets else ""), told)
+
+
+def by_grpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
+    """Into protobuf and back."""
+    assert grpc_path(facts.operation, facts.dialect)
+    schema = frame.schema if is_protobuf(frame.schema) else ""
+    octets = (request_octets if asked else answer_octets)(value, facts.operation, facts.dialect, schema)
+    names = messages(BY_NAME[facts.operation], facts.dialect)
+    schema = schema or schema_of(line_of(facts.dialect), names[not asked])
+    return canonical(replace(frame, payload=octets, schema=schema), replace(facts, binding=Binding.GRPC))
+
+
+def reduced(value: Any) -> Any:
+    """Without what protobuf does not tell: defaults, how a time is written; numbers of 64 bits as text."""
+    if isinstance(value, dict):
+        found = {name: reduced(item) for name, item in value.items()}
+        found.pop("stateTransitionHistory", None)
+        if "currentGeneration" in found:
+            found["currentGeneration"] = str(found["currentGeneration"])
+        return {name: item for name, item in found.items() if item not in ("", [], {}, False, None)}
+    if isinstance(value, list):
+        return [reduced(one) for one in value]
+    stamp = ZONED.fullmatch(value) if isinstance(value, str) else None
+    return f"{stamp[1]}.{stamp[2] or 0}" if stamp else value
+
+
+WAYS: dict[Binding, Callable[[Frame, Exchange, bool, Any], Any]] = {
+    Binding.JSONRPC: by_rpc,
+    Binding.REST: by_rest,
+    Binding.GRPC: by_grpc,
+}
+
+
+@pytest.mark.parametrize("sample", thin(SAMPLES, 4), ids=lambda sample: sample.name.partition(".a2a")[0])
+def test_round_trip(sample: Path) -> None:
+    """Over the recorded binding exactly the same; over another one but for what protobuf does not tell."""
+    seen = 0
+    for frame, facts, asked, value in cases(sample):
+        for binding, way in WAYS.items():
+            live = facts.operation in ("SendLiveMessage", "ReconnectToTask")
+            if (live and binding is not Binding.GRPC) or (facts.dialect in ONLY_RPC and binding is not Binding.JSONRPC):
+                continue
+            if binding is Binding.REST and asked and "id" not in value and facts.operation in BY_CONFIG:
+                continue  # 0.x may leave out which one; a path cannot
+            back = way(frame, facts, asked, value)
+            same = binding is facts.binding or (facts.binding is Binding.STDIO and binding is Binding.JSONRPC)
+            where = (facts.id, frame.seq, binding)
+            assert (where, back if same else reduced(back)) == (where, value if same else reduced(value))
+            seen += 1
+    assert seen > 5

@@ -1,0 +1,97 @@
+"""`a2a-inspect cassette trim`: a part of a recording as a cassette that can still be replayed; says what went."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from a2a_inspect.commands.wanted import Wanted
+from a2a_proxy.cli import text
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.cassette import open_any, write_cassette
+from a2a_proxy.recording.cassette_out import Selection
+from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import Counts, split
+from a2a_proxy.recording.trim import needed
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What was asked for."""
+
+    target: Path
+    words: tuple[str, ...] = ()
+    """Places, as of `show`; empty: all of it."""
+    where: str = ""
+    exact: bool = False
+    """Nothing beside what was chosen, though it may be needed to replay it."""
+    overwrite: bool = False
+    as_json: bool = False
+
+
+def trim(recording: Recording, options: Options) -> None:
+    """Write what was chosen, and what a replay of it needs besides, to `target`.
+
+    Raises:
+        UserError: nothing was chosen, or what was is not there.
+        RecordingError: the recording cannot be read, or the cassette not be written.
+    """
+    if not (options.words or options.where):
+        raise UserError("nothing says what is to stay", "name places (2, 1:, a task's id), or a filter: -f 'task:b2a4'")
+    chosen = _chosen(recording, options)
+    besides = {} if options.exact else needed(recording, chosen)
+    picked = " ".join((*options.words, options.where)).strip()
+    selection = Selection(recording, chosen | besides.keys(), f"only {picked} and what that needs")
+    write_cassette(recording, options.target, selection=selection, overwrite=options.overwrite)
+    with open_any(options.target) as made:
+        before, after = recording.counts(), made.counts()
+    several = len(recording.sessions()) > 1
+    reasons = [(_name(number, several), reason) for number, reason in sorted(besides.items())]
+    if options.as_json:
+        print(json.dumps(_object(options.target, before, after, len(chosen), reasons)))
+        return
+    for place, reason in reasons:
+        print(f"kept besides  {place}  {reason}")
+    for name, count in _gone(before, after).items():
+        print(f"left out  {text.plural(count, name.removesuffix('s'))} of {getattr(before, name)}")
+    print(f"{text.plural(after.exchanges, 'exchange')} written to {visible(str(options.target))}")
+
+
+def _chosen(recording: Recording, options: Options) -> set[int]:
+    wanted = Wanted(options.words)
+    wanted.check(recording)
+    keys = {row.key for row in recording.exchanges() if wanted.has(row)}
+    if options.where:
+        keys &= set(recording.asked().ids(options.where, Rows.EXCHANGES))
+    if not keys:
+        raise UserError(
+            f"nothing matches {visible(' '.join((*options.words, options.where)).strip())}",
+            "see what there is with: a2a-inspect ls",
+        )
+    return keys
+
+
+def _name(number: int, several: bool) -> str:
+    session, exchange = split(number)
+    return f"{session}:{exchange}" if several else f"#{exchange}"
+
+
+def _gone(before: Counts, after: Counts) -> dict[str, int]:
+    """How many of each kind are not in the cassette."""
+    names = ("exchanges", "frames", "tasks", "findings", "connections")
+    return {name: gone for name in names if (gone := getattr(before, name) - getattr(after, name))}
+
+
+def _object(target: Path, before: Counts, after: Counts, chosen: int, reasons: list[tuple[str, str]]) -> dict[str, Any]:
+    return {
+        "cassette": str(target),
+        "chosen": chosen,
+        "besides": [{"place": place, "reason": reason} for place, reason in reasons],
+        "exchanges": after.exchanges,
+        "frames": after.frames,
+        "left_out": _gone(before, after),
+    }
