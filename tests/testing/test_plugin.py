@@ -90,6 +90,14 @@ def test_old(a2a_agent): pass
 @pytest.mark.a2a_cassette(max_age="1s")
 def test_warned(a2a_agent): pass
 
+@pytest.mark.a2a_cassette("day.a2a.jsonl", faults="drop #2:2.3")
+async def test_fault(a2a_agent):
+    plan = [line async for line in Concierge(a2a_agent.url).plan_day("Lisbon")]
+    assert plan[0].startswith("Afternoon:")
+
+@pytest.mark.a2a_cassette(faults=["break #3.4"])
+def test_no_fault(a2a_agent): pass
+
 @pytest.mark.a2a_cassette(record_modus="once")
 def test_wrong(a2a_agent): pass
 
@@ -154,6 +162,7 @@ def test_replayed(project: pytest.Pytester) -> None:
             "table.a2a.jsonl was recorded ",
             "hint: record it again: pytest --a2a-record-mode=rewrite",
         ],
+        "setup of test_no_fault": ["a fault cannot be made: ", "hint: there are: drop #3.4, "],
         "setup of test_wrong": ["has no setting 'record_modus': did you mean record_mode?"],
         "setup of test_alone": ["the test also needs a2a_agent or a2a_live"],
         "setup of test_none": [
@@ -169,7 +178,7 @@ def test_replayed(project: pytest.Pytester) -> None:
             assert line in told[title], f"{title}: {line!r} is not in {told[title]}"
         assert "Traceback" not in told[title]
         assert "During handling" not in told[title]
-    result.assert_outcomes(passed=7, failed=1, errors=10, warnings=2)
+    result.assert_outcomes(passed=8, failed=1, errors=11, warnings=2)
     result.stdout.fnmatch_lines(
         [
             "*test_warned*",

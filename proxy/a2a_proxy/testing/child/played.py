@@ -11,10 +11,12 @@ from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.merge import merge
 from a2a_proxy.recording.several import Several
+from a2a_proxy.replay.core.faults import FORMS, FaultError, fault, with_faults
 from a2a_proxy.replay.core.options import Options, Policy, Preset
 from a2a_proxy.replay.core.script import Script
 from a2a_proxy.replay.load import load
 from a2a_proxy.replay.serve.mock import Mock
+from a2a_proxy.testing.child.words import as_settings
 
 _SPEEDS = {"instant": 0.0, "recorded": 1.0}
 
@@ -27,9 +29,13 @@ def mock_of(cassettes: Sequence[str], replay: dict[str, Any]) -> Mock:
         policies={operation: Policy(name) for operation, name in replay["policies"].items()},
         speed=_SPEEDS[speed] if isinstance(speed, str) else float(speed),
         keep_times=replay["keep_times"],
-        allow_redacted=replay["allow_redacted"],
+        lenient=replay["lenient"],
     )
-    return Mock(_script(cassettes, replay), options)
+    script = _script(cassettes, replay)
+    try:
+        return Mock(with_faults(script, [fault(text) for text in replay["faults"]]), options)
+    except FaultError as wrong:
+        raise RecordingError(f"a fault cannot be made: {wrong}", f"there are: {FORMS}") from wrong
 
 
 def _script(cassettes: Sequence[str], replay: dict[str, Any]) -> Script:
@@ -52,11 +58,4 @@ def _loaded(path: str, replay: dict[str, Any]) -> Script:
                 allow_redacted=replay["allow_redacted"],
             )
         except RecordingError as wrong:
-            raise RecordingError(wrong.message, _as_setting(wrong.hint)) from wrong
-
-
-def _as_setting(hint: str) -> str:
-    """Options of the command are settings here: `--allow-incomplete` is `allow_incomplete=True`."""
-    for option in ("allow_incomplete", "allow_redacted"):
-        hint = hint.replace(f"--{option.replace('_', '-')}", f"@pytest.mark.a2a_cassette({option}=True)")
-    return hint
+            raise RecordingError(wrong.message, as_settings(wrong.hint)) from wrong

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.tell import AGAIN
 from a2a_proxy.testing.child.lane import Lane
 from a2a_proxy.testing.child.played import mock_of
+from a2a_proxy.testing.child.words import as_settings
 from a2a_proxy.testing.orders import Open, Standing
 
 
@@ -41,9 +46,9 @@ class Stage:
             return Standing(notes=notes)
         player = self._mock.player
         return Standing(
-            misses=tuple(miss.text() for miss in player.misses),
+            misses=tuple(_told(miss) for miss in player.misses),
             unused=tuple(f"{call.place} {call.operation}" for call in player.unused()),
-            loose=tuple(miss.text() for miss in player.loose),
+            loose=tuple(miss.line for miss in player.loose),
             notes=notes,
         )
 
@@ -54,3 +59,7 @@ class Stage:
         if self._mock is not None:
             await self._mock.stop()
         return self.standing()
+
+
+def _told(miss: Miss) -> str:
+    return replace(miss, hints=tuple(as_settings(hint) for hint in miss.hints if hint != AGAIN)).text()
