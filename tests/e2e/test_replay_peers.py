@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from support_mock import Replay, replaying
 from support_peers import Transcript, agent, missing, normalise, run_client
 from support_proxy import proxy
-from support_replay import Replay, replaying
 from support_thin import thin
 
 STREAMS = ["streaming", "failures", "errors", "concurrent"]

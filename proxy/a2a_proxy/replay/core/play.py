@@ -38,8 +38,8 @@ class Play:
         self.began = at
         self.over = False
         """Nothing more is sent, and nothing heard is of interest."""
-        self.left = 0
-        """When the client broke it off; 0 where it did not. What was not sent by then is not missing."""
+        self.left = False
+        """The client broke it off. What was not sent by then is not missing."""
         self.waits = ""
         """What keeps the next line back, in words; empty where nothing does."""
         self._player = player
@@ -69,7 +69,7 @@ class Play:
         return max(due, self._looked + POLL) if self._ready else due
 
     def due(self, at: int) -> list[Send]:
-        """What is to be sent now, in order. What is given is taken as sent."""
+        """What is to be sent now, in order, webhooks that have become due among it. What is given is taken as sent."""
         sends: list[Send] = []
         self._looked = at
         while not self.over:
@@ -78,6 +78,8 @@ class Play:
                 break
             sends.append(send)
             self.over = send.over
+            if not self.over:
+                sends += self._player.pushes(at)
         if self.over:
             self._player.ended(self)
         return sends
@@ -111,10 +113,10 @@ class Play:
             why = "the client half-closed; the recorded one first had something to say"
             self._player.diverged(self, why, expected.place, (), None, ends=True)
 
-    def client_gone(self, at: int) -> None:
+    def client_gone(self) -> None:
         """The client broke the call off, or is not there any more."""
         if not self.over:
-            self.over, self.left = True, at
+            self.over = self.left = True
             self._player.ended(self)
 
     def pending(self) -> tuple[Step, ...]:

@@ -70,8 +70,8 @@ class Player:
         return self._choice.unused()
 
     def pushes(self, at: int) -> list[Send]:
-        """Webhooks that are to be posted now: what is given is taken as sent. Ask after each `Play.due` that gave
-        something, and at `wake`."""
+        """Webhooks that are to be posted now: what is given is taken as sent. A play gives them between
+        its lines; those that come after its end, or while none runs, are to be asked for at `wake`."""
         found = self._webhooks.due(at, self.pause)
         return [replace(send, value=self.outgoing(send.value)) for send in found]
 
@@ -87,10 +87,13 @@ class Player:
 
     def send(self, play: Play, line: Line, at: int) -> Send:
         """A line goes out on a call."""
-        self.timeline.tell(line)
-        self._webhooks.told(line, at)
-        made = play.poll is not None and line.what is What.MESSAGE
-        value = self.outgoing(self._follow.answer(play.poll, line.value) if made and play.poll else line.value)
+        value = line.value
+        if play.poll is not None and line.what is What.MESSAGE:
+            value = self._follow.answer(play.poll, value)
+        else:
+            self.timeline.tell(line)
+            self._webhooks.told(line, at)
+        value = self.outgoing(value)
         return Send(what=line.what, value=value, line=line, status=line.status, trailers=line.trailers, after=line.sent)
 
     def held(self, play: Play, step: Step, waited: int) -> str:

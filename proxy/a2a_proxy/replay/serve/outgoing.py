@@ -96,7 +96,7 @@ class RestVoice:
     def refusal(self, told: Refusal) -> tuple[int, bytes]:
         """Status and body."""
         status, body = told.rest(self._dialect)
-        return status, msgspec.json.encode(body)
+        return status, told.octets or msgspec.json.encode(body)
 
     def miss(self, miss: Miss) -> tuple[int, bytes]:
         """A problem with the detail."""
@@ -163,9 +163,11 @@ def refusal_of(send: Send, call: Call, mapped: Callable[[Any], Any]) -> Refusal 
         return None
     line = send.line
     # As it was on the wire: the canonical form is that of the operation's answers, which an error is none of.
-    value = mapped(plain(line.raw, line.schema)) if line is not None and line.raw else send.value
+    recorded = plain(line.raw, line.schema) if line is not None and line.raw else send.value
+    value = mapped(recorded)
     if call.binding not in _RPC:
-        return of_rest(value, call.status)
+        octets = line.raw if line is not None and value == recorded else b""
+        return msgspec.structs.replace(of_rest(value, call.status), octets=octets)
     if isinstance(value, dict) and "error" in value:
         return of_rpc(value["error"], call.dialect)
     return msgspec.structs.replace(of_rest(value, call.status), reason="", bare=True)

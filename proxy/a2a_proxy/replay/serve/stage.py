@@ -111,7 +111,7 @@ class Stage:
 
     def _unserved(self, play: Play, reason: str) -> Refusal:
         """Give a play up that cannot go out as its client asks."""
-        play.client_gone(self.clock())
+        play.client_gone()
         asked, call = play.asked, play.call
         self._tell(Unserved(call.place, asked.operation, asked.binding, reason))
         return Refusal("UNSUPPORTED_OPERATION", f"replay: {call.place} is not served on {asked.binding}: {reason}")
@@ -176,7 +176,7 @@ class Performance:
         finally:
             if not play.over:
                 self._how = self._how or "client gone"
-                play.client_gone(stage.clock())
+                play.client_gone()
             stage.over(self)
 
     def heard(self, value: Any) -> None:

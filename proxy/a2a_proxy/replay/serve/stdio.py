@@ -37,6 +37,7 @@ class StdioServer:
         self._arrived: asyncio.Queue[bytes] = asyncio.Queue()
         self._write: Callable[[bytes], None] = self._blocking
         self._drain: asyncio.StreamWriter | None = None
+        self._output = _Output()
         self._broken = asyncio.Event()
 
     async def run(self) -> None:
@@ -51,6 +52,9 @@ class StdioServer:
         for task in (reading, broken, *self._calls):
             task.cancel()
         await asyncio.gather(reading, broken, *self._calls, return_exceptions=True)
+        if self._drain is not None:
+            self._drain.close()  # what is written still goes out
+            await asyncio.wait([asyncio.create_task(self._output.lost.wait())], timeout=_LINGER_SECONDS)
 
     async def _serve(self) -> None:
         reader = PipeReader(Direction.TO_AGENT)
@@ -109,12 +113,11 @@ class StdioServer:
         """Write without standing still where the descriptor is a pipe; a file takes what it is given."""
         loop = asyncio.get_running_loop()
         try:
-            transport, protocol = await loop.connect_write_pipe(
-                asyncio.streams.FlowControlMixin, os.fdopen(os.dup(self._write_to), "wb", buffering=0)
-            )
+            pipe = os.fdopen(os.dup(self._write_to), "wb", buffering=0)
+            transport, _ = await loop.connect_write_pipe(lambda: self._output, pipe)
         except (ValueError, OSError):
             return
-        self._drain = asyncio.StreamWriter(transport, protocol, None, loop)
+        self._drain = asyncio.StreamWriter(transport, self._output, None, loop)
         self._write = self._drain.write
 
     def _blocking(self, octets: bytes) -> None:
@@ -131,6 +134,19 @@ class StdioServer:
                 data = b""
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
                 loop.call_soon_threadsafe(self._arrived.put_nowait, data)
+
+
+class _Output(asyncio.streams.FlowControlMixin):
+    """Knows when the pipe to the client is gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = asyncio.Event()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Closed by us, or by the client."""
+        super().connection_lost(exc)
+        self.lost.set()
 
 
 def _said(send: Send, performance: Performance, voice: RpcVoice) -> bytes | None:
