@@ -53,6 +53,13 @@ def test_an_unknown_task_stands_for_an_unknown_task() -> None:
     assert Stage(script(lost)).ask("GetTask", {"id": "nowhere-now"}).call is lost
 
 
+def test_another_id_never_stands_for_one_that_the_agent_made() -> None:
+    """The client has not been told of the task yet, and cannot know it by another name."""
+    stage = Stage(script(SENT, ASKED))
+    assert [row.right for row in stage.miss("GetTask", {"id": "any-other"}).rows] == [("id",)]
+    assert stage.ask("GetTask", {"id": TASK}).call is ASKED
+
+
 def test_two_conversations_do_not_mix() -> None:
     """The same words in two tasks: what was said first decides which task is meant, not who comes first."""
     other = "33333333-cccc-4ccc-8ccc-333333333333"

@@ -12,7 +12,7 @@ from a2a_proxy.replay.core.beside import Beside
 from a2a_proxy.replay.core.choice import Choice
 from a2a_proxy.replay.core.follow import Follow, Poll
 from a2a_proxy.replay.core.gates import Step, steps
-from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.ids import IdMap, minted
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import Options
 from a2a_proxy.replay.core.play import Play
@@ -29,7 +29,7 @@ class Player:
     def __init__(self, script: Script, options: Options | None = None) -> None:
         self.script = script
         self.options = options or Options()
-        self.ids = IdMap()
+        self.ids = IdMap(minted=minted(script.calls))
         self.misses: list[Miss] = []
         """All that could not be answered, also where the client never looked at the refusal."""
         self.loose: list[Miss] = []
