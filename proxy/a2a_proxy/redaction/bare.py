@@ -15,21 +15,15 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.redaction.labels import is_label
+from a2a_proxy.redaction.labels import WITHHELD, is_label
 from a2a_proxy.redaction.policed import PROTOCOL_HEADERS
 from a2a_proxy.redaction.redactor import Heads, Redactor
 from a2a_proxy.redaction.scrub import plain_name
 
-WITHHELD: Final = "payload"
-"""What `redacted` of a frame says of a payload that was not recorded."""
 _RULE: Final = "A2A-"
-_SAFE_FRAMING: Final = re.compile(r"(?:(?:data|event|content-length|content-type)?:?[ \t]*[\x00\x01]?[\r\n]*)*\Z", re.I)
+_NAMES: Final = re.compile(r"(?:data|event|content-length|content-type|)\Z", re.I)
+"""Of the lines around a payload those that say nothing of it."""
 _SIDES: Final = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
-
-
-def withheld(frame: Frame) -> bool:
-    """Its payload was left out on purpose, so nothing can be said of it."""
-    return not frame.payload and WITHHELD in frame.redacted
 
 
 class BareRedactor(Redactor):
@@ -40,11 +34,15 @@ class BareRedactor(Redactor):
         clean = super().frame(frame, exchange, sieved)
         if not clean.size and not clean.payload:
             return clean
-        framing = clean.framing if _SAFE_FRAMING.match(clean.framing) else ""
         # Of a line of a log, or of what is no A2A, a remark may repeat the beginning.
         note = "" if clean.kind in (FrameKind.UNDECODABLE, FrameKind.OTHER, FrameKind.LOG) else clean.note
         return msgspec.structs.replace(
-            clean, payload=b"", sha256=b"", framing=framing, note=note, redacted=(*clean.redacted, WITHHELD)
+            clean,
+            payload=b"",
+            sha256=b"",
+            framing=_framing(clean.framing),
+            note=note,
+            redacted=(*clean.redacted, WITHHELD),
         )
 
     def exchange(self, exchange: Exchange) -> Exchange:
@@ -83,3 +81,15 @@ class BareRedactor(Redactor):
         if PROTOCOL_HEADERS.fullmatch(plain_name(name)) or name.startswith(b":") or is_label(value) or not value:
             return value
         return self.label(value)
+
+
+def _framing(text: str) -> str:
+    """What stood around a payload, without the values of lines that might say something."""
+    return "\n".join(map(_line, text.split("\n")))
+
+
+def _line(line: str) -> str:
+    name, colon, value = line.partition(":")
+    if _NAMES.match(name.strip()) or not colon:
+        return line
+    return f"{name}:{value[: len(value) - len(value.lstrip())]}" + ("\r" if line.endswith("\r") else "")
