@@ -34,8 +34,8 @@ class BareRedactor(Redactor):
         clean = super().frame(frame, exchange, sieved)
         if not clean.size and not clean.payload:
             return clean
-        # Of a line of a log, or of what is no A2A, a remark may repeat the beginning.
-        note = "" if clean.kind in (FrameKind.UNDECODABLE, FrameKind.OTHER, FrameKind.LOG) else clean.note
+        # Of octets that could not be read the remark has a sample.
+        note = "" if clean.kind is FrameKind.UNDECODABLE else clean.note
         return msgspec.structs.replace(
             clean,
             payload=b"",
