@@ -27,6 +27,9 @@ PROTOCOL_HEADERS: Final = re.compile(
     r"wwwauthenticate|a2aversion|a2aextensions|xa2aextensions|traceparent|tracestate|:.*"
 )
 """Folded names of fields that say nothing of who calls: the preset `strict` leaves these."""
+_MESSAGES: Final = frozenset({"grpcmessage", "grpcstatusdetails"})
+"""Those that say what went wrong, as payloads elsewhere do."""
+_DIGIT: Final = re.compile(rb"\d")
 
 
 class Policed(Scrubber):
@@ -59,8 +62,8 @@ class Policed(Scrubber):
             if len(self._exact) > _EXACT:
                 del self._exact[next(iter(self._exact))]
             self.seen.generation += 1
-            if not value.split(None, 1)[1:]:
-                self.learn(value)
+            if _DIGIT.search(value) and not value.split(None, 1)[1:]:
+                self.learn(value)  # an identifier; what might be a word of the protocol is no secret elsewhere
         return self.label(value)
 
     def spares(self, secret: bytes) -> bool:
@@ -79,7 +82,7 @@ class Policed(Scrubber):
         if _fits(self._kept_headers, plain):
             return False
         taken = super().holds_secret(name) or _fits(self._taken_headers, plain)
-        return taken or (self._strict and PROTOCOL_HEADERS.fullmatch(plain) is None and not name.startswith(b":"))
+        return taken or (self._strict and PROTOCOL_HEADERS.fullmatch(plain) is None and plain not in _MESSAGES)
 
     def header(self, name: bytes, value: bytes) -> bytes:
         """A header or metadata value, clean."""
@@ -100,12 +103,10 @@ class Policed(Scrubber):
             return None
         return super().string(value, name, cut, depth)
 
-    def text(self, data: bytes, *, cut: bool = False, command: bool = False) -> bytes:
-        """Free text, clean; a label where all of it was hidden before."""
+    def column(self, data: bytes) -> bytes | None:
+        """The label of a text that stands for itself beside a payload, where the payload's was hidden."""
         bare = data.strip(b'"')
-        if bare in self._exact and bare:
-            return data.replace(bare, self.label(bare))
-        return super().text(data, cut=cut, command=command)
+        return data.replace(bare, self.label(bare)) if bare and bare in self._exact else None
 
     def edits(self, data: bytes, *, cut: bool) -> list[Edit]:
         """The secrets in some text, and what of it the policy wants gone."""

@@ -80,7 +80,7 @@ class Redactor:
 
     def __init__(self, key: bytes, policy: Policy = DEFAULT) -> None:
         self._enabled = not policy.none
-        self._scrub = Scrubber(key) if policy.plain or policy.none else Policed(key, policy)
+        self._scrub: Scrubber = Scrubber(key) if policy.plain or policy.none else Policed(key, policy)
         self._suspicious = self._scrub.suspicious
         self._taught: dict[int, tuple[Headers, Headers]] = {}
         self._heads: dict[Headers, Headers] = {}
@@ -292,7 +292,7 @@ class Redactor:
 
     def _text(self, text: str) -> str:
         octets = text.encode("utf-8", "surrogatepass")
-        clean = self._scrub.text(octets, command="--" in text)
+        clean = self._scrub.column(octets) or self._scrub.text(octets, command="--" in text)
         if clean == octets:
             self._clean_texts.add(text)
             return text

@@ -61,6 +61,10 @@ class Scrubber:
         """The label of a value at a `hidden` place."""
         return self.label(value)
 
+    def column(self, data: bytes) -> bytes | None:  # noqa: ARG002 - a policy may have hidden it
+        """The label of a text that stands for itself beside a payload; None where it stays."""
+        return None
+
     def spares(self, secret: bytes) -> bool:  # noqa: ARG002 - a policy may want it to stay
         """It stays, though it is a secret."""
         return False
