@@ -196,6 +196,43 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     context.exit(run_wrap_card(card, options_of(**typed)))
 
 
+@cli.command(short_help="Send a recording's client side to a live agent, and compare the answers.")
+@click.option("--upstream", "-u", default="", metavar="HOST[:PORT]|URL", help="The agent.")
+@click.option("--upstream-grpc", default="", metavar="HOST:PORT", help="Its gRPC port, where its card does not say it.")
+@click.option("--filter", "-f", "where", default="", metavar="EXPR", help="Only the calls that match: 'task:b2a4'.")
+@click.option(
+    "--speed", default="instant", show_default=True, metavar="instant|recorded|N", help="Pauses: none, all, divided."
+)
+@click.option("--timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Of silence in a call.")
+@click.option("--header", "-H", multiple=True, metavar="'NAME: VALUE'", help="Sent in the place of the recorded one.")
+@click.option("--strict", is_flag=True, help="Defaults left out, other chunks and another order count as well.")
+@click.option("--shape", is_flag=True, help="Only kinds, states, order and structure count; model text may differ.")
+@click.option("--ignore", multiple=True, metavar="PATH", help="What is there does not count: text, '$.task.history'.")
+@click.option(
+    "--format", "output_format", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True
+)
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="The report goes there as well.")
+@click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep the recording of the drive.")
+@click.option("--allow-incomplete", is_flag=True, help="Drive what there is of a recording that lacks something.")
+@click.option("--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Trust these CA certificates too.")
+@click.option("--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate.")
+@click.argument("recording", type=click.Path(path_type=Path))
+@click.pass_context
+def drive(context: click.Context, /, **typed: Any) -> None:
+    """Send the client side of RECORDING to a live agent, and tell what it answers otherwise than it did.
+
+    Each call waits for what it waited for in the recording; ids that the agent makes now take the place of recorded
+    ones. What differs between any two runs (ids, times, ports) does not count.
+
+    \b
+    Exit code: 0 the same, 1 different, 2 it cannot be driven, 3 a recording that is not complete.
+    """
+    from a2a_proxy.cli.drive.options import options_of
+    from a2a_proxy.cli.drive.run import run_drive
+
+    context.exit(run_drive(options_of(**typed)))
+
+
 def main() -> None:
     """Run `a2a-proxy` and exit with its code."""
     sys.exit(run_cli("a2a-proxy", cli))

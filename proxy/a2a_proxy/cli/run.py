@@ -21,7 +21,7 @@ from a2a_proxy.capture.places import SessionFile
 from a2a_proxy.cli import text
 from a2a_proxy.cli.circles import Resolved, refuse_circles
 from a2a_proxy.cli.config import ProxyConfig
-from a2a_proxy.cli.console import Start, make_console
+from a2a_proxy.cli.console import Console, Start, make_console
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.hooks import Hooks
 from a2a_proxy.cli.verdict import grave
@@ -62,11 +62,11 @@ def run_proxy(config: ProxyConfig) -> int:
 class ProxyRun:
     """One run, from the first socket to the last row."""
 
-    def __init__(self, config: ProxyConfig, work: Work | None = None) -> None:
+    def __init__(self, config: ProxyConfig, work: Work | None = None, console: Console | None = None) -> None:
         """`work` is called with the listening addresses; the run ends with it. Without it a signal ends the run."""
         self._config = config
         self._work = work
-        self._console = make_console(config.log_format, quiet=config.quiet)
+        self._console = console or make_console(config.log_format, quiet=config.quiet)
         self._hooks = Hooks(config.hooks, self._console)
         self._stop = asyncio.Event()
         self._leave = asyncio.Event()

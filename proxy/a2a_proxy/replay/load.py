@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator
+from typing import Any
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
@@ -11,7 +14,9 @@ from a2a_proxy.protocol.errors import GrpcOutcome
 from a2a_proxy.protocol.form import canonical
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, key
+from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.replay.core.faults import PIN
+from a2a_proxy.replay.core.labels import unfilled, without_labels
 from a2a_proxy.replay.core.script import LIVE, Call, Line, Push, Script, Side, Unservable, What
 
 _SAID = {
@@ -25,6 +30,11 @@ _SAID = {
 }
 """Comments and lines of a log are not replayed: nothing A2A is in them."""
 _RESETS = ("reset", "rst_stream")
+_BROKEN = frozenset({"", "connection lost", "proxy stopped", "proxy killed"})
+"""How a call ends that was not captured to its end."""
+_TOLD = 3
+"""Places that an error names."""
+_EVENT_ID = re.compile(r"^id:[ ]?([^\r\n\0]*)", re.MULTILINE)
 
 
 def load(
@@ -40,78 +50,115 @@ def load(
     Raises RecordingError where it cannot be read, or may not be played: it is incomplete, or labels would be delivered
     where credentials stood.
     """
-    return _Loader(recording, session, agent, allow_incomplete, allow_redacted).script()
+    loader = _Loader(recording, session, agent)
+    script = loader.script()
+    if not allow_incomplete:
+        _refuse_incomplete(recording, loader)
+    if not allow_redacted:
+        _refuse_redacted(recording, script)
+    return script
+
+
+def _refuse_incomplete(recording: Recording, loader: _Loader) -> None:
+    why = [row.complete or "it is still being written" for row in loader.sessions if row.complete != "complete"]
+    if loader.broken:
+        places = ", ".join(loader.broken[:_TOLD]) + (" and others" if len(loader.broken) > _TOLD else "")
+        why.append(f"not captured to the end: {places}")
+    if why:
+        raise RecordingError(
+            f"{recording.path} is no complete capture: {'; '.join(dict.fromkeys(why))}",
+            "record it again; or play what there is, its cuts as cuts: --allow-incomplete",
+        )
+
+
+def _refuse_redacted(recording: Recording, script: Script) -> None:
+    found = list(unfilled((*script.cards, *script.calls)))
+    if found:
+        told = ", ".join(f"{place} ({label})" for place, label in found[:_TOLD])
+        more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+        raise RecordingError(
+            f"{recording.path} would deliver labels where credentials stood: {told}{more}; no client has said them"
+            " before, so what they stand for is not known",
+            "deliver the labels as they are: --allow-redacted",
+        )
 
 
 class _Loader:
-    def __init__(self, recording: Recording, session: int | None, agent: str, incomplete: bool, redacted: bool) -> None:
+    def __init__(self, recording: Recording, session: int | None, agent: str) -> None:
         self._recording = recording
-        self._sessions = [row for row in recording.sessions() if session in (None, row.id)]
-        if not self._sessions:
+        self.sessions: list[SessionRow] = [row for row in recording.sessions() if session in (None, row.id)]
+        if not self.sessions:
             which = f"session {session}" if session is not None else "session"
             raise RecordingError(f"{recording.path} has no {which}", "see: a2a-inspect ls")
         self._agent = agent
-        self._incomplete = incomplete
-        self._redacted = redacted
         self._unservable: list[Unservable] = []
+        self._findings: dict[tuple[int, int, int], list[str]] = defaultdict(list)
+        """By session, exchange and frame: rules."""
+        self._pins: dict[tuple[int, int, int], int] = {}
+        self.broken: list[str] = []
+        """Calls that were not captured to their end."""
 
     def script(self) -> Script:
         calls: list[Call] = []
         cards: list[Call] = []
         pushes: list[Push] = []
-        for session in self._sessions:
+        for session in self.sessions:
+            self._remarks(session.id)
             for row in self._recording.exchanges(session.id):
-                exchange = row.exchange
-                if exchange.binding is Binding.WEBHOOK:
+                if row.exchange.binding is Binding.WEBHOOK:
                     pushes += self._push(row)
-                    continue
-                call = self._call(row)
-                if call is None:
-                    continue
-                (cards if exchange.binding is Binding.CARD else calls).append(call)
+                elif (call := self._call(row)) is not None:
+                    (cards if row.exchange.binding is Binding.CARD else calls).append(call)
         calls.sort(key=lambda call: call.began)
         return Script(
             name=self._recording.path,
             calls=tuple(calls),
             cards=tuple(cards),
-            pushes=tuple(pushes),
+            pushes=tuple(sorted(pushes, key=lambda push: push.at)),
             unservable=tuple(self._unservable),
-            sessions=len(self._sessions),
-            complete="; ".join(dict.fromkeys(row.complete or "still being written" for row in self._sessions)),
+            sessions=len(self.sessions),
+            complete="; ".join(dict.fromkeys(row.complete or "still being written" for row in self.sessions)),
         )
+
+    def _remarks(self, session: int) -> None:
+        """What rules have found, and gates that people have pinned."""
+        for row in self._recording.findings(session):
+            found = row.finding
+            if found.exchange and found.seq >= 0:
+                self._findings[session, found.exchange, found.seq].append(found.rule)
+        for note in self._recording.notes(session):
+            pin = PIN.fullmatch(note.note.text.strip())
+            if pin is not None and int(pin[1]) == note.note.exchange:
+                self._pins[session, note.note.exchange, note.note.seq] = int(pin[2])
 
     def _place(self, row: ExchangeRow) -> str:
         number = row.exchange.id
-        return f"#{number}" if len(self._sessions) == 1 else f"#{row.session}:{number}"
+        return f"#{number}" if len(self.sessions) == 1 else f"#{row.session}:{number}"
 
     def _call(self, row: ExchangeRow) -> Call | None:
-        exchange, place = row.exchange, self._place(row)
-        if not exchange.operation and exchange.binding is not Binding.CARD:
-            self._unservable.append(Unservable(place, f"{exchange.method} {exchange.target} is no operation of A2A"))
-            return None
-        if exchange.ours:
-            self._unservable.append(Unservable(place, "the proxy answered, not the agent"))
-            return None
+        exchange = row.exchange
         upstream = self._upstream(row)
         if self._agent and upstream != self._agent:
             return None
         frames = [each.frame for each in self._recording.frames(row.key)]
         first = next((frame for frame in frames if frame.kind is FrameKind.REQUEST), None)
-        if first is None:
-            self._unservable.append(Unservable(place, "its request was not recorded"))
+        if (why := _not_played(exchange, first, frames)) or first is None:
+            self._unservable.append(Unservable(self._place(row), why, exchange.operation))
             return None
-        lines = tuple(self._lines(row, place, [frame for frame in frames if frame is not first]))
+        if exchange.how in _BROKEN:
+            self.broken.append(self._place(row))
+        card = exchange.binding is Binding.CARD
         return Call(
-            place=place,
-            operation=exchange.operation or "GetAgentCard",
+            place=self._place(row),
+            operation="GetAgentCard" if card else exchange.operation or exchange.method,
             binding=exchange.binding,
             dialect=exchange.dialect,
-            request=canonical(first, exchange),
-            lines=lines,
+            request=canonical(first, exchange) if exchange.operation else {},
+            lines=tuple(self._lines(row, [frame for frame in frames if frame is not first])),
             agent=upstream,
             began=exchange.started,
             headers=exchange.request_headers,
-            answer_headers=exchange.response_headers,
+            answer_headers=without_labels(exchange.response_headers),
             status=exchange.status,
             trailers_only=any(frame.note == "trailers-only" for frame in frames),
             streaming=exchange.streaming,
@@ -119,24 +166,55 @@ class _Loader:
             target=exchange.target,
         )
 
-    def _lines(self, row: ExchangeRow, place: str, frames: list[Frame]) -> Iterator[Line]:
-        exchange = row.exchange
+    def _lines(self, row: ExchangeRow, frames: list[Frame]) -> Iterator[Line]:
+        exchange, place = row.exchange, self._place(row)
         ended = False
         for frame in frames:
             side = Side.CLIENT if frame.direction is Direction.TO_AGENT else Side.AGENT
             if side is Side.CLIENT and exchange.operation not in LIVE and frame.kind is not FrameKind.CUT:
                 continue  # its request is whole: there is nothing to wait for
-            line = _line(frame, exchange, side, place)
-            if line is None:
-                continue
-            ended = ended or (side is Side.AGENT and line.over) or (side is Side.CLIENT and line.what is What.RESET)
-            yield line
+            line = self._line(row, frame, side)
+            if line is not None:
+                ended = ended or line.what is What.RESET or (side is Side.AGENT and line.over)
+                yield line
         if not ended:
             number = frames[-1].seq + 1 if frames else 1
             at = max((exchange.closed or exchange.last_event or exchange.started) - exchange.started, 0)
             what = What.END if exchange.how == "complete" else What.CUT
             note = "" if what is What.END else exchange.how or "the recording ends here"
             yield Line(number=number, side=Side.AGENT, what=what, at=at, note=note, place=f"{place}.{number}")
+
+    def _line(self, row: ExchangeRow, frame: Frame, side: Side) -> Line | None:
+        exchange = row.exchange
+        what = _SAID.get(frame.kind)
+        if frame.kind is FrameKind.CUT:
+            what = What.RESET if frame.note.startswith(_RESETS) else What.CUT
+        if what is None:
+            return None
+        ended = what is What.END
+        trailers = without_labels(exchange.trailers) if ended and side is Side.AGENT else ()
+        remarked = row.session, exchange.id, frame.seq
+        event_id = _EVENT_ID.search(frame.framing)
+        return Line(
+            number=frame.seq,
+            side=side,
+            what=what,
+            at=max(frame.at - exchange.started, 0),
+            value=_value(frame, exchange) if what in (What.MESSAGE, What.ERROR) else None,
+            raw=frame.payload,
+            schema=frame.schema,
+            event=frame.event,
+            task=frame.task_id,
+            state=frame.state,
+            generation=frame.generation,
+            status=GrpcOutcome(trailers or exchange.response_headers).status if ended else -1,
+            trailers=trailers,
+            event_id=event_id[1] if event_id else "",
+            note=frame.note,
+            place=f"{self._place(row)}.{frame.seq}",
+            after=self._pins.get(remarked, -1),
+            findings=tuple(self._findings.get(remarked, ())),
+        )
 
     def _push(self, row: ExchangeRow) -> Iterator[Push]:
         exchange = row.exchange
@@ -149,7 +227,7 @@ class _Loader:
                     value=canonical(frame, exchange),
                     raw=frame.payload,
                     url=f"{exchange.authority}{exchange.target}",
-                    headers=exchange.request_headers,
+                    headers=without_labels(exchange.request_headers),
                     dialect=exchange.dialect,
                     task=frame.task_id,
                     answered=exchange.status,
@@ -160,28 +238,22 @@ class _Loader:
         return found.connection.upstream if found is not None else ""
 
 
-def _line(frame: Frame, exchange: Exchange, side: Side, place: str) -> Line | None:
-    what = _SAID.get(frame.kind)
-    if frame.kind is FrameKind.CUT:
-        what = What.RESET if frame.note.startswith(_RESETS) else What.CUT
-    if what is None:
-        return None
-    ended = what is What.END
-    trailers = exchange.trailers if ended and side is Side.AGENT else ()
-    return Line(
-        number=frame.seq,
-        side=side,
-        what=what,
-        at=max(frame.at - exchange.started, 0),
-        value=canonical(frame, exchange) if what in (What.MESSAGE, What.ERROR) else None,
-        raw=frame.payload,
-        schema=frame.schema,
-        event=frame.event,
-        task=frame.task_id,
-        state=frame.state,
-        generation=frame.generation,
-        status=GrpcOutcome(trailers or exchange.response_headers).status if ended else -1,
-        trailers=trailers,
-        note=frame.note,
-        place=f"{place}.{frame.seq}",
-    )
+def _value(frame: Frame, exchange: Exchange) -> Any:
+    """In canonical form; of an answer to an unknown method without the envelope of that call."""
+    value = canonical(frame, exchange)
+    if not exchange.operation and isinstance(value, dict) and "jsonrpc" in value:
+        return {name: item for name, item in value.items() if name in ("result", "error")}
+    return value
+
+
+def _not_played(exchange: Exchange, first: Frame | None, frames: list[Frame]) -> str:
+    """Why a call cannot be played; empty where it can."""
+    if exchange.binding is Binding.OTHER or (not exchange.method and not exchange.operation):
+        return f"{exchange.method} {exchange.target} is no call of A2A"
+    if exchange.ours:
+        return "the proxy answered, not the agent"
+    if first is None:
+        return "its request was not recorded"
+    if any(frame.truncated for frame in frames):
+        return "a message of it was too large to be stored whole"
+    return ""

@@ -48,6 +48,10 @@ class Ignored(StrEnum):
     """How an artifact was cut into chunks; what differs in its text is told once, of the whole."""
     ORDER = "order"
     """Calls that ran at the same time began in another order."""
+    CLIENT = "client"
+    """The client broke the call off, and the agent was slower or faster than that."""
+    ASKED = "asked"
+    """Whoever compares has asked not to count it."""
 
 
 class Part(StrEnum):

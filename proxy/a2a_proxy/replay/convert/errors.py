@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -54,6 +55,17 @@ _BY_HTTP = {
     400: "INVALID_REQUEST",
 }
 """What a bare HTTP status of 0.3 most likely means; its bodies name no reason."""
+_OF_HTTP = {
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    400: "INVALID_ARGUMENT",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+}
+_HTTP_OF = {GRPC_STATUS.index(name): status for status, name in _OF_HTTP.items()}
+"""For errors that are none of A2A's."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -72,6 +84,10 @@ class Refusal(msgspec.Struct, frozen=True):
     """Of a JSON-RPC error, where it is no list of details."""
     body: Any = None
     """Of a REST error, as it was told."""
+    bare: bool = False
+    """HTTP itself said no, before any binding was reached: whatever asks over HTTP gets that body."""
+    grpc_text: str = ""
+    """`grpc-message` as it was told; `message` is without the error's name that 0.3 puts before it."""
 
     def rpc(self, dialect: Dialect) -> Json:
         """The `error` of JSON-RPC."""
@@ -96,6 +112,13 @@ class Refusal(msgspec.Struct, frozen=True):
         """The gRPC status."""
         return self.grpc or GRPC_STATUS.index(self._row(dialect)[1])
 
+    def grpc_message(self, dialect: Dialect) -> str:
+        """The text of that status."""
+        if self.grpc_text or dialect not in OLD or self.reason not in _OLD:
+            return self.grpc_text or self.message
+        name = "".join(word.capitalize() for word in self.reason.removesuffix("_ERROR").split("_"))
+        return f"{name}Error: {self.message}"
+
     def status_details(self, dialect: Dialect) -> bytes:
         """The same as `google.rpc.Status`; empty where there is nothing to add."""
         details = [] if dialect in OLD else self.details or self._info
@@ -114,7 +137,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     def _row(self, dialect: Dialect) -> tuple[int, str, int]:
         known = (_OLD if dialect in OLD else _NEW).get(self.reason)
-        return known or (-32603, GRPC_STATUS[self.grpc] if 0 < self.grpc < len(GRPC_STATUS) else "INTERNAL", 500)
+        return known or (-32603, _OF_HTTP.get(self.http, "INTERNAL"), _HTTP_OF.get(self.grpc, 500))
 
 
 def of_rpc(error: Any, dialect: Dialect) -> Refusal:
@@ -151,13 +174,14 @@ def of_trailers(trailers: Headers) -> Refusal:
             details = read_status(binary_value(coded)).get("details", [])
         except ValueError:  # hostile octets: the details are then simply unknown
             details = []
-    reason, message = outcome.reason, outcome.message
+    reason = outcome.reason
+    text = message = unquote_to_bytes(header(trailers, b"grpc-message")).decode("utf-8", "replace")
     named = _TYPE_NAME.match(message)
     if not reason and named:  # 0.3: `TaskNotFoundError: Task not found`
         found = _CAMEL.sub("_", named[1]).upper()
         reason = found if found in _NEW else f"{found}_ERROR" if f"{found}_ERROR" in _NEW else ""
         message = message[named.end() :] if reason else message
-    return Refusal(reason, message, details, grpc=max(outcome.status, 0))
+    return Refusal(reason, message, details, grpc=max(outcome.status, 0), grpc_text=text)
 
 
 def _plain(detail: Json) -> Json:

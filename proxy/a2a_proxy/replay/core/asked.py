@@ -8,7 +8,7 @@ import msgspec
 
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.replay.core.script import Line, What
+from a2a_proxy.replay.core.script import Line, Push, What
 
 if TYPE_CHECKING:
     from a2a_proxy.replay.core.miss import Miss
@@ -43,6 +43,8 @@ class Send(msgspec.Struct, frozen=True, kw_only=True):
     miss: Miss | None = None
     url: str = ""
     """Of a PUSH: where to, as the client registered it."""
+    push: Push | None = None
+    """Of a PUSH: what was recorded."""
     config: Any = None
     """Of a PUSH: the client's configuration, with its token and its way to authenticate."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_proxy.protocol.operations import BY_NAME
 from a2a_proxy.recording.difference.fields import Fields, members
 from a2a_proxy.recording.difference.ids import LEFT, Ids
 from a2a_proxy.recording.difference.reduced import Reduced
@@ -16,6 +17,7 @@ from a2a_proxy.recording.difference.structure import compare
 from a2a_proxy.recording.difference.values import Change, Row
 from a2a_proxy.replay.core.asked import Asked
 from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.labels import LABEL
 from a2a_proxy.replay.core.options import Preset
 from a2a_proxy.replay.core.script import Call
 
@@ -23,7 +25,7 @@ _LEFT_OUT = frozenset({"metadata", "extensions", "messageId"})
 """Members of a request and of its message that only `strict` looks at. That of the message is still mapped."""
 _NEAR = 64
 """Calls that are looked at for the nearest one."""
-_LABEL = re.compile(r"redacted-[0-9a-f]{12}")
+_ID = re.compile(r"[0-9A-Za-z_-]{8,}")
 HEADERS = "headers"
 
 
@@ -47,44 +49,42 @@ class Matcher:
         self._strict = preset is Preset.STRICT
         self._any = preset is Preset.BY_OPERATION
         self._by_operation: dict[str, list[int]] = defaultdict(list)
-        self._by_token: dict[tuple[str, bytes], list[int]] = defaultdict(list)
-        self._labelled: dict[str, list[int]] = defaultdict(list)
-        """Calls that stand under no token: a credential was where anything may be now."""
+        self._tokens: list[bytes | None] = []
+        """By call; None where a credential was recorded as a label: anything may be there now."""
         for index, call in enumerate(calls):
             self._by_operation[call.operation].append(index)
             key = self._key(call.request, call.tenant)
-            self._by_token[call.operation, _token(key)].append(index)
-            if _LABEL.search(repr(key)):
-                self._labelled[call.operation].append(index)
+            self._tokens.append(None if LABEL.search(repr(key)) else likeness_token(key))
 
     def of(self, operation: str) -> list[int]:
         """All calls of an operation, in recorded order."""
         return self._by_operation.get(operation, [])
 
-    def fits(self, asked: Asked, ids: IdMap) -> Iterator[Fit]:
-        """Calls that were asked the same, in recorded order."""
-        if self._any:
-            for index in self.of(asked.operation):
+    def first(self, asked: Asked, ids: IdMap, among: list[int]) -> Fit | None:
+        """The first of these calls that was asked the same."""
+        return next((fit for fit in self._fits(asked, ids, among)), None)
+
+    def count(self, asked: Asked, ids: IdMap, among: list[int]) -> int:
+        """How many of them were."""
+        return sum(1 for _ in self._fits(asked, ids, among))
+
+    def _fits(self, asked: Asked, ids: IdMap, among: list[int]) -> Iterator[Fit]:
+        if self._any or asked.operation not in BY_NAME:
+            for index in among:
                 yield self._fit(index, asked, ids, learn_only=True)
             return
-        key = self._key(asked.value, asked.tenant)
-        near = self._by_token.get((asked.operation, _token(key)), [])
-        quick = sorted({*near, *self._labelled.get(asked.operation, ())})
-        found = False
-        for index in quick:
+        wanted = likeness_token(self._key(asked.value, asked.tenant))
+        for index in among:
+            if self._tokens[index] not in (wanted, None) and self._calls[index].dialect is asked.dialect:
+                continue
             fit = self._fit(index, asked, ids)
             if not fit.rows:
-                found = True
                 yield fit
-        if not found:  # texts that name identifiers, other dialects: what a token cannot tell
-            rest = (self._fit(index, asked, ids) for index in self.of(asked.operation) if index not in quick)
-            yield from (fit for fit in rest if not fit.rows)
 
-    def nearest(self, asked: Asked, ids: IdMap, among: list[int]) -> Fit | None:
-        """The call that differs least, the first of several; None where there is none. The first `_NEAR` are looked
-        at."""
+    def nearest(self, asked: Asked, ids: IdMap, among: list[int]) -> Fit:
+        """Of some calls the one that differs least, the first of several. The first `_NEAR` are looked at."""
         fits = [self._fit(index, asked, ids) for index in among[:_NEAR]]
-        return min(fits, key=lambda fit: (fit.places, len(fit.rows)), default=None)
+        return min(fits, key=lambda fit: (fit.places, len(fit.rows)))
 
     def _fit(self, index: int, asked: Asked, ids: IdMap, *, learn_only: bool = False) -> Fit:
         call = self._calls[index]
@@ -123,7 +123,8 @@ class Matcher:
 
 def differences(recorded: Any, now: Any, ids: IdMap, fields: Fields) -> tuple[Row, ...]:
     """What differs and counts; `ids` learns who stands for whom. A label stands for whatever is there now."""
-    return tuple(row for row in compare(recorded, now, ids, fields).rows if row.counts and not _unlabelled(row))
+    rows = compare(recorded, now, ids, fields).rows
+    return tuple(row for row in rows if not _filled(row, ids) and row.counts)
 
 
 def without(value: dict[str, Any]) -> dict[str, Any]:
@@ -134,16 +135,36 @@ def without(value: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _token(key: Any) -> bytes:
-    return Reduced(Ids(), Fields(), LEFT).item(key).token
+class _Blank(Ids):
+    """Of identifiers nobody knows any, and in texts they are all alike."""
+
+    def neutral(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
+        """A text without what may be an identifier."""
+        return _ID.sub("", text)
 
 
-def _unlabelled(row: Row) -> bool:
-    """A credential was recorded as a label, and all around it is the same."""
+def token(value: Any) -> bytes:
+    """The same for requests that ask the same of another task."""
+    return Reduced(Ids(), Fields(), LEFT).item(value).token
+
+
+def likeness_token(value: Any) -> bytes:
+    """The same for values that may be the same, whatever identifiers their texts name: a sieve before comparing."""
+    return Reduced(_Blank(), Fields(), LEFT).item(value).token
+
+
+def _filled(row: Row, ids: IdMap) -> bool:
+    """A credential was recorded as a label, and all around it is the same: from now on the label stands for it."""
     if row.change is not Change.CHANGED or not isinstance(row.before, str) or not isinstance(row.after, str):
         return False
-    pieces = _LABEL.split(row.before)
-    return len(pieces) > 1 and re.fullmatch("(?s:.+)".join(map(re.escape, pieces)), row.after) is not None
+    labels = LABEL.findall(row.before)
+    pieces = map(re.escape, LABEL.split(row.before))
+    filled = re.fullmatch("((?s:.+))".join(pieces), row.after) if labels else None
+    if filled is None:
+        return False
+    for label, now in zip(labels, filled.groups(), strict=True):
+        ids.pair("label", label, now)
+    return True
 
 
 def _weight(row: Row) -> int:

@@ -56,10 +56,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """No pause is longer."""
     keep_times: bool = False
     """Leave timestamps as recorded; otherwise they are shifted to now."""
-    warn: bool = False
-    """A client that leaves the recording within a stream is reported, and the stream goes on."""
-    allow_redacted: bool = False
-    """Deliver labels where credentials stood."""
+    lenient: bool = False
+    """A client that says something else within a stream is reported, and the stream goes on."""
+    patience: int | None = 30_000_000_000
+    """How long a line waits for what the client said in the recording; then the call ends with a miss. None: for
+    ever."""
 
     def policy(self, operation: str) -> Policy:
         """Of an operation."""

@@ -1,57 +1,216 @@
-"""One call as it is played: what the agent said in the recording, as it goes out now."""
+"""One call as it is played: what the agent said in the recording, as it goes out now.
+
+Lines that wait for the client go out when it has said what the recording has there; between such gates the clock
+decides. A client that is slower than the recorded one stops the clock: pauses count from what was sent last.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.recording.difference.values import Row
 from a2a_proxy.replay.core.asked import Asked, Send
-from a2a_proxy.replay.core.script import Call, Line, Side
+from a2a_proxy.replay.core.gates import Step, Steps
+from a2a_proxy.replay.core.matching import differences, without
+from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.options import Preset
+from a2a_proxy.replay.core.script import Call, What
 
 if TYPE_CHECKING:
+    from a2a_proxy.replay.core.follow import Poll
     from a2a_proxy.replay.core.player import Player
+
+POLL = 5_000_000
+"""Ns: how soon to ask again where another call holds a line back."""
 
 
 class Play:
     """A recorded call that answers a call of now. Times in ns, of the clock that `Player.begin` was told."""
 
-    def __init__(self, player: Player, call: Call, asked: Asked, at: int) -> None:
+    def __init__(
+        self, player: Player, call: Call, steps: Steps, asked: Asked, at: int, poll: Poll | None = None
+    ) -> None:
         self.call = call
         self.asked = asked
+        self.poll = poll
+        """Its answer is the task as it is when it goes out."""
         self.began = at
-        self._player = player
-        self._rest = [line for line in call.lines if line.side is Side.AGENT]
-        self._last = at
         self.over = False
         """Nothing more is sent, and nothing heard is of interest."""
-        self.cancelled = False
-        """The client broke it off."""
+        self.left = False
+        """The client broke it off. What was not sent by then is not missing."""
+        self.waits = ""
+        """What keeps the next line back, in words; empty where nothing does."""
+        self._player = player
+        self._steps = steps
+        self._next = 0
+        self._heard: list[int] = []
+        """When each line of the client came."""
+        self._ended = False
+        self._last = at
+        """When the last line went out."""
+        self._ready = 0
+        """Since when the next line waits for nothing but other calls."""
+        self._looked = at
+        self._miss: Miss | None = None
 
     @property
     def wake(self) -> int | None:
-        """When `due` may have something, ns; None: when the client or another call has done something, or never."""
-        return None if self.over or not self._rest else self._last
+        """When `due` may have something, ns. None: when the client has done something, or never."""
+        if self.over:
+            return None
+        if self._miss is not None:
+            return self._looked
+        step = self._step()
+        if step is None or self._closed(step):
+            return self._given_up()
+        due = self._due(step)
+        return max(due, self._looked + POLL) if self._ready else due
 
     def due(self, at: int) -> list[Send]:
-        """What is to be sent now, in order. What is given is taken as sent."""
+        """What is to be sent now, in order, webhooks that have become due among it. What is given is taken as sent."""
         sends: list[Send] = []
-        while self._rest and not self.over:
-            line = self._rest.pop(0)
-            sends.append(self._send(line))
-            self._last = at
-            self.over = line.over
+        self._looked = at
+        while not self.over:
+            send = self._one(at)
+            if send is None:
+                break
+            sends.append(send)
+            self.over = send.over
+            if not self.over:
+                sends += self._player.pushes(at)
+        if self.over:
+            self._player.ended(self)
         return sends
 
     def heard(self, value: Any, at: int) -> None:
         """The client said one more thing on this call, in canonical form."""
+        if self.over or not self.call.live:
+            return
+        expected = self._expected()
+        if self._ended or expected is None or expected.what is What.END:
+            said = "half-closed" if expected is not None else "said no more"
+            self._diverge(
+                f"the client says more than the recorded one, which had {said} here", self._place(), (), value
+            )
+            return
+        rows = self._compare(expected.value, value)
+        if rows:
+            why = "the client says something else than the recorded one"
+            self._diverge(why, expected.place, rows, value)
+        self._heard.append(at)
 
     def client_ended(self, at: int) -> None:
         """The client half-closed: it will say no more, and listens."""
+        if self.over or not self.call.live or self._ended:
+            return
+        self._ended = True
+        expected = self._expected()
+        if expected is not None and expected.what is What.END:
+            self._heard.append(at)
+        elif expected is not None:
+            why = "the client half-closed; the recorded one first had something to say"
+            self._player.diverged(self, why, expected.place, (), None, ends=True)
 
     def client_gone(self) -> None:
         """The client broke the call off, or is not there any more."""
         if not self.over:
-            self.over = self.cancelled = True
+            self.over = self.left = True
+            self._player.ended(self)
 
-    def _send(self, line: Line) -> Send:
-        value = self._player.outgoing(line.value)
-        return Send(what=line.what, value=value, line=line, status=line.status, trailers=line.trailers)
+    def pending(self) -> tuple[Step, ...]:
+        """What has not gone out."""
+        return () if self.over else self._steps.agent[self._next :]
+
+    def holds(self, step: Step) -> bool:
+        """Whether a line, one of `pending`, waits for the client."""
+        return self._closed(step)
+
+    def _one(self, at: int) -> Send | None:
+        """The next thing that is to be sent; None where there is none yet."""
+        if self._miss is not None:
+            return Send(what=What.MISS, miss=self._miss)
+        step = self._step()
+        if step is None or self._closed(step):
+            return self._stuck(step, at)
+        if self._due(step) > at or self._held(step, at):
+            return None
+        self._next += 1
+        self._last, self._ready, self.waits = at, 0, ""
+        return self._player.send(self, step.line, at)
+
+    def _step(self) -> Step | None:
+        return self._steps.agent[self._next] if self._next < len(self._steps.agent) else None
+
+    def _closed(self, step: Step) -> bool:
+        return len(self._heard) < step.needs
+
+    def _due(self, step: Step) -> int:
+        """When the clock lets a line go whose gate is open."""
+        opened = self._heard[step.needs - 1] if step.needs else 0
+        return max(self._last, opened) + self._player.pause(step.pause) + step.line.stall
+
+    def _held(self, step: Step, at: int) -> bool:
+        """Other calls keep it back, for now."""
+        self._ready = self._ready or at
+        self.waits = self._player.held(self, step, at - self._ready)
+        return bool(self.waits)
+
+    def _expected(self) -> Any:
+        """The line of the client that comes next in the recording."""
+        return self._steps.client[len(self._heard)] if len(self._heard) < len(self._steps.client) else None
+
+    def _place(self) -> str:
+        step = self._step()
+        return step.line.place if step is not None else self.call.place
+
+    def _given_up(self) -> int | None:
+        """When waiting for the client comes to its end; None: never."""
+        if self._ended and self._step() is not None:
+            return self._looked
+        patience = self._player.options.patience
+        return None if patience is None else self._since() + patience
+
+    def _since(self) -> int:
+        return max(self._last, self._heard[-1] if self._heard else 0)
+
+    def _stuck(self, step: Step | None, at: int) -> Send | None:
+        """The recording goes on only when the client does something."""
+        if step is None:
+            leaves = self._steps.leaves
+            place = leaves.place if leaves is not None else self.call.place
+            self.waits = f"the recorded client broke the call off here ({place}), and the agent said no more"
+        else:
+            expected = self._expected()
+            place = expected.place if expected is not None else step.line.place
+            self.waits = f"{step.line.place} waits for what the client said in {place}"
+        given_up = self._given_up()
+        if given_up is None or at < given_up:
+            return None
+        if step is not None and self._ended:
+            self.waits += ", and it has half-closed"
+        else:
+            self.waits += f"; nothing came for {(at - self._since()) / 1e9:.0f} s"
+        self._diverge(self.waits, place, (), None, ends=True)
+        return Send(what=What.MISS, miss=self._miss)
+
+    def _compare(self, recorded: Any, now: Any) -> tuple[Row, ...]:
+        """What differs and counts; where nothing does, what is learned of identifiers holds."""
+        preset = self._player.options.match
+        trial = self._player.ids.trial()
+        fields = Fields(dialects=self.call.dialect is not self.asked.dialect)
+        if preset is not Preset.BY_OPERATION:
+            whole = preset is Preset.STRICT or not isinstance(recorded, dict) or not isinstance(now, dict)
+            rows = differences(recorded if whole else without(recorded), now if whole else without(now), trial, fields)
+            if rows:
+                return rows
+        differences(recorded, now, trial, fields)  # also what is not looked at has identifiers
+        self._player.ids.adopt(trial)
+        return ()
+
+    def _diverge(self, why: str, place: str, rows: tuple[Row, ...], value: Any, *, ends: bool = False) -> None:
+        """The client has left the recording; where that only warns, the call goes on unless it cannot."""
+        ends = ends or not self._player.options.lenient
+        miss = self._player.diverged(self, why, place, rows, value, ends=ends)
+        self._miss = miss if ends else None

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
-from a2a_proxy.replay.core.asked import Asked
-from a2a_proxy.replay.core.ids import IdMap
-from a2a_proxy.replay.core.matching import Fit, Matcher
-from a2a_proxy.replay.core.miss import Kind, Miss
-from a2a_proxy.replay.core.options import Options, Policy, Preset
+from msgspec.structs import replace
+
+from a2a_proxy.recording.difference.values import Row
+from a2a_proxy.replay.core.asked import Asked, Send
+from a2a_proxy.replay.core.beside import Beside
+from a2a_proxy.replay.core.choice import Choice
+from a2a_proxy.replay.core.follow import Follow, Poll
+from a2a_proxy.replay.core.gates import Step, steps
+from a2a_proxy.replay.core.ids import IdMap, minted
+from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.options import Options
 from a2a_proxy.replay.core.play import Play
-from a2a_proxy.replay.core.script import Call, Script
+from a2a_proxy.replay.core.script import Call, Line, Script, What
+from a2a_proxy.replay.core.tell import diverged
+from a2a_proxy.replay.core.timeline import Timeline
+from a2a_proxy.replay.core.times import shifted
+from a2a_proxy.replay.core.webhooks import Webhooks
 
 
 class Player:
-    """Holds what all calls share: identifiers, what was played, what could not be."""
+    """Holds what all calls share: identifiers, what was played, what could not be, how far each task has come."""
 
     def __init__(self, script: Script, options: Options | None = None) -> None:
         self.script = script
         self.options = options or Options()
-        self.ids = IdMap()
+        self.ids = IdMap(minted=minted(script.calls))
         self.misses: list[Miss] = []
         """All that could not be answered, also where the client never looked at the refusal."""
         self.loose: list[Miss] = []
         """Calls that were answered though something differs: by `loose`, or because a divergence only warns."""
-        self._matcher = Matcher(script.calls, self.options.match)
-        self._played: Counter[int] = Counter()
+        self.plays: list[Play] = []
+        """Those that are not over."""
+        self.timeline = Timeline(script)
+        self._choice = Choice(script, self.options)
+        self._beside = Beside(script)
+        self._follow = Follow(script, self.timeline)
+        self._webhooks = Webhooks(script, self.timeline)
+        self._shift: int | None = None
 
     def begin(self, asked: Asked, at: int) -> Play | Miss:
         """A client calls: the play that answers it, or why there is none.
@@ -34,51 +49,84 @@ class Player:
         `at` is ns since the Unix epoch, of a clock that never goes back: the servers' monotonic one, moved to the time
         of day once.
         """
-        found = self._choose(asked)
+        if self._shift is None:
+            self._shift = at - self.script.began
+        found = self._choice.choose(asked, self.ids)
         if isinstance(found, Miss):
-            self.misses.append(found)
-            return found
-        self.ids.adopt(found.ids)
-        self._played[found.index] += 1
-        return Play(self, self.script.calls[found.index], asked, at)
+            call = self._follow.unrecorded(asked, self.ids)
+            if call is None:
+                self.misses.append(found)
+                return found
+            return self._play(call, asked, at)
+        if found.loose is not None:
+            self.loose.append(found.loose)
+        self.ids.adopt(found.fit.ids)
+        self._webhooks.asked(found.call, asked)
+        poll = self._follow.poll(found.call, asked, self.options.policy(asked.operation))
+        return self._play(self._follow.now(found.call, asked, self.plays), asked, at, poll)
 
     def unused(self) -> list[Call]:
         """Recorded calls that nobody has asked for."""
-        return [call for index, call in enumerate(self.script.calls) if not self._played[index]]
+        return self._choice.unused()
+
+    def pushes(self, at: int) -> list[Send]:
+        """Webhooks that are to be posted now: what is given is taken as sent. A play gives them between
+        its lines; those that come after its end, or while none runs, are to be asked for at `wake`."""
+        found = self._webhooks.due(at, self.pause)
+        return [replace(send, value=self.outgoing(send.value)) for send in found]
+
+    @property
+    def wake(self) -> int | None:
+        """When `pushes` has something, ns; None where nothing is known to come."""
+        return self._webhooks.wake(self.pause)
 
     def outgoing(self, value: Any) -> Any:
-        """A recorded message with the identifiers of now."""
-        return self.ids.value(value)
+        """A recorded message with the identifiers, and the times, of now."""
+        made = self.ids.value(value)
+        return made if self.options.keep_times or not self._shift else shifted(made, self._shift)
 
-    def _choose(self, asked: Asked) -> Fit | Miss:
-        every = self._matcher.of(asked.operation)
-        if not every:
-            return self._miss(Kind.UNKNOWN, asked)
-        last = None
-        for fit in self._matcher.fits(asked, self.ids):
-            if not self._played[fit.index]:
-                return fit
-            last = fit
-        if last is not None:
-            if self.options.policy(asked.operation) is not Policy.SEQUENCE:
-                return last
-            return self._miss(Kind.EXHAUSTED, asked, last)
-        free = [index for index in every if not self._played[index]]
-        nearest = self._matcher.nearest(asked, self.ids, free or every)
-        miss = self._miss(Kind.DIFFERS, asked, nearest)
-        if nearest is not None and free and self.options.match is Preset.LOOSE:
-            self.loose.append(miss)
-            return nearest
+    def send(self, play: Play, line: Line, at: int) -> Send:
+        """A line goes out on a call."""
+        value = line.value
+        if play.poll is not None and line.what is What.MESSAGE:
+            value = self._follow.answer(play.poll, value)
+        else:
+            self.timeline.tell(line)
+            self._webhooks.told(line, at)
+        value = self.outgoing(value)
+        return Send(what=line.what, value=value, line=line, status=line.status, trailers=line.trailers, after=line.sent)
+
+    def held(self, play: Play, step: Step, waited: int) -> str:
+        """What of other calls keeps a line back that has waited so many ns for them; empty where nothing does."""
+        if play.poll is not None and self._follow.waits(play.poll, self.plays):
+            return f"{step.line.place} waits for a later generation than {play.poll.beyond}"
+        return self._beside.held(play, step, waited, self)
+
+    def began(self, call: Call) -> bool:
+        """A recorded call has been asked for."""
+        return self._choice.played(call)
+
+    def pause(self, recorded: int) -> int:
+        """How long to wait where the recording has so many ns."""
+        options = self.options
+        if options.gap is not None:
+            pause = options.gap
+        else:
+            pause = round(recorded / options.speed) if options.speed else 0
+        return pause if options.max_gap is None else min(pause, options.max_gap)
+
+    def diverged(self, play: Play, why: str, place: str, rows: tuple[Row, ...], value: Any, *, ends: bool) -> Miss:
+        """A client has left the recording within a call, which does not go on where it `ends`."""
+        miss = diverged(self.script, play, why, place, rows, value)
+        (self.misses if ends else self.loose).append(miss)
         return miss
 
-    def _miss(self, kind: Kind, asked: Asked, nearest: Fit | None = None) -> Miss:
-        known = Counter(call.operation for call in self.script.calls)
-        return Miss(
-            kind=kind,
-            operation=asked.operation,
-            asked=asked.operation,
-            nearest=self.script.calls[nearest.index].place if nearest else "",
-            rows=nearest.rows if nearest else (),
-            known=tuple(f"{name} x{count}" for name, count in known.items()) if kind is Kind.UNKNOWN else (),
-            recording=self.script.name,
-        )
+    def ended(self, play: Play) -> None:
+        """A call is over."""
+        if play in self.plays:
+            self.plays.remove(play)
+
+    def _play(self, call: Call, asked: Asked, at: int, poll: Poll | None = None) -> Play:
+        play = Play(self, call, steps(call), asked, at, poll)
+        self.plays.append(play)
+        return play

@@ -66,6 +66,12 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     status: int = -1
     """gRPC status of an END; -1 where it has none."""
     trailers: Headers = ()
+    event_id: str = ""
+    """`id` of an event of SSE."""
+    sent: int = 0
+    """Of a CUT that a fault made: octets of the message in `value` that go out before it."""
+    stall: int = 0
+    """Ns that a fault lets it wait, at any speed."""
     note: str = ""
     """How it broke off: `rst_stream cancel`, `reset`, `eof`."""
     place: str = ""
@@ -139,6 +145,8 @@ class Unservable(msgspec.Struct, frozen=True):
 
     place: str
     reason: str
+    operation: str = ""
+    """Empty where it is none of A2A's."""
 
 
 class Push(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,46 @@
+"""What the proxy of a drive says: only what is wrong with it. The rest is in the report."""
+
+from __future__ import annotations
+
+import sys
+
+from a2a_proxy.cli.console import HookEnd, Start
+from a2a_proxy.cli.errors import tell
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recorder.status import Done, Failed, Status, Troubled
+
+
+class Quiet:
+    """A `Console` that keeps the recorder's summary."""
+
+    def __init__(self) -> None:
+        self.done: Done | None = None
+
+    def start(self, start: Start) -> None:
+        """Nobody needs the address."""
+
+    def status(self, said: Status) -> None:
+        """Trouble is told, the summary kept."""
+        if isinstance(said, Troubled | Failed):
+            tell("a2a-proxy", said.message, said.hint)
+        elif isinstance(said, Done):
+            self.done = said
+
+    def stopping(self, open_connections: int) -> None:
+        """The drive is over."""
+
+    def draining(self, behind: int) -> None:
+        """It takes a moment."""
+
+    def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
+        """A warning."""
+        if loud:
+            print(f"a2a-proxy: warning: {visible(message)}", file=sys.stderr)
+            if hint:
+                print(f"a2a-proxy: hint: {visible(hint)}", file=sys.stderr)
+
+    def hook(self, end: HookEnd) -> None:
+        """There are none."""
+
+    def close(self) -> None:
+        """All is printed."""

@@ -1,0 +1,105 @@
+"""What was typed, made into values. Opens nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.drive.request import Credentials
+from a2a_proxy.drive.verdict import BadPath, Counting, place
+from a2a_proxy.model.wire import Headers
+
+HEADERS = "A2A_PROXY_DRIVE_HEADERS"
+"""Environment: headers, one a line, for credentials that are not to be seen in a list of processes."""
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """One drive."""
+
+    recording: Path
+    upstream: str
+    upstream_grpc: str = ""
+    command: tuple[str, ...] = ()
+    """Of a stdio agent."""
+    binding: str = ""
+    """Empty: as recorded."""
+    dialect: str = ""
+    """Empty: as recorded."""
+    speed: float = 0.0
+    timeout: float = 30.0
+    where: str = ""
+    credentials: Credentials = Credentials()
+    counting: Counting = Counting()
+    output_format: str = "text"
+    output: Path | None = None
+    record: Path | None = None
+    allow_incomplete: bool = False
+    upstream_ca: Path | None = None
+    upstream_insecure: bool = False
+
+
+def pace(word: str) -> float:
+    """`instant` is 0, `recorded` 1, a number itself. Raises UserError."""
+    named = {"instant": 0.0, "recorded": 1.0}.get(word)
+    try:
+        value = named if named is not None else float(word.removesuffix("x"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf") or (named is None and value == 0):
+        raise UserError(f"--speed: {word!r} is no speed", "write instant, recorded, or a number: --speed 10")
+    return value
+
+
+def headers(words: tuple[str, ...]) -> Headers:
+    """`Name: value`, those of the environment first. Raises UserError."""
+    made = []
+    for word in (*filter(None, os.environ.get(HEADERS, "").split("\n")), *words):
+        name, colon, value = word.partition(":")
+        if not colon or not _NAME.fullmatch(name.strip()) or not value.strip().isprintable():
+            # What stands there may be a credential: it is not told.
+            raise UserError(
+                f"a --header, or one of {HEADERS}, is no header", "for example: --header 'Authorization: Bearer TOKEN'"
+            )
+        made.append((name.strip().encode("latin-1"), value.strip().encode()))
+    return tuple(made)
+
+
+def counting(strict: bool, shape: bool, ignore: tuple[str, ...]) -> Counting:
+    """Raises UserError."""
+    if strict and shape:
+        raise UserError("--strict and --shape contradict each other", "choose one of them")
+    try:
+        return Counting(strict, shape, tuple(map(place, ignore)))
+    except BadPath as wrong:
+        hint = "for example: --ignore '$.statusUpdate.status.message', --ignore text, --ignore headers"
+        raise UserError(f"--ignore {str(wrong)!r} is no place in a message", hint) from wrong
+
+
+def options_of(
+    *,
+    header: tuple[str, ...],
+    strict: bool,
+    shape: bool,
+    ignore: tuple[str, ...],
+    speed: str,
+    timeout: float,
+    **typed: Any,
+) -> Options:
+    """All of it. Raises UserError."""
+    if not typed["upstream"]:
+        raise UserError("--upstream is missing", f"for example: a2a-proxy drive {typed['recording']} -u localhost:8000")
+    if not 0 < timeout < 86_400:
+        raise UserError(f"--timeout: {timeout:g} is no time to wait", "seconds, for example: --timeout 30")
+    return Options(
+        credentials=Credentials(headers(header)),
+        counting=counting(strict, shape, ignore),
+        speed=pace(speed),
+        timeout=timeout,
+        **typed,
+    )

@@ -1,0 +1,229 @@
+"""The command: read the recording, reach the agent, drive it through a proxy, compare, tell, exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from a2a_proxy.cli.config import proxy_config
+from a2a_proxy.cli.drive.agent import Reached, offered, reach
+from a2a_proxy.cli.drive.console import Quiet
+from a2a_proxy.cli.drive.options import HEADERS, Options
+from a2a_proxy.cli.drive.report import FORMATS, Report, text_lines
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.run import ProxyRun
+from a2a_proxy.drive.grpc import GrpcWire
+from a2a_proxy.drive.http import HttpWire
+from a2a_proxy.drive.line import Wire
+from a2a_proxy.drive.load import load
+from a2a_proxy.drive.plan import Plan
+from a2a_proxy.drive.route import Route, Routes
+from a2a_proxy.drive.run import Drive, Manner
+from a2a_proxy.drive.verdict import counted
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.recording.cassette import is_cassette, open_any
+from a2a_proxy.recording.difference.runs import RunDifference, compare_runs, run_of
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.query.errors import QueryError
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionRow
+from a2a_proxy.recording.sound import sound
+from a2a_proxy.relay.run import run
+from a2a_proxy.relay.tls import Trust
+
+DIFFERENT, INCOMPLETE = 1, 3
+"""Exit codes."""
+
+
+def run_drive(options: Options) -> int:
+    """Drive, and tell; the exit code.
+
+    Raises:
+        UserError: the recording cannot be driven, or the agent not be reached.
+    """
+    _refuse_overwriting(options)
+    with _opened(options.recording) as recording:
+        rows = recording.find_exchanges(options.where) if options.where else recording.exchanges()
+        plan = load(recording, rows)
+        _check(plan, options)
+        with _place(options) as file:
+            drive, reached, quiet = run(_driven(plan, options, file))
+            report = _compared(recording, plan, drive, reached, options, file, quiet)
+    _write(report, options)
+    if report.incomplete:
+        return INCOMPLETE
+    return DIFFERENT if report.found.count else 0
+
+
+def _check(plan: Plan, options: Options) -> None:
+    """Raises UserError where there is nothing to be driven, or not all of what was."""
+    if plan.missing and not options.allow_incomplete:
+        more = f" (and {len(plan.missing) - 1} more)" if len(plan.missing) > 1 else ""
+        hint = "what there is can be driven: --allow-incomplete"
+        raise UserError(f"the recording is not complete: {plan.missing[0]}{more}", hint, INCOMPLETE)
+    if not plan.steps:
+        why = f": {plan.left[0].place} {plan.left[0].why}" if plan.left else ""
+        hint = "see what there is: a2a-inspect ls" if not options.where else "leave --filter out, or choose other calls"
+        raise UserError(f"there is no call to be driven{why}", hint)
+
+
+async def _driven(plan: Plan, options: Options, file: Path) -> tuple[Drive, Reached, Quiet]:
+    """Raises UserError."""
+    trust = Trust(options.upstream_ca, options.upstream_insecure)
+    reached = await reach(options.upstream, options.upstream_grpc, trust)
+    _remark_dialects(plan, reached)
+    config = proxy_config(
+        listen=("127.0.0.1:0",) * len(reached.upstreams),
+        upstream=tuple(each.text for each in reached.upstreams),
+        upstream_grpc=(reached.grpc.text,) * len(reached.upstreams) if reached.grpc is not None else (),
+        record=file,
+        keep_secrets=False,
+        log_format="text",
+        quiet=True,
+        upstream_ca=options.upstream_ca,
+        upstream_insecure=options.upstream_insecure,
+    )
+    quiet = Quiet()
+    drives: list[Drive] = []
+
+    async def work(addresses: list[str]) -> None:
+        wires = _wires(plan, reached, addresses)
+        manner = Manner(options.speed, options.timeout, options.credentials)
+        drives.append(Drive(plan, wires, manner))
+        try:
+            await drives[0].run()
+        finally:
+            for wire in dict.fromkeys(wires.values()):
+                await wire.close()
+
+    await ProxyRun(config, work, quiet).run()
+    return drives[0], reached, quiet
+
+
+def _wires(plan: Plan, reached: Reached, addresses: list[str]) -> dict[Binding, Wire]:
+    default = Route(addresses[0])
+    of = {binding: Route(addresses[number], path) for binding, (number, path) in reached.of.items()}
+    routes = Routes(default, of, plan.paths)
+    http, grpc = HttpWire(routes), GrpcWire(routes)
+    return dict.fromkeys((Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER), http) | {Binding.GRPC: grpc}
+
+
+def _remark_dialects(plan: Plan, reached: Reached) -> None:
+    """What the recording speaks and the live agent's card does not offer."""
+    spoken = {(step.exchange.binding, step.exchange.dialect) for step in plan.steps if step.exchange.operation}
+    for binding, dialect in sorted(spoken):
+        told = offered(reached, binding)
+        if told and str(dialect) not in told and not (str(dialect) == "1.1" and "1.0" in told):
+            offers = ", ".join(told)
+            reached.notes.append(f"the recording speaks {dialect} over {binding}, the agent's card offers {offers}")
+        missing = binding not in reached.versions and binding in (Binding.JSONRPC, Binding.REST, Binding.GRPC)
+        if missing and reached.versions:
+            offers = ", ".join(sorted(map(str, reached.versions)))
+            reached.notes.append(f"the recording has calls over {binding}, the agent's card offers {offers}")
+
+
+def _compared(
+    recording: Recording, plan: Plan, drive: Drive, reached: Reached, options: Options, file: Path, quiet: Quiet
+) -> Report:
+    with _opened(file) as live:
+        session = _session(live)
+        left = run_of(recording, (step.row for step in plan.steps))
+        found = compare_runs(left, run_of(live, live.exchanges(session.id)))
+        found = counted(found, options.counting)
+    notes = [*reached.notes, *_labels(plan, options)]
+    lost = quiet.done is None or bool(quiet.done.lost)
+    incomplete = session.complete if lost and session.complete != "complete" else ""
+    kept = str(options.record) if options.record is not None else ""
+    return Report(
+        str(options.recording),
+        options.upstream,
+        RunDifference(found.matches, found.tasks, found.cut),
+        tuple(drive.remarks),
+        plan.left,
+        tuple(notes),
+        kept,
+        incomplete,
+    )
+
+
+def _session(live: Recording) -> SessionRow:
+    """The one that this process has recorded."""
+    own = [session for session in live.sessions() if session.facts.pid == os.getpid()]
+    return own[-1]
+
+
+def _labels(plan: Plan, options: Options) -> Iterator[str]:
+    """What could not be sent, for nobody knows it: credentials that are labels in the recording."""
+    names: dict[str, int] = {}
+    for step in plan.steps:
+        for name in options.credentials.apply(step.exchange.request_headers)[1]:
+            names[name.lower()] = names.get(name.lower(), 0) + 1
+    for name, count in names.items():
+        calls = "1 call" if count == 1 else f"{count} calls"
+        yield (
+            f"the recorded {name} is a label, not the credential: {calls} went out without it; "
+            f"to send one: --header '{name}: VALUE', or {HEADERS} in the environment"
+        )
+    bodies = sum(any(turn.frame is not None and turn.frame.redacted for turn in step.turns) for step in plan.steps)
+    if bodies:
+        yield f"{bodies} requests hold labels in the place of credentials, and were sent with them"
+
+
+@contextlib.contextmanager
+def _place(options: Options) -> Iterator[Path]:
+    """Where the drive is recorded; gone afterwards unless the user named it."""
+    if options.record is not None:
+        yield options.record
+        return
+    folder = Path(tempfile.mkdtemp(prefix="a2a-drive-"))
+    try:
+        yield folder / "live.a2a.db"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Recording]:
+    """Raises UserError where it cannot be read."""
+    try:
+        with open_any(path) as recording, sound(recording):
+            yield recording
+    except RecordingError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+    except QueryError as wrong:
+        told = "\n  ".join((wrong.message, *wrong.caret.split("\n")))
+        raise UserError(told, wrong.hint or "what can be written is in the manual, filters.md") from wrong
+
+
+def _refuse_overwriting(options: Options) -> None:
+    """Neither the recording of the drive nor the report may replace what is driven. Raises UserError."""
+    for option, path in (("--record", options.record), ("--output", options.output)):
+        with contextlib.suppress(OSError):  # one of the two is not there
+            if path is not None and path.samefile(options.recording):
+                raise UserError(f"{option} {path} is the recording that is driven", "choose another file")
+    if options.record is not None and options.record.exists() and is_cassette(options.record):
+        raise UserError(
+            f"{options.record} is a cassette: nothing can be added to it", "choose another file: --record FILE"
+        )
+
+
+def _write(report: Report, options: Options) -> None:
+    made = FORMATS[options.output_format]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    if options.output is None or str(options.output) == "-":
+        for line in made(report, width):
+            print(line)
+        return
+    try:
+        with options.output.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in made(report, 0))
+    except OSError as wrong:
+        reason = (wrong.strerror or str(wrong)).lower()
+        raise UserError(f"cannot write {options.output}: {reason}", "choose another file: --output FILE") from wrong
+    for line in text_lines(report, width):
+        print(line)

@@ -1,0 +1,101 @@
+"""Calls over gRPC: octets as they are, messages in either direction whenever their time has come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from a2a_proxy.drive.line import Heard, Line, LineError
+from a2a_proxy.drive.plan import Step
+from a2a_proxy.drive.request import Request
+from a2a_proxy.drive.route import Routes
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.errors import binary_value
+from a2a_proxy.protocol.operations import BY_NAME, messages
+from a2a_proxy.protocol.schema import BYTES, line_of, schema_of
+
+_RESERVED = (b"grpc-", b":")
+_OF_CARRIER = frozenset({b"content-type", b"user-agent", b"te"})
+_OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1), ("grpc.enable_retries", 0))
+
+
+class GrpcWire:
+    """All gRPC calls of a drive, over one channel."""
+
+    def __init__(self, routes: Routes) -> None:
+        self._channel = grpc.aio.insecure_channel(routes.route(Binding.GRPC).address, options=_OPTIONS)
+
+    def line(self, step: Step) -> Line:
+        """A call of the recorded method."""
+        return _Call(self._channel, step)
+
+    async def close(self) -> None:
+        """Close the channel."""
+        await self._channel.close(None)
+
+
+class _Call:
+    def __init__(self, channel: grpc.aio.Channel, step: Step) -> None:
+        self._method: Any = channel.stream_stream(step.exchange.target, _same, _same)
+        self._schema = _schema_of_answers(step)
+        self._call: Any = None
+
+    async def say(self, request: Request) -> None:
+        """The first message opens the call. Raises LineError where the agent has ended it."""
+        if self._call is None:
+            self._call = self._method(metadata=_metadata(request.headers))
+        try:
+            await self._call.write(request.payload)
+        except (grpc.RpcError, asyncio.InvalidStateError) as wrong:
+            raise LineError("the agent had ended the call") from wrong
+
+    async def end(self) -> None:
+        """Half-close."""
+        try:
+            await self._call.done_writing()
+        except (grpc.RpcError, asyncio.InvalidStateError) as wrong:
+            raise LineError("the agent had ended the call") from wrong
+
+    async def cancel(self) -> None:
+        """RST_STREAM."""
+        if self._call is not None:
+            self._call.cancel()
+
+    async def answers(self) -> AsyncIterator[Heard]:
+        """Messages until the trailers; what the status says is in the recording of the drive."""
+        try:
+            while (octets := await self._call.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]  # not in the stubs
+                yield Heard(octets, self._schema, FrameKind.EVENT)
+        except grpc.RpcError:
+            return
+
+
+def _same(data: bytes) -> bytes:
+    return data
+
+
+def _metadata(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
+    made: list[tuple[str, str | bytes]] = []
+    for name, value in headers:
+        low = name.lower()
+        if low in _OF_CARRIER or low.startswith(_RESERVED):
+            continue
+        said = binary_value(value) if low.endswith(b"-bin") else value.decode("latin-1")
+        made.append((low.decode("latin-1"), said))
+    return tuple(made)
+
+
+def _schema_of_answers(step: Step) -> str:
+    """How the live agent's messages are read: as the recorded ones were, else as the table says."""
+    for frame in step.answers:
+        if frame.schema:
+            return frame.schema
+    operation = BY_NAME.get(step.exchange.operation)
+    if operation is None:
+        return BYTES
+    return schema_of(line_of(step.exchange.dialect), messages(operation, step.exchange.dialect)[1])

@@ -1,0 +1,96 @@
+"""Calls over HTTP/1.1: JSON-RPC, REST, cards, and what is none of A2A's. A call is one request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from a2a_proxy.drive.line import Heard, Line, LineError
+from a2a_proxy.drive.plan import Step
+from a2a_proxy.drive.request import Request
+from a2a_proxy.drive.route import Routes
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.protocol.schema import JSON
+from a2a_proxy.wire.sse import SseEvent, SseSplitter
+
+_SELF_MADE = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+
+
+class HttpWire:
+    """All HTTP calls of a drive, over as many connections as it takes."""
+
+    def __init__(self, routes: Routes) -> None:
+        self._routes = routes
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=None),
+            skip_auto_headers=_SELF_MADE,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    def line(self, step: Step) -> Line:
+        """A request like the recorded one."""
+        return _Call(self._session, self._routes, step)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+
+class _Call:
+    def __init__(self, session: aiohttp.ClientSession, routes: Routes, step: Step) -> None:
+        self._session = session
+        self._routes = routes
+        self._step = step
+        self._request: Request | None = None
+
+    async def say(self, request: Request) -> None:
+        """The request itself goes out when its answer is asked for."""
+        self._request = request
+
+    async def end(self) -> None:
+        """A request ends with its body."""
+
+    async def cancel(self) -> None:
+        """Whoever stops reading closes the connection."""
+
+    async def answers(self) -> AsyncIterator[Heard]:
+        """A body, or the events of a stream."""
+        assert self._request is not None
+        exchange = self._step.exchange
+        method = exchange.method if exchange.binding is not Binding.JSONRPC else "POST"
+        base, target = self._routes.http(exchange, self._request.target)
+        headers = CIMultiDict(
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in self._request.headers
+        )
+        body = self._request.payload or None
+        url = URL(f"{base}{target}", encoded=True)
+        try:
+            async with self._session.request(
+                method, url, data=body, headers=headers, allow_redirects=False
+            ) as response:
+                async for heard in _read(response):
+                    yield heard
+        except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError):
+            return  # the agent broke off: the recording of the drive tells how
+        except aiohttp.ClientError as wrong:
+            raise LineError(str(wrong) or type(wrong).__name__) from wrong
+
+
+async def _read(response: aiohttp.ClientResponse) -> AsyncIterator[Heard]:
+    if response.content_type != "text/event-stream":
+        if body := await response.read():
+            yield Heard(body, JSON, FrameKind.ERROR if response.status >= 400 else FrameKind.RESPONSE)
+        return
+    splitter, events = SseSplitter(), list[SseEvent]()
+    async for octets in response.content.iter_any():
+        splitter.feed(octets, time.monotonic_ns(), 0, len(octets), events)
+        for event in events:
+            if event.dispatched:
+                yield Heard(event.data, JSON, FrameKind.EVENT)
+        events.clear()

@@ -1,0 +1,136 @@
+"""From a recording to a plan: which calls a client made, what it did in each, and what cannot be sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from a2a_proxy.drive.causes import with_waits
+from a2a_proxy.drive.plan import BINDINGS, Act, Left, Plan, Step, Turn
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.bindings.card import read_card
+from a2a_proxy.protocol.shared import card_facts
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow, FrameRow
+
+_ANSWERS = (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER, FrameKind.UNDECODABLE)
+_ACTS = {
+    FrameKind.REQUEST: Act.SAY,
+    FrameKind.OTHER: Act.SAY,
+    FrameKind.END: Act.END,
+    FrameKind.CUT: Act.CUT,
+}
+_BROKEN_OFF = ("client cancel", "client gone", "proxy stopped", "proxy killed", "connection lost", "")
+"""How calls ended that the client, or the end of the recording, broke off."""
+
+
+def load(recording: Recording, rows: Iterable[ExchangeRow]) -> Plan:
+    """The plan of some calls of a recording, in the order in which they began.
+
+    Raises:
+        RecordingError: it cannot be read.
+    """
+    own = _calls_of_agents(recording)
+    steps: list[Step] = []
+    left: list[Left] = []
+    for row in sorted(rows, key=lambda each: (each.session, each.exchange.started, each.exchange.id)):
+        why = "the agent called another agent" if (row.session, row.exchange.id) in own else _unfit(row.exchange)
+        made: Step | str = why or _step(recording, row, len(steps))
+        if isinstance(made, str):
+            left.append(Left(row, made))
+        else:
+            steps.append(made)
+    return Plan(tuple(with_waits(steps)), tuple(left), _paths(steps), tuple(_missing(recording, steps, left)))
+
+
+def _paths(steps: list[Step]) -> dict[Binding, str]:
+    """Of the interfaces of the first card, the first of each binding."""
+    for step in steps:
+        card = read_card(step.answers[0].payload) if step.exchange.binding is Binding.CARD and step.answers else None
+        if card is not None:
+            facts = card_facts(card)
+            found = [(BINDINGS.get(each.binding.lower()), each.path) for each in facts.interfaces]
+            return {binding: path for binding, path in reversed(found) if binding is not None}
+    return {}
+
+
+def _calls_of_agents(recording: Recording) -> set[tuple[int, int]]:
+    """Calls that an agent made while it worked: the live agent makes its own."""
+    if not recording.has_segments():
+        return set()
+    found = (row for row in recording.handoffs() if row.handoff.kind == "delegation")
+    return {(row.session, row.handoff.to_exchange) for row in found}
+
+
+def _unfit(exchange: Exchange) -> str:
+    """Why a call cannot be made again, as far as its exchange says; empty where it can."""
+    if exchange.binding is Binding.WEBHOOK:
+        return "the agent made it: a webhook"
+    if exchange.binding is Binding.OTHER and exchange.http_version.startswith("2"):
+        return "it is neither A2A nor HTTP/1.1"
+    if exchange.binding is not Binding.GRPC and exchange.binding is not Binding.STDIO and not exchange.target:
+        return "its request line was not recorded"
+    return ""
+
+
+def _step(recording: Recording, row: ExchangeRow, number: int) -> Step | str:
+    """The call, or why it cannot be made again."""
+    turns: list[Turn] = []
+    answers: list[Frame] = []
+    for found in recording.frames(row.key):
+        frame = found.frame
+        if frame.direction is Direction.TO_AGENT:
+            if why := _lost(frame):
+                return why
+            if frame.kind in _ACTS:
+                turns.append(_turn(found, len(answers)))
+        elif frame.kind in _ANSWERS:
+            answers.append(frame)
+    if not any(turn.act is Act.SAY for turn in turns):
+        return "its request was not recorded"
+    ended = _ended(row.exchange, turns, len(answers))
+    return Step(number, row, (*turns, *ended), tuple(answers), _silence(row.exchange, turns, answers))
+
+
+def _lost(frame: Frame) -> str:
+    """Why a client's frame cannot be sent again; empty where it can."""
+    if frame.kind is FrameKind.UNDECODABLE:
+        return f"its frame {frame.seq} could not be read"
+    if frame.truncated:
+        return f"its frame {frame.seq} was too large to be recorded whole"
+    return ""
+
+
+def _turn(row: FrameRow, heard: int) -> Turn:
+    frame = row.frame
+    act = _ACTS[frame.kind]
+    return Turn(act, frame.seq, frame.at, heard, 0, (), frame if act is Act.SAY else None)
+
+
+def _ended(exchange: Exchange, turns: list[Turn], heard: int) -> Iterator[Turn]:
+    """What breaks the call off where no frame does: the recording ended, or an HTTP client closed its connection."""
+    if any(turn.act is Act.CUT for turn in turns) or exchange.how not in _BROKEN_OFF:
+        return
+    yield Turn(Act.CUT, -1, exchange.closed or max(exchange.last_event, exchange.started), heard, 0)
+
+
+def _silence(exchange: Exchange, turns: list[Turn], answers: list[Frame]) -> int:
+    times = sorted([exchange.started, *(turn.at for turn in turns), *(frame.at for frame in answers)])
+    times.append(max(exchange.closed, times[-1]))
+    return max(after - before for before, after in pairwise(times))
+
+
+def _missing(recording: Recording, steps: list[Step], left: list[Left]) -> Iterator[str]:
+    """What the capture lacks of the calls that are wanted."""
+    wanted = {step.row.session for step in steps} | {each.row.session for each in left}
+    for session in recording.sessions():
+        if session.id in wanted and (session.complete not in ("", "complete") or session.lost):
+            yield f"session {session.id}: {session.complete}"
+    for step in steps:
+        if step.exchange.how in ("connection lost", "proxy killed"):
+            yield f"{step.place} {step.exchange.operation}: {step.exchange.how}"
+    for each in left:
+        if "recorded" in each.why or "could not be read" in each.why:
+            yield f"{each.place} {each.row.exchange.operation}: {each.why}"

@@ -1,0 +1,104 @@
+"""From a recorded message to the one that is sent: other identifiers, other credentials, the same everything else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from a2a_proto import ParseError, parse
+from a2a_proxy.drive.ids import Ids
+from a2a_proxy.drive.plan import Step, Turn
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.schema import JSON, is_protobuf, line_and_name
+
+_LABEL = re.compile(rb"redacted-[0-9a-f]{12}")
+_OF_CONNECTION = frozenset(
+    {
+        *("host", "content-length", "connection", "transfer-encoding", "accept-encoding", "te", "expect", "upgrade"),
+        *("keep-alive", "http2-settings", "proxy-connection", "trailer"),
+    }
+)
+"""Said by the connection that is now, not by the recorded one."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One message of the client, ready to be sent."""
+
+    payload: bytes
+    headers: Headers
+    """Of the call; those of the connection left out."""
+    target: str
+    """The request target on HTTP."""
+    rpc_id: str = ""
+    """The JSON-RPC id as JSON text."""
+    framing: str = ""
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """Headers that the user gives, which go out in the place of recorded ones or beside them."""
+
+    headers: Headers = ()
+
+    def apply(self, recorded: Headers) -> tuple[Headers, tuple[str, ...]]:
+        """What is sent, and the names of recorded headers that hold labels and are therefore left out."""
+        given = {name.lower() for name, _ in self.headers}
+        kept: list[tuple[bytes, bytes]] = []
+        left: list[str] = []
+        for name, value in recorded:
+            low = name.lower()
+            if low in given or low.decode("latin-1") in _OF_CONNECTION or low.startswith(b":"):
+                continue
+            if _LABEL.search(value):
+                left.append(name.decode("latin-1"))
+            else:
+                kept.append((name, value))
+        return (*kept, *self.headers), tuple(left)
+
+
+def make(step: Step, turn: Turn, ids: Ids, credentials: Credentials) -> Request:
+    """What is sent for a recorded message. The octets are the recorded ones where no identifier in them changes."""
+    assert turn.frame is not None
+    exchange, frame = step.exchange, turn.frame
+    headers, _ = credentials.apply(exchange.request_headers)
+    return Request(_payload(frame, exchange.binding, ids), headers, _target(step, ids), frame.rpc_id, frame.framing)
+
+
+def _target(step: Step, ids: Ids) -> str:
+    """Identifiers stand in the path of REST calls, and in queries."""
+    target = step.exchange.target
+    return ids.text(target) if step.exchange.binding is Binding.REST else target
+
+
+def _payload(frame: Frame, binding: Binding, ids: Ids) -> bytes:
+    if is_protobuf(frame.schema):
+        return _protobuf(frame, ids)
+    if frame.schema != JSON:
+        return frame.payload
+    try:
+        value: Any = msgspec.json.decode(frame.payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return frame.payload
+    if binding in (Binding.JSONRPC, Binding.STDIO):
+        # The envelope has an `id` of its own, which is no task's.
+        made = (
+            {**value, "params": ids.json(value["params"])} if isinstance(value, dict) and "params" in value else value
+        )
+    else:
+        made = ids.json(value)
+    return frame.payload if made == value else msgspec.json.encode(made)
+
+
+def _protobuf(frame: Frame, ids: Ids) -> bytes:
+    line, name = line_and_name(frame.schema)
+    try:
+        message = parse(line, name, frame.payload)  # type: ignore[arg-type]
+    except (ParseError, KeyError):
+        return frame.payload
+    before = message.SerializeToString(deterministic=True)
+    ids.protobuf(message)
+    after = message.SerializeToString(deterministic=True)
+    return frame.payload if after == before else after

@@ -1,0 +1,50 @@
+"""Where calls go: the proxy's address for each of the agent's interfaces, and the path that its card names."""
+
+from __future__ import annotations
+
+import msgspec
+
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.protocol.rest_path import match
+
+
+class Route(msgspec.Struct, frozen=True):
+    """How one binding is reached."""
+
+    address: str
+    """`host:port` to connect to."""
+    path: str | None = None
+    """Path of the interface as its card has it; None: as recorded."""
+
+
+class Routes(msgspec.Struct, frozen=True):
+    """How all of them are."""
+
+    default: Route
+    of: dict[Binding, Route] = {}
+    recorded: dict[Binding, str] = {}
+    """Paths of the interfaces as the recorded card has them, without a closing slash."""
+
+    def route(self, binding: Binding) -> Route:
+        """Where calls of a binding go."""
+        return self.of.get(binding, self.default)
+
+    def http(self, exchange: Exchange, target: str) -> tuple[str, str]:
+        """`http://host:port`, and the target of a call there."""
+        route = self.route(exchange.binding)
+        if "://" in target.partition("?")[0]:  # absolute form, as for a forward proxy
+            target = "/" + target.partition("://")[2].partition("/")[2]
+        if route.path is not None and exchange.binding is Binding.JSONRPC:
+            target = route.path + target[len(target.partition("?")[0]) :]
+        elif route.path is not None and exchange.binding is Binding.REST:
+            target = route.path.rstrip("/") + target[len(self._path(exchange, target)) :]
+        return f"http://{route.address}", target if target.startswith("/") else f"/{target}"
+
+    def _path(self, exchange: Exchange, target: str) -> str:
+        """The interface's path as recorded: what the target of a REST call begins with."""
+        said = self.recorded.get(exchange.binding)
+        if said is not None and target.startswith(said):
+            return said
+        found = match(exchange.method, target.encode("latin-1", "replace"))
+        # `/v1` belongs to the paths of 0.3, not to the interface.
+        return found.prefix.removesuffix("/v1") if found is not None else ""

@@ -1,0 +1,136 @@
+"""What calls that ran beside one another owe each other: a stream does not tell what another call has caused before
+that call has come, and streams of one task tell its events in one order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.replay.core.gates import Step
+from a2a_proxy.replay.core.matching import token
+from a2a_proxy.replay.core.script import FOLLOWING, Call, Line, Script, What
+
+if TYPE_CHECKING:
+    from a2a_proxy.replay.core.play import Play
+    from a2a_proxy.replay.core.player import Player
+    from a2a_proxy.replay.core.timeline import Timeline
+
+SOFT = 1_000_000_000
+"""Ns: how long a line waits at most for a call that did not cause it, as one that has joined or raced its stream."""
+_SPEAKS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"})
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """A call that came before a line of another one."""
+
+    call: Call
+    certain: bool
+    """It has caused the line: without it the line makes no sense."""
+
+
+class Beside:
+    """Calls of a script that overlap."""
+
+    def __init__(self, script: Script) -> None:
+        self._causes: dict[str, list[Cause]] = defaultdict(list)
+        """By place of the line."""
+        self._rivals: dict[str, set[str]] = defaultdict(set)
+        """By place of a call: those that were asked the same while it ran."""
+        tasks: dict[str, list[Call]] = defaultdict(list)
+        alike: dict[bytes, list[Call]] = defaultdict(list)
+        for call in script.calls:
+            for task in {call.task, asked_task(call)} - {""}:
+                tasks[task].append(call)
+            if call.operation in _SPEAKS:
+                alike[token(call.request)].append(call)
+        for call in script.calls:
+            if call.streams:
+                for other in tasks.get(call.task, ()):
+                    self._look(call, other)
+                for other in alike.get(token(call.request), ()):
+                    self._look(call, other, rival=True)
+
+    def _look(self, call: Call, other: Call, *, rival: bool = False) -> None:
+        """What `other` means to the lines of `call`."""
+        if other is call or _refused(other) or not call.began <= other.began <= call.began + _end(call):
+            return
+        if rival:
+            self._rivals[call.place].add(other.place)
+            self._rivals[other.place].add(call.place)
+        since = other.began - call.began
+        line = next((each for each in call.answers if each.at > since), None)
+        if line is None:
+            return
+        if rival or other.operation in FOLLOWING:
+            self._causes[line.place].append(Cause(other, certain=False))
+        elif other.operation == "CancelTask" or (other.operation in _SPEAKS and _waiting(call, line)):
+            self._causes[line.place].append(Cause(other, certain=True))
+
+    def held(self, play: Play, step: Step, waited: int, player: Player) -> str:
+        """What keeps a line back that has waited so many ns; empty where nothing does."""
+        line = step.line
+        patience = player.options.patience
+        for cause in self._causes.get(line.place, ()):
+            longest = patience if cause.certain else SOFT
+            if not player.began(cause.call) and (longest is None or waited < longest):
+                return f"{line.place} waits for the call {cause.call.place}, {cause.call.operation}"
+        key = player.timeline.key(line)
+        for other in player.plays:
+            if other is play:
+                continue
+            if key is not None and not player.timeline.told(key) and self._gated(other, line, player):
+                return f"{line.place} waits for {other.call.place}, which waits for its client"
+            if waited < SOFT and self._earlier(play, step, other, player.timeline):
+                return f"{line.place} waits for what {other.call.place} says before it"
+        return ""
+
+    def _gated(self, other: Play, line: Line, player: Player) -> bool:
+        """Another stream has yet to tell the same event, and waits for its client before it."""
+        key = player.timeline.key(line)
+        for step in other.pending():
+            if other.holds(step):
+                return any(player.timeline.key(each.line) == key for each in other.pending())
+            if player.timeline.key(step.line) == key:
+                return False
+        return False
+
+    def _earlier(self, play: Play, step: Step, other: Play, timeline: Timeline) -> bool:
+        """Another stream of the task, or one that races this call, has something to say that was said before."""
+        tied = other.call.place in self._rivals.get(play.call.place, ()) or (
+            bool(play.call.task) and play.call.task == other.call.task
+        )
+        pending = other.pending()
+        tied = tied and play.call.streams and other.call.streams and step.line.what is What.MESSAGE
+        if not tied or not pending or other.holds(pending[0]):
+            return False
+        return timeline.when(pending[0].line, other.call) < timeline.when(step.line, play.call)
+
+
+def asked_task(call: Call) -> str:
+    """Recorded id of the task that a request is about; empty where it is about none."""
+    request = call.request
+    if not isinstance(request, dict):
+        return ""
+    message = request.get("message")
+    found = message.get("taskId") if isinstance(message, dict) else request.get("taskId") or request.get("id")
+    return found if isinstance(found, str) else ""
+
+
+def _refused(call: Call) -> bool:
+    """The agent said no: it has changed nothing."""
+    return any(line.what is What.ERROR or line.status > 0 for line in call.answers)
+
+
+def _end(call: Call) -> int:
+    return call.lines[-1].at if call.lines else 0
+
+
+def _waiting(call: Call, line: Line) -> bool:
+    """The task waited for its client when this line came."""
+    told = [
+        each.state for each in call.answers if each.what is What.MESSAGE and each.state and each.number < line.number
+    ]
+    return told[-1:] in ([TaskState.INPUT_REQUIRED], [TaskState.AUTH_REQUIRED])

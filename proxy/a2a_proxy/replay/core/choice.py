@@ -1,0 +1,71 @@
+"""Which recorded call answers a request: what fits, and of that what has not been played yet."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from a2a_proxy.replay.core import tell
+from a2a_proxy.replay.core.asked import Asked
+from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.matching import Fit, Matcher
+from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.options import Options, Policy, Preset
+from a2a_proxy.replay.core.script import Call, Script
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """The recorded call that answers."""
+
+    call: Call
+    fit: Fit
+    loose: Miss | None = None
+    """What differs from it all the same."""
+
+
+class Choice:
+    """Remembers what was played."""
+
+    def __init__(self, script: Script, options: Options) -> None:
+        self._script = script
+        self._options = options
+        self._matcher = Matcher(script.calls, options.match)
+        self._played: Counter[int] = Counter()
+        self._places = {call.place: index for index, call in enumerate(script.calls)}
+
+    def choose(self, asked: Asked, ids: IdMap) -> Chosen | Miss:
+        """The call that answers, which counts as played from now on; or why there is none."""
+        every = self._matcher.of(asked.operation)
+        if not every:
+            return tell.unknown(self._script, asked)
+        fit = self._matcher.first(asked, ids, [index for index in every if not self._played[index]])
+        if fit is not None:
+            return self._chosen(fit)
+        played = [index for index in reversed(every) if self._played[index]]
+        again = self._matcher.first(asked, ids, played)
+        if again is None:
+            return self._otherwise(asked, ids, every)
+        if self._options.policy(asked.operation) is not Policy.SEQUENCE:
+            return self._chosen(again)
+        times = self._matcher.count(asked, ids, played)
+        return tell.exhausted(self._script, asked, self._script.calls[again.index], times)
+
+    def played(self, call: Call) -> bool:
+        """A client has asked for it."""
+        return self._played[self._places[call.place]] > 0
+
+    def unused(self) -> list[Call]:
+        """Calls that nobody has asked for."""
+        return [call for index, call in enumerate(self._script.calls) if not self._played[index]]
+
+    def _chosen(self, fit: Fit, loose: Miss | None = None) -> Chosen:
+        self._played[fit.index] += 1
+        return Chosen(self._script.calls[fit.index], fit, loose)
+
+    def _otherwise(self, asked: Asked, ids: IdMap, every: list[int]) -> Chosen | Miss:
+        """Nothing fits: the nearest, which answers if that is allowed."""
+        free = [index for index in every if not self._played[index]]
+        nearest = self._matcher.nearest(asked, ids, free or every)
+        miss = tell.differs(self._script, asked, self._script.calls[nearest.index], nearest.rows)
+        return self._chosen(nearest, miss) if free and self._options.match is Preset.LOOSE else miss

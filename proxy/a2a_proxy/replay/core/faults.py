@@ -1,0 +1,138 @@
+"""Gates that an author has pinned, and faults: what a person says of a script, by place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+from msgspec.structs import replace
+
+from a2a_proxy.replay.core.script import Call, Line, Script, Side, What
+
+PIN = re.compile(r"gate: after #?(?:\d+:)?(\d+)\.(\d+)", re.IGNORECASE)
+"""A note on a line of the agent: which line of the client it waits for."""
+
+_PLACE = r"(#(?:\d+:)?\d+)\.(\d+)"
+_FAULTS = {
+    "drop": re.compile(rf"drop {_PLACE}"),
+    "dup": re.compile(rf"dup {_PLACE}"),
+    "swap": re.compile(rf"swap {_PLACE} {_PLACE}"),
+    "cut": re.compile(rf"cut {_PLACE}(?: ?@ ?(\d{{1,3}})%)?"),
+    "stall": re.compile(rf"stall (\d+(?:\.\d+)?)(ms|s) before {_PLACE}"),
+    "gen": re.compile(rf"gen([+-]\d{{1,9}}) at {_PLACE}"),
+}
+FORMS = "drop #3.4, dup #3.4, swap #3.4 #3.5, cut #3.4 @ 50%, stall 30s before #3.4, gen+2 at #3.4"
+
+
+class FaultError(ValueError):
+    """A fault that cannot be made: it is written wrongly, or names no line of the agent. `str()` says which."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Something that goes wrong in this replay on purpose."""
+
+    text: str
+    kind: str
+    call: str
+    """Place."""
+    line: int
+    """Number of the frame."""
+    other: int = -1
+    """The one that it changes places with."""
+    amount: float = 0.0
+    """Percent of a message that still goes out, ns of a stall, how much a generation grows."""
+
+
+def fault(text: str) -> Fault:
+    """Read a fault: `drop #3.4`. Raises FaultError."""
+    said = " ".join(text.split())
+    for kind, form in _FAULTS.items():
+        found = form.fullmatch(said)
+        if found is not None:
+            return _fault(said, kind, found)
+    raise FaultError(f'"{text}" is no fault; the forms are: {FORMS}')
+
+
+def _fault(text: str, kind: str, found: re.Match[str]) -> Fault:
+    if kind == "swap":
+        if found[1] != found[3]:
+            raise FaultError(f'"{text}" names lines of two calls; lines change places within one call')
+        return Fault(text, kind, found[1], int(found[2]), int(found[4]))
+    if kind == "cut":
+        return Fault(text, kind, found[1], int(found[2]), amount=min(float(found[3] or 0), 100.0))
+    if kind == "stall":
+        unit = 1e9 if found[2] == "s" else 1e6
+        return Fault(text, kind, found[3], int(found[4]), amount=float(found[1]) * unit)
+    if kind == "gen":
+        return Fault(text, kind, found[2], int(found[3]), amount=float(found[1]))
+    return Fault(text, kind, found[1], int(found[2]))
+
+
+def with_faults(script: Script, faults: list[Fault]) -> Script:
+    """A script with faults in it, made before any gate is worked out. Raises FaultError."""
+    for each in faults:
+        if not any(call.place == each.call for call in script.calls):
+            raise FaultError(f'"{each.text}": {script.name} has no call {each.call}')
+        calls = tuple(_made(call, each) if call.place == each.call else call for call in script.calls)
+        script = replace(script, calls=calls)
+    return script
+
+
+def _made(call: Call, of: Fault) -> Call:
+    lines = list(call.lines)
+    at = _index(call, of, of.line)
+    if of.kind == "swap":
+        other = _index(call, of, of.other)
+        one, two = lines[at], lines[other]
+        lines[at], lines[other] = replace(two, at=one.at), replace(one, at=two.at)
+    else:
+        _MAKERS[of.kind](lines, at, of)
+    return replace(call, lines=tuple(lines))
+
+
+def _index(call: Call, of: Fault, number: int) -> int:
+    found = (i for i, line in enumerate(call.lines) if line.number == number and line.side is Side.AGENT)
+    index = next(found, None)
+    if index is None:
+        raise FaultError(f'"{of.text}": {call.place}.{number} is no line of the agent')
+    return index
+
+
+def _drop(lines: list[Line], at: int, _: Fault) -> None:
+    del lines[at]
+
+
+def _dup(lines: list[Line], at: int, _: Fault) -> None:
+    lines.insert(at, lines[at])
+
+
+def _cut(lines: list[Line], at: int, of: Fault) -> None:
+    line = lines[at]
+    sent = round(len(line.raw) * of.amount / 100)
+    lines[at:] = [replace(line, what=What.CUT, sent=sent, note=of.text)]
+
+
+def _stall(lines: list[Line], at: int, of: Fault) -> None:
+    lines[at] = replace(lines[at], stall=round(of.amount))
+
+
+def _gen(lines: list[Line], at: int, of: Fault) -> None:
+    line = lines[at]
+    if not line.generation or not isinstance(line.value, dict):
+        raise FaultError(f'"{of.text}": {line.place} tells no generation')
+    number = max(line.generation + round(of.amount), 0)
+    value = {
+        name: {**inner, "generation": str(number)} if isinstance(inner, dict) and "generation" in inner else inner
+        for name, inner in line.value.items()
+    }
+    lines[at] = replace(line, value=value, generation=number)
+
+
+_MAKERS: dict[str, Callable[[list[Line], int, Fault], None]] = {
+    "drop": _drop,
+    "dup": _dup,
+    "cut": _cut,
+    "stall": _stall,
+    "gen": _gen,
+}

@@ -1,0 +1,39 @@
+"""Labels that stand where credentials stood: which of them a replay can fill in again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.replay.core.script import Call, Side
+
+LABEL = re.compile(r"redacted-[0-9a-f]{12}")
+_OCTETS = re.compile(LABEL.pattern.encode())
+
+
+def unfilled(calls: tuple[Call, ...]) -> Iterator[tuple[str, str]]:
+    """Place and label of what the agent said with a credential that no client has said before it: nobody can tell what
+    belongs there."""
+    known: set[str] = set()
+    for call in calls:
+        known |= found(call.request)
+        for line in call.lines:
+            labels = found(line.value)
+            if line.side is Side.CLIENT:
+                known |= labels
+            else:
+                yield from ((line.place, each) for each in sorted(labels - known))
+
+
+def found(value: Any) -> set[str]:
+    """Labels anywhere in a message."""
+    return set(LABEL.findall(msgspec.json.encode(value).decode())) if value else set()
+
+
+def without_labels(headers: Headers) -> Headers:
+    """Header fields without those that would bring a label to a client, as a cookie."""
+    return tuple((name, value) for name, value in headers if not _OCTETS.search(value))

@@ -1,0 +1,127 @@
+"""The recorded agent card with the URLs of the mock. Does no I/O."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.replay.core.script import Call, Script, Side, What
+
+Json = dict[str, Any]
+
+_TRANSPORTS = {"JSONRPC": Binding.JSONRPC, "HTTP+JSON": Binding.REST, "GRPC": Binding.GRPC, "STDIO": Binding.STDIO}
+"""As a card names them, in capitals."""
+_NAMES = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
+
+
+class CardPage(msgspec.Struct, frozen=True):
+    """What a GET of a card is answered with."""
+
+    status: int
+    body: Json | None
+    """None: no card."""
+
+
+class Cards:
+    """The cards of a script, and what is changed in them."""
+
+    def __init__(self, script: Script, *, keep: bool = False, add: tuple[Binding, ...] = ()) -> None:
+        """`keep` leaves them as recorded; `add` lists bindings that the card shall offer though it did not."""
+        self._keep = keep
+        self._add = add
+        self._pages: dict[str, CardPage] = {}
+        for call in script.cards:
+            page = _page(call)
+            path = call.target.partition("?")[0]
+            if page is not None and (page.body is not None or path not in self._pages):
+                self._pages[path] = page
+        self._any = next((page for page in reversed(self._pages.values()) if page.body is not None), None)
+
+    def at(self, path: str, authority: str) -> CardPage:
+        """What a GET of `path` gets from a client that calls the mock `authority`."""
+        page = self._pages.get(path) or self._any or CardPage(404, None)
+        return page if page.body is None else CardPage(page.status, self.local(page.body, authority))
+
+    def local(self, card: Json, authority: str) -> Json:
+        """A card whose interfaces lead to the mock."""
+        if self._keep:
+            return card
+        made = dict(card)
+        transport = str(card.get("preferredTransport") or card.get("transport") or "")
+        if isinstance(card.get("url"), str) and _known(transport) is not Binding.STDIO:
+            made["url"] = _moved(card["url"], transport, authority)
+        for member, name in (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport")):
+            if isinstance(card.get(member), list):
+                made[member] = list(self._interfaces(card[member], name, authority))
+        return made
+
+    def _interfaces(self, entries: list[Any], name: str, authority: str) -> list[Any]:
+        made = []
+        for entry in entries:
+            if not isinstance(entry, dict) or not isinstance(entry.get("url"), str):
+                continue
+            transport = str(entry.get(name) or "")
+            if _known(transport) is not Binding.STDIO:  # its URL is a command: the agent itself
+                made.append({**entry, "url": _moved(entry["url"], transport, authority)})
+        offered = {_known(str(entry.get(name) or "")) for entry in made}
+        version = {key: made[0][key] for key in ("protocolVersion",) if made and key in made[0]}
+        for binding in self._add:
+            if binding not in offered:
+                url = authority if binding is Binding.GRPC else f"http://{authority}"
+                made.append({"url": url, name: _NAMES[binding], **version})
+        return made
+
+    @property
+    def found(self) -> bool:
+        """There is a card."""
+        return self._any is not None
+
+    @property
+    def offers(self) -> tuple[Binding, ...]:
+        """The bindings that the card lists, as it was recorded."""
+        card = self._any.body if self._any is not None and self._any.body is not None else {}
+        listed = [str(card.get("preferredTransport") or "JSONRPC")] if isinstance(card.get("url"), str) else []
+        for member, name in (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport")):
+            entries = card.get(member)
+            listed += [str(one.get(name)) for one in entries or () if isinstance(one, dict)]
+        known = (_known(transport) for transport in listed)
+        return tuple(dict.fromkeys(binding for binding in known if binding is not None))
+
+    def notes(self) -> list[tuple[str, str]]:
+        """What is to be said of them loudly, each with a hint."""
+        if self._any is None or self._any.body is None:
+            text = "the recording has no agent card: a client that reads one first gets 404"
+            return [(text, "record with a client that reads it, or give the client the address itself")]
+        notes = []
+        if self._any.body.get("signatures") and not self._keep:
+            text = "the agent card is signed, and its URLs now lead here: its signature does not verify any more"
+            notes.append((text, "to serve it as it was, with URLs that lead to the recorded agent: --keep-card"))
+        if self._keep:
+            notes.append(("the agent card is served as recorded: clients that follow its URLs leave the mock", ""))
+        return notes
+
+
+def _page(call: Call) -> CardPage | None:
+    for line in call.lines:
+        if line.side is Side.AGENT and line.what in (What.MESSAGE, What.ERROR):
+            card = line.value if call.status < 400 and isinstance(line.value, dict) else None
+            if card is not None and not ("name" in card and set(card) & {"url", "supportedInterfaces", "skills"}):
+                card = None
+            return CardPage(call.status, card) if card is not None or call.status >= 400 else None
+    return None
+
+
+def _known(transport: str) -> Binding | None:
+    return _TRANSPORTS.get(transport.upper(), None if transport else Binding.JSONRPC)
+
+
+def _moved(url: str, transport: str, authority: str) -> str:
+    """The same path at the mock; gRPC with a scheme only where it had one."""
+    if "://" not in url:
+        return authority
+    parts = urlsplit(url)
+    path = "" if _known(transport) is Binding.GRPC else parts.path
+    return f"http://{authority}{path}" + (f"?{parts.query}" if parts.query else "")

@@ -1,0 +1,212 @@
+"""JSON-RPC, REST and the agent card over HTTP/1.1, by aiohttp."""
+
+from __future__ import annotations
+
+import contextlib
+
+from aiohttp import web
+
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.bindings import jsonrpc
+from a2a_proxy.protocol.bindings.card import is_card_path
+from a2a_proxy.relay import tcp
+from a2a_proxy.replay.convert.answers import OLD
+from a2a_proxy.replay.core.asked import Asked, Send
+from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.script import Call, What
+from a2a_proxy.replay.serve.cards import Cards
+from a2a_proxy.replay.serve.incoming import BadRpc, Incoming, rest_match
+from a2a_proxy.replay.serve.outgoing import RestVoice, RpcVoice, Voice, refusal_of, with_card
+from a2a_proxy.replay.serve.stage import Performance, Stage
+
+_MOST_BODY = 256 * 1024 * 1024
+"""Octets of a request."""
+_HTTP = (Binding.JSONRPC, Binding.REST)
+_OF_TRANSPORT = frozenset(
+    {"content-length", "content-type", "content-encoding", "transfer-encoding", "connection", "keep-alive"}
+    | {"date", "server", "trailer", "upgrade", "vary"}
+)
+_STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class HttpServer:
+    """A server on a free port of loopback."""
+
+    def __init__(self, stage: Stage, incoming: Incoming, cards: Cards) -> None:
+        self._stage = stage
+        self._incoming = incoming
+        self._cards = cards
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        """Listen."""
+        app = web.Application(client_max_size=_MOST_BODY)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2, auto_decompress=True)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """End what is open."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        method, target = request.method, request.raw_path
+        if is_card_path(method, target):
+            return await self._card(request)
+        body = await request.read()
+        if method == "POST" and jsonrpc.is_request(body):
+            return await self._rpc(request, body)
+        found = rest_match(method, target)
+        if found is not None:
+            asked = self._incoming.rest(found, method, target, body, request.raw_headers)
+            return await self._play(request, asked, RestVoice(asked.operation, asked.dialect))
+        if method == "POST" and not request.path.strip("/"):
+            return await self._rpc(request, body)  # no JSON-RPC either: that is what it is told
+        asked = Asked(operation=f"{method} {request.path}", binding=Binding.REST, headers=request.raw_headers)
+        return await self._play(request, asked, RestVoice(asked.operation, asked.dialect))
+
+    async def _card(self, request: web.Request) -> web.StreamResponse:
+        page = self._cards.at(request.path, request.host)
+        if page.body is None and self._stage.behind is not None:
+            return await self._stage.behind.http(request, await request.read())
+        if page.body is None:
+            told = {"error": {"code": page.status, "message": "the recording has no agent card at this path"}}
+            return web.json_response(told, status=page.status)
+        return web.json_response(page.body, status=page.status)
+
+    async def _rpc(self, request: web.Request, body: bytes) -> web.StreamResponse:
+        try:
+            call = self._incoming.rpc(body, request.raw_headers)
+        except BadRpc as wrong:
+            error = {"code": wrong.code, "message": wrong.message}
+            return web.json_response({"jsonrpc": "2.0", "id": None, "error": error})
+        return await self._play(request, call.asked, RpcVoice(call.id, call.asked.operation, call.asked.dialect))
+
+    async def _play(self, request: web.Request, asked: Asked, voice: Voice) -> web.StreamResponse:
+        found = self._stage.begin(asked)
+        if isinstance(found, Miss):
+            if self._stage.behind is not None:
+                return await self._stage.behind.http(request, await request.read())
+            status, octets = voice.miss(found)
+            return web.Response(status=status, body=octets, content_type=voice.content_type)
+        return await _Answer(request, found, voice, self._cards).give()
+
+
+class _Answer:
+    """One response."""
+
+    def __init__(self, request: web.Request, performance: Performance, voice: Voice, cards: Cards) -> None:
+        self._request = request
+        self._performance = performance
+        self._voice = voice
+        self._cards = cards
+        self._call: Call = performance.play.call
+        self._response: web.StreamResponse | None = None
+
+    async def give(self) -> web.StreamResponse:
+        """Send what the player has, as a stream or in one piece."""
+        call = self._call
+        if call.streaming and call.binding in _HTTP:
+            await self._open()  # its head came before its first event
+        async with contextlib.aclosing(self._performance.sends()) as sends:
+            async for send in sends:
+                if self._response is None and not (call.streams and send.what is What.MESSAGE):
+                    return await self._whole(send)
+                if await self._in_stream(send):
+                    break
+        assert self._response is not None
+        return self._response
+
+    async def _open(self) -> web.StreamResponse:
+        response = web.StreamResponse(headers={**_kept(self._call), **_STREAM})
+        await response.prepare(self._request)
+        self._response = response
+        return response
+
+    async def _in_stream(self, send: Send) -> bool:
+        """Send one more thing; whether that was all."""
+        response = self._response or await self._open()
+        if send.what is What.MESSAGE:
+            await response.write(_event(self._voice.message(self._local(send)), ""))
+            return False
+        if send.what is What.MISS and send.miss is not None:
+            await response.write(_event(self._voice.miss(send.miss)[1], "error"))
+        elif send.what in (What.RESET, What.CUT):
+            await self._break(send)
+            return True
+        elif (told := refusal_of(send, self._call, self._performance.mapped)) is not None:
+            named = "" if self._performance.play.asked.dialect in OLD else "error"
+            await response.write(_event(self._voice.refusal(told)[1], named))
+        if send.over:
+            await response.write_eof()
+        return send.over
+
+    async def _whole(self, send: Send) -> web.StreamResponse:
+        """The answer to a unary call, or what came in the place of a stream."""
+        call, voice = self._call, self._voice
+        if send.what is What.MESSAGE:
+            octets = voice.message(self._local(send))
+            return self._one(call.status if call.binding in _HTTP and call.status else 200, octets)
+        if send.what is What.MISS and send.miss is not None:
+            return self._one(*voice.miss(send.miss))
+        if send.what in (What.RESET, What.CUT):
+            await self._break(send)
+            return web.Response(status=500)
+        told = refusal_of(send, call, self._performance.mapped)
+        if told is not None:
+            status, octets = voice.refusal(told)
+            return self._one(call.status if call.binding is self._performance.play.asked.binding else status, octets)
+        if call.streams:
+            response = await self._open()
+            await response.write_eof()
+            return response
+        return self._one(call.status if call.binding in _HTTP and call.status else 200, b"")
+
+    def _one(self, status: int, octets: bytes) -> web.Response:
+        """A body; where it was a recorded one's, with the head of that."""
+        call = self._call
+        same = call.binding is self._performance.play.asked.binding
+        kind = _field(call.answer_headers, "content-type") if same else ""
+        headers = _kept(call) if same else {}
+        if octets or status not in (204, 304):
+            headers["Content-Type"] = kind if kind and "event-stream" not in kind else self._voice.content_type
+        return web.Response(status=status, body=octets, headers=headers)
+
+    def _local(self, send: Send) -> Send:
+        """A card that comes by a call leads to the mock as well."""
+        return with_card(send, self._call.operation, lambda card: self._cards.local(card, self._request.host))
+
+    async def _break(self, send: Send) -> None:
+        """Leave the client where the recording left it: without an end, or with a reset connection."""
+        transport = self._request.transport
+        if transport is None:
+            return
+        if send.what is What.RESET:
+            tcp.reset(transport)
+            return
+        if self._response is not None and send.after and send.value is not None:
+            octets = _event(self._voice.message(self._local(send)), "")[: send.after]
+            await self._response.write(octets)
+        transport.close()
+
+
+def _event(octets: bytes, name: str) -> bytes:
+    head = f"event: {name}\r\n".encode() if name else b""
+    return b"%sdata: %s\r\n\r\n" % (head, octets)
+
+
+def _kept(call: Call) -> dict[str, str]:
+    """Fields of the recorded response that are not the connection's own."""
+    if call.binding not in _HTTP:
+        return {}
+    found = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in call.answer_headers)
+    return {name: value for name, value in found if name.lower() not in _OF_TRANSPORT}
+
+
+def _field(headers: Headers, name: str) -> str:
+    return next((v.decode("latin-1") for n, v in headers if n.decode("latin-1").lower() == name), "")

@@ -1,0 +1,144 @@
+"""What a client sent, as the player wants to be asked: operation, dialect, canonical request. Does no I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from a2a_proto import choose_a2a_v1
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.dialect import Evidence, classify, of_request, of_version
+from a2a_proxy.protocol.errors import header
+from a2a_proxy.protocol.form import canonical_octets, from_target
+from a2a_proxy.protocol.json_shapes import UNREADABLE
+from a2a_proxy.protocol.live import live_schema, payload_of
+from a2a_proxy.protocol.operations import BY_NAME, GRPC_METHODS, JSONRPC_METHODS, messages
+from a2a_proxy.protocol.rest_path import RestMatch, match
+from a2a_proxy.protocol.schema import BYTES, JSON, line_of, schema_of
+from a2a_proxy.replay.convert.answers import OLD
+from a2a_proxy.replay.core.asked import Asked
+from a2a_proxy.replay.core.script import LIVE, Script
+
+_VERSION = b"a2a-version"
+
+
+class RpcRequest(msgspec.Struct, frozen=True):
+    """One JSON-RPC call."""
+
+    id: Any
+    """As it came; None where it has none."""
+    asked: Asked
+
+
+class BadRpc(Exception):
+    """Octets that are no JSON-RPC call: the code and the words of the error that answers them."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Incoming:
+    """Reads requests. What a request leaves open, what was recorded decides."""
+
+    def __init__(self, script: Script) -> None:
+        calls = script.calls
+        self._old = _usual(call.dialect for call in calls if call.dialect in OLD)
+        """The line before 1.0 that most recorded calls speak; UNKNOWN where none does."""
+        self._new = any(call.dialect not in OLD for call in calls)
+        self._candidate = any(call.dialect is Dialect.RC for call in calls)
+        self._tenants = frozenset(call.tenant for call in calls if call.tenant)
+
+    def rpc(self, body: bytes, headers: Headers, binding: Binding = Binding.JSONRPC) -> RpcRequest:
+        """A JSON-RPC call. Raises BadRpc."""
+        try:
+            call = msgspec.json.decode(body)
+        except UNREADABLE:
+            raise BadRpc(-32700, "Parse error: this is no JSON") from None
+        if not isinstance(call, dict) or not isinstance(call.get("method"), str):
+            raise BadRpc(-32600, "Invalid request: no JSON-RPC call with a method")
+        operation, proof = JSONRPC_METHODS.get(call["method"], (None, Dialect.UNKNOWN))
+        params = call.get("params", {})
+        name = operation.name if operation is not None else call["method"]
+        shown = of_request(msgspec.json.encode(params)) if isinstance(params, dict) else Dialect.UNKNOWN
+        version = header(headers, _VERSION).decode("latin-1")
+        dialect, _ = classify(Evidence(proof, version, shown, self._old))
+        if dialect is Dialect.V0_3 and self._old is Dialect.V0_2:
+            dialect = Dialect.V0_2  # their bodies are the same
+        value = canonical_octets(body, JSON, dialect, name if operation else "", FrameKind.REQUEST)
+        return RpcRequest(call.get("id"), self._asked(name, value, binding, dialect, "", headers))
+
+    def rest(self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers) -> Asked:
+        """A REST request whose line `match` has recognised."""
+        said = of_version(header(headers, _VERSION).decode("latin-1") or found.parameter("a2a-version"))
+        dialect = self._rest_dialect(found.prefix, said)
+        operation = found.operation.name
+        value = canonical_octets(body, JSON, dialect, operation, FrameKind.REQUEST)
+        if isinstance(value, dict):
+            value = {**from_target(method, target), **value}
+        tenant = found.parameter("tenant") or self._tenant(found.prefix)
+        return self._asked(operation, value, Binding.REST, dialect, tenant, headers)
+
+    def grpc(self, path: str, body: bytes, headers: Headers) -> tuple[Asked, str]:
+        """A gRPC call by its first message, and the schema of that."""
+        operation, proof = GRPC_METHODS.get(path, (None, Dialect.UNKNOWN))
+        if operation is None:
+            return self._asked(path, {}, Binding.GRPC, Dialect.V1_0, "", headers), BYTES
+        said = of_version(header(headers, _VERSION).decode("latin-1"))
+        dialect = Dialect.V1_1 if proof is Dialect.V1_0 and said is Dialect.V1_1 else proof
+        if dialect is Dialect.UNKNOWN:
+            dialect = self._package_dialect(operation.request, body)
+        schema = grpc_schema(operation.name, dialect, Direction.TO_AGENT, body)
+        value = self.message(operation.name, dialect, body, schema)
+        return self._asked(operation.name, value, Binding.GRPC, dialect, "", headers), schema
+
+    def message(self, operation: str, dialect: Dialect, body: bytes, schema: str) -> Any:
+        """One more message of a client, in canonical form."""
+        return canonical_octets(body, schema, dialect, operation, FrameKind.REQUEST)
+
+    def _asked(
+        self, operation: str, value: Any, binding: Binding, dialect: Dialect, tenant: str, headers: Headers
+    ) -> Asked:
+        given = value.get("tenant") if isinstance(value, dict) else None
+        tenant = tenant or (given if isinstance(given, str) else "")
+        return Asked(operation=operation, value=value, binding=binding, dialect=dialect, tenant=tenant, headers=headers)
+
+    def _rest_dialect(self, prefix: str, said: Dialect) -> Dialect:
+        if said in (Dialect.V1_0, Dialect.V1_1):
+            return said
+        old = prefix.endswith("/v1") and self._old is not Dialect.UNKNOWN
+        return self._old if old or not self._new else Dialect.V1_0
+
+    def _package_dialect(self, request: str, body: bytes) -> Dialect:
+        """`a2a.v1` is 0.3, or the release candidate where one was recorded and the octets are its."""
+        if not self._candidate:
+            return self._old if self._old is not Dialect.UNKNOWN else Dialect.V0_3
+        return Dialect.RC if choose_a2a_v1("", request, body) == "rc" else Dialect.V0_3
+
+    def _tenant(self, prefix: str) -> str:
+        last = prefix.rpartition("/")[2]
+        return last if last in self._tenants else ""
+
+
+def grpc_schema(operation: str, dialect: Dialect, direction: Direction, body: bytes) -> str:
+    """How a message of a call is read."""
+    if operation in LIVE:
+        return live_schema(payload_of(direction, body), direction)
+    return schema_of(line_of(dialect), messages(BY_NAME[operation], dialect)[direction])
+
+
+def rest_match(method: str, target: str) -> RestMatch | None:
+    """The operation of a request line."""
+    return match(method, target.encode("latin-1", "replace"))
+
+
+def _usual(dialects: Iterable[Dialect]) -> Dialect:
+    counted = Counter(dialects).most_common(1)
+    return counted[0][0] if counted else Dialect.UNKNOWN

@@ -1,0 +1,105 @@
+"""A mock agent: a script served on one port. The relay before two servers tells HTTP/2 from HTTP/1.1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.relay.clock import session_clock
+from a2a_proxy.relay.route import Listen, Route, Upstream
+from a2a_proxy.relay.server import Relay
+from a2a_proxy.relay.way import Editing
+from a2a_proxy.replay.core.options import Options
+from a2a_proxy.replay.core.player import Player
+from a2a_proxy.replay.core.script import Script
+from a2a_proxy.replay.serve.behind import Behind
+from a2a_proxy.replay.serve.cards import Cards
+from a2a_proxy.replay.serve.grpc import GrpcServer
+from a2a_proxy.replay.serve.http import HttpServer
+from a2a_proxy.replay.serve.incoming import Incoming
+from a2a_proxy.replay.serve.stage import Stage, Tell, Told
+from a2a_proxy.replay.serve.webhooks import Webhooks
+
+_SETTLE_SECONDS = 2.0
+"""For webhooks that are on their way when the mock is stopped."""
+
+
+class _NoJournal:
+    """What passes is not recorded."""
+
+    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+        """Nothing."""
+
+
+def _silent(_told: Told) -> None:
+    """For those who ask the player afterwards."""
+
+
+class Mock:
+    """Serves a script, to any number of clients, until it is stopped."""
+
+    def __init__(
+        self,
+        script: Script,
+        options: Options | None = None,
+        *,
+        listen: tuple[Listen, ...] = (Listen("127.0.0.1", 0),),
+        tell: Tell = _silent,
+        keep_card: bool = False,
+        add_interfaces: tuple[Binding, ...] = (),
+        clock: Callable[[], int] | None = None,
+        behind: Behind | None = None,
+    ) -> None:
+        """`tell` hears of every call that ends, every miss and every webhook; it must not block. `behind` answers calls
+        that the script does not, and is closed with the mock."""
+        self.script = script
+        self.player = Player(script, options)
+        self.cards = Cards(script, keep=keep_card, add=add_interfaces)
+        self._webhooks = Webhooks(tell)
+        stage = Stage(self.player, clock or session_clock(), tell, self._webhooks.post)
+        stage.behind = self.behind = behind
+        incoming = Incoming(script)
+        self._http = HttpServer(stage, incoming, self.cards)
+        self._grpc = GrpcServer(stage, incoming, lambda card: self.cards.local(card, self.address))
+        self._listen = listen
+        self._relay: Relay | None = None
+        self.addresses: list[str] = []
+        """Where it listens, `host:port`, once it is started."""
+
+    @property
+    def address(self) -> str:
+        """The first of them: what a gRPC client takes as its target."""
+        return self.addresses[0]
+
+    @property
+    def url(self) -> str:
+        """The same as the base URL of HTTP."""
+        return f"http://{self.address}"
+
+    async def start(self) -> None:
+        """Listen. Raises RouteError where a port cannot be had; nothing is left open then."""
+        await self._http.start()
+        await self._grpc.start()
+        http, grpc = (Upstream("127.0.0.1", port, False, "mock") for port in (self._http.port, self._grpc.port))
+        routes = [Route(each, http, grpc) for each in self._listen]
+        relay = Relay(routes, session_clock(), Editing("never", keep_host=True))
+        try:
+            await relay.listen()
+        except BaseException:
+            await self.stop()
+            raise
+        relay.accept(_NoJournal())
+        self._relay = relay
+        self.addresses = [where for _, addresses in relay.listening for where in addresses]
+
+    async def stop(self) -> None:
+        """Accept no more, deliver the webhooks that are due, end what is open."""
+        await self._webhooks.settle(_SETTLE_SECONDS)
+        if self._relay is not None:
+            await self._relay.stop()
+        await self._grpc.stop()
+        await self._http.stop()
+        await self._webhooks.stop()
+        if self.behind is not None:
+            await self.behind.stop()

@@ -1,0 +1,166 @@
+"""What the player sends, as each binding says it: messages, refusals, misses. Does no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from a2a_proto import RenderError
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.protocol.errors import GRPC_STATUS
+from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.operations import BY_NAME, Answer
+from a2a_proxy.protocol.schema import is_protobuf
+from a2a_proxy.replay.convert.answers import answer
+from a2a_proxy.replay.convert.errors import Refusal, of_rest, of_rpc, of_trailers
+from a2a_proxy.replay.convert.form import Json
+from a2a_proxy.replay.convert.octets import answer_octets
+from a2a_proxy.replay.core.asked import Send
+from a2a_proxy.replay.core.miss import Kind, Miss
+from a2a_proxy.replay.core.play import Play
+from a2a_proxy.replay.core.script import Call, What
+
+_RPC = (Binding.JSONRPC, Binding.STDIO)
+MISS_METADATA = "a2a-replay-miss-bin"
+"""Trailing metadata of a gRPC call that was refused: the detail as JSON."""
+_IMPLEMENTATION_DEFINED = -32000
+_MOST_TEXT = 2000
+"""Characters of a miss in trailers: peers bound their metadata to 8 KiB."""
+_MOST_DETAIL = 3000
+
+
+class Voice(Protocol):
+    """How one HTTP or pipe binding says things. The octets are those of a body, or of one event of a stream."""
+
+    content_type: str
+
+    def message(self, send: Send) -> bytes:
+        """A message."""
+
+    def refusal(self, told: Refusal) -> tuple[int, bytes]:
+        """An error: HTTP status and octets."""
+
+    def miss(self, miss: Miss) -> tuple[int, bytes]:
+        """That the recording has no answer."""
+
+
+class RpcVoice:
+    """JSON-RPC, over HTTP or a pipe."""
+
+    content_type = "application/json"
+
+    def __init__(self, rpc_id: Any, operation: str, dialect: Dialect) -> None:
+        self._id = rpc_id
+        self._operation = operation
+        self._dialect = dialect
+
+    def message(self, send: Send) -> bytes:
+        """A result."""
+        return self._told(result=answer(send.value, self._operation, self._dialect, Binding.JSONRPC))
+
+    def refusal(self, told: Refusal) -> tuple[int, bytes]:
+        """An `error`; its HTTP status is 200, unless HTTP itself said no, and then with the body it had."""
+        if told.bare:
+            return told.http, msgspec.json.encode(told.body)
+        return 200, self._told(error=told.rpc(self._dialect))
+
+    def miss(self, miss: Miss) -> tuple[int, bytes]:
+        """An `error` with the detail as data."""
+        code = -32601 if miss.kind is Kind.UNKNOWN else _IMPLEMENTATION_DEFINED
+        return 200, self._told(error={"code": code, "message": miss.text(), "data": [miss.detail()]})
+
+    def _told(self, **members: Any) -> bytes:
+        return msgspec.json.encode({"jsonrpc": "2.0", "id": self._id, **members})
+
+
+class RestVoice:
+    """HTTP+JSON."""
+
+    def __init__(self, operation: str, dialect: Dialect) -> None:
+        self._operation = operation
+        self._dialect = dialect
+        new = dialect in (Dialect.V1_0, Dialect.V1_1)
+        self.content_type = "application/a2a+json" if new else "application/json"
+
+    def message(self, send: Send) -> bytes:
+        """A body, or an event."""
+        return msgspec.json.encode(answer(send.value, self._operation, self._dialect, Binding.REST))
+
+    def refusal(self, told: Refusal) -> tuple[int, bytes]:
+        """Status and body."""
+        status, body = told.rest(self._dialect)
+        return status, msgspec.json.encode(body)
+
+    def miss(self, miss: Miss) -> tuple[int, bytes]:
+        """A problem with the detail."""
+        status, named = (501, "UNIMPLEMENTED") if miss.kind is Kind.UNKNOWN else (400, "FAILED_PRECONDITION")
+        error = {"code": status, "status": named, "message": miss.text(), "details": [miss.detail()]}
+        return status, msgspec.json.encode({"error": error})
+
+
+def with_card(send: Send, operation: str, local: Callable[[Json], Json]) -> Send:
+    """A card that comes by a call leads to the mock, as one that was fetched does: `local` gives it its URLs."""
+    row = BY_NAME.get(operation)
+    if row is None or row.answer is not Answer.CARD or not isinstance(send.value, dict):
+        return send
+    return msgspec.structs.replace(send, value=local(send.value))
+
+
+def octets(send: Send, play: Play) -> bytes:
+    """A message as gRPC carries it. Raises RenderError where its value is none of that type."""
+    asked, line = play.asked, send.line
+    recorded = line is not None and play.call.binding is Binding.GRPC and is_protobuf(line.schema)
+    if not isinstance(send.value, dict):
+        if line is not None and play.call.binding is Binding.GRPC:
+            return line.raw  # nobody could read it: as it was
+        raise RenderError("it is no message")
+    schema = line.schema if recorded and line is not None else ""
+    return answer_octets(send.value, asked.operation, asked.dialect, schema)
+
+
+class GrpcEnd(msgspec.Struct, frozen=True):
+    """How a gRPC call ends."""
+
+    status: int
+    message: str = ""
+    trailing: tuple[tuple[str, str | bytes], ...] = ()
+
+
+def grpc_refusal(told: Refusal, dialect: Dialect) -> GrpcEnd:
+    """A refusal as status, text and details."""
+    details = told.status_details(dialect)
+    trailing = (("grpc-status-details-bin", details),) if details else ()
+    return GrpcEnd(told.status(dialect), told.grpc_message(dialect), trailing)
+
+
+def grpc_miss(miss: Miss) -> GrpcEnd:
+    """UNIMPLEMENTED for what was never recorded, else FAILED_PRECONDITION, with the detail as metadata."""
+    status = "UNIMPLEMENTED" if miss.kind is Kind.UNKNOWN else "FAILED_PRECONDITION"
+    detail = msgspec.json.encode(miss.detail())
+    if len(detail) > _MOST_DETAIL:
+        detail = msgspec.json.encode({**miss.detail(), "differences": [], "asked": miss.asked[:200]})
+    return GrpcEnd(GRPC_STATUS.index(status), miss.text()[:_MOST_TEXT], ((MISS_METADATA, detail),))
+
+
+def refusal_of(send: Send, call: Call, mapped: Callable[[Any], Any]) -> Refusal | None:
+    """The error that a send tells; None where it tells none. `mapped` puts the identifiers of now into a value."""
+    if send.what is What.END:
+        if send.status <= 0:
+            return None
+        told = of_trailers(send.trailers or call.answer_headers)
+        texts = mapped({"message": told.message, "text": told.grpc_text, "details": told.details})
+        return msgspec.structs.replace(
+            told, message=texts["message"], grpc_text=texts["text"], details=texts["details"]
+        )
+    if send.what is not What.ERROR:
+        return None
+    line = send.line
+    # As it was on the wire: the canonical form is that of the operation's answers, which an error is none of.
+    value = mapped(plain(line.raw, line.schema)) if line is not None and line.raw else send.value
+    if call.binding not in _RPC:
+        return of_rest(value, call.status)
+    if isinstance(value, dict) and "error" in value:
+        return of_rpc(value["error"], call.dialect)
+    return msgspec.structs.replace(of_rest(value, call.status), reason="", bare=True)

@@ -1,0 +1,200 @@
+"""One player with a clock: what goes out when, and who is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.replay.core.asked import Asked, Send
+from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.play import Play
+from a2a_proxy.replay.core.player import Player
+from a2a_proxy.replay.core.script import What
+from a2a_proxy.replay.serve.behind import Behind
+
+_LEAST_WAIT = 0.001
+"""Seconds; a clock that is asked again sooner would only spin."""
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that is over."""
+
+    place: str
+    """Of the recorded call."""
+    operation: str
+    binding: Binding
+    """That of now."""
+    dialect: Dialect
+    sent: int
+    """Messages, errors included."""
+    took: int
+    """Ns."""
+    how: str
+    """`ok`, `error`, `cut`, `miss`, `client gone`."""
+
+
+class Missed(msgspec.Struct, frozen=True):
+    """A call, or a message within one, for which there is no answer."""
+
+    miss: Miss
+    binding: Binding
+
+
+class Posted(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook's POST."""
+
+    url: str
+    status: int
+    """0: it did not arrive."""
+    tries: int
+    why: str = ""
+
+
+Told = Played | Missed | Posted
+Tell = Callable[[Told], None]
+
+
+Post = Callable[[Send, Dialect], None]
+"""Takes what goes to a webhook, and the dialect to tell it in."""
+
+
+def _nowhere(_send: Send, _dialect: Dialect) -> None:
+    """For a mock that posts nothing."""
+
+
+class Stage:
+    """Where calls are played. One per mock; all its calls share one player."""
+
+    def __init__(self, player: Player, clock: Callable[[], int], tell: Tell, post: Post = _nowhere) -> None:
+        """`clock` gives ns since the Unix epoch and never goes back; `post` takes what goes to webhooks."""
+        self.player = player
+        self.clock = clock
+        self._tell = tell
+        self._post = post
+        self._waiting: set[Performance] = set()
+        self.behind: Behind | None = None
+        """Who answers what the recording does not; None: nobody."""
+
+    def begin(self, asked: Asked) -> Performance | Miss:
+        """A client calls."""
+        found = self.player.begin(asked, self.clock())
+        if isinstance(found, Miss):
+            self._tell(Missed(found, asked.binding))
+            return found
+        performance = Performance(self, found)
+        self._waiting.add(performance)
+        self.moved()
+        return performance
+
+    def moved(self) -> None:
+        """Something happened that others may wait for: streams of one task share a timeline."""
+        for each in self._waiting:
+            each.stirred.set()
+
+    def over(self, performance: Performance) -> None:
+        """A call is at its end."""
+        if performance in self._waiting:
+            self._waiting.discard(performance)
+            self._tell(performance.account())
+            self.moved()
+
+    def diverged(self, miss: Miss, binding: Binding) -> None:
+        """A client left the recording within a call."""
+        self._tell(Missed(miss, binding))
+
+    def post(self, send: Send, dialect: Dialect) -> None:
+        """Something for a webhook."""
+        self._post(send, dialect)
+
+
+class Performance:
+    """One call as it is played to one client."""
+
+    def __init__(self, stage: Stage, play: Play) -> None:
+        self.play = play
+        self.stirred = asyncio.Event()
+        """Ask the player again."""
+        self._stage = stage
+        self._sent = 0
+        self._how = ""
+
+    async def sends(self) -> AsyncGenerator[Send, None]:
+        """What is to be sent, each when it is due; ends with what ends the call."""
+        play, stage = self.play, self._stage
+        try:
+            while True:
+                self.stirred.clear()
+                found = play.due(stage.clock())
+                if found:
+                    stage.moved()
+                for send in found:
+                    if send.what is What.PUSH:
+                        stage.post(send, play.asked.dialect)
+                        continue
+                    self._count(send)
+                    yield send
+                    if send.over:
+                        return
+                if play.over:
+                    return
+                if not found:
+                    await self._until(play.wake)
+        finally:
+            if not play.over:
+                self._how = self._how or "client gone"
+                play.client_gone()
+            stage.over(self)
+
+    def heard(self, value: Any) -> None:
+        """The client said one more thing."""
+        self.play.heard(value, self._stage.clock())
+        self._stage.moved()
+
+    def client_ended(self) -> None:
+        """The client half-closed."""
+        self.play.client_ended(self._stage.clock())
+        self._stage.moved()
+
+    def mapped(self, value: Any) -> Any:
+        """A recorded value with the identifiers of now."""
+        return self._stage.player.outgoing(value)
+
+    def account(self) -> Played:
+        """What became of it."""
+        play = self.play
+        return Played(
+            place=play.call.place,
+            operation=play.call.operation,
+            binding=play.asked.binding,
+            dialect=play.asked.dialect,
+            sent=self._sent,
+            took=self._stage.clock() - play.began,
+            how=self._how or "ok",
+        )
+
+    def _count(self, send: Send) -> None:
+        if send.what in (What.MESSAGE, What.ERROR):
+            self._sent += 1
+        if send.what is What.ERROR or (send.what is What.END and send.status > 0):
+            self._how = "error"
+        elif send.what in (What.RESET, What.CUT):
+            self._how = "cut"
+        elif send.what is What.MISS and send.miss is not None:
+            self._how = "miss"
+            self._stage.diverged(send.miss, self.play.asked.binding)
+
+    async def _until(self, wake: int | None) -> None:
+        """Until `wake`, or until something has happened."""
+        if wake is None:
+            await self.stirred.wait()
+            return
+        seconds = max((wake - self._stage.clock()) / 1e9, _LEAST_WAIT)
+        try:
+            async with asyncio.timeout(seconds):
+                await self.stirred.wait()
+        except TimeoutError:
+            return

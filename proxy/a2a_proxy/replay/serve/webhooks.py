@@ -1,0 +1,103 @@
+"""Webhooks: what a task's timeline has for them is posted to the URL that the client has registered now."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.replay.convert.answers import notification
+from a2a_proxy.replay.core.asked import Send
+from a2a_proxy.replay.serve.stage import Posted, Tell
+
+TRIES = 3
+_PAUSES = (0.2, 1.0)
+"""Seconds between tries."""
+_TIMEOUT = aiohttp.ClientTimeout(total=5)
+_TOKEN = "X-A2A-Notification-Token"
+
+
+class Webhooks:
+    """Posts in order, one receiver not waiting for another."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._queues: dict[str, asyncio.Queue[tuple[Send, Dialect]]] = {}
+        self._workers: set[asyncio.Task[None]] = set()
+        self._session: aiohttp.ClientSession | None = None
+
+    def post(self, send: Send, dialect: Dialect) -> None:
+        """Take one, to be told in this dialect; returns at once."""
+        where = _receiver(send.url)
+        if where not in self._queues:
+            self._queues[where] = asyncio.Queue()
+            self._workers.add(asyncio.create_task(self._work(self._queues[where])))
+        self._queues[where].put_nowait((send, dialect))
+
+    async def settle(self, seconds: float) -> None:
+        """Wait until all is posted, so long at most."""
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*(queue.join() for queue in self._queues.values()))
+        except TimeoutError:
+            return
+
+    async def stop(self) -> None:
+        """Give up what is left."""
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+    async def _work(self, queue: asyncio.Queue[tuple[Send, Dialect]]) -> None:
+        while True:
+            send, dialect = await queue.get()
+            try:
+                self._tell(await self._deliver(send, dialect))
+            finally:
+                queue.task_done()
+
+    async def _deliver(self, send: Send, dialect: Dialect) -> Posted:
+        headers = _headers(send.config)
+        body = notification(send.value, dialect) if isinstance(send.value, dict) else send.value
+        status, why = 0, "not an http URL"
+        if urlsplit(send.url).scheme not in ("http", "https"):
+            return Posted(url=send.url, status=0, tries=0, why=why)
+        for number in range(1, TRIES + 1):
+            try:
+                session = self._session = self._session or aiohttp.ClientSession(timeout=_TIMEOUT)
+                async with session.post(send.url, json=body, headers=headers, allow_redirects=False) as answer:
+                    status, why = answer.status, ""
+                if status < 500:
+                    return Posted(url=send.url, status=status, tries=number)
+            except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+                status, why = 0, str(error) or type(error).__name__
+            if number < TRIES:
+                await asyncio.sleep(_PAUSES[number - 1])
+        return Posted(url=send.url, status=status, tries=TRIES, why=why)
+
+
+def _receiver(url: str) -> str:
+    """Scheme and authority; a URL that has none is its own."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else url
+
+
+def _headers(config: Any) -> dict[str, str]:
+    """How the client wants to be told: its token, and its way to authenticate."""
+    made: dict[str, str] = {}
+    if not isinstance(config, dict):
+        return made
+    if isinstance(config.get("token"), str) and config["token"]:
+        made[_TOKEN] = config["token"]
+    given = config.get("authentication")
+    if isinstance(given, dict) and isinstance(given.get("credentials"), str) and given["credentials"]:
+        made["Authorization"] = f"{given.get('scheme') or 'Bearer'} {given['credentials']}"
+    return made

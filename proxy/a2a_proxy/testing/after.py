@@ -1,0 +1,95 @@
+"""What is done with a recording when its test is over: judged, compared, kept as a cassette. Files in, words out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.cassette import open_any, write_cassette
+from a2a_proxy.recording.difference.runs import Match, RunDifference, compare_runs, run_of
+from a2a_proxy.recording.difference.values import path_text
+from a2a_proxy.recording.merge import merge
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.several import Several
+
+_TOLD = 20
+"""Findings, or differences, that are told one by one."""
+
+
+def violations(path: Path, fail_on: str, ignore: Iterable[str]) -> list[str]:
+    """What the rules found that is grave enough, each in a line: `A2A-GEN-001 #3 SendMessage: 4 did not come`."""
+    least, left_out = Severity[fail_on.upper()], tuple(ignore)
+    with Recording(path) as recording:
+        operations = {row.exchange.id: row.exchange.operation for row in recording.exchanges()}
+        found = [row.finding for row in recording.findings()]
+    grave = [each for each in found if each.severity >= least and not _ignored(each, left_out)]
+    return [visible(_violation(each, operations.get(each.exchange, ""))) for each in grave]
+
+
+def _ignored(finding: Finding, left_out: tuple[str, ...]) -> bool:
+    return any(finding.rule == each or finding.rule.startswith(f"{each.rstrip('-')}-") for each in left_out)
+
+
+def _violation(finding: Finding, operation: str) -> str:
+    where = f" #{finding.exchange}{f'.{finding.seq}' if finding.seq >= 0 else ''}" if finding.exchange else ""
+    said = f" {operation}" if operation else ""
+    return f"{finding.severity.name.lower()} {finding.rule}{where}{said}: {finding.summary}"
+
+
+def differences(cassette: Path, recording: Path) -> list[str]:
+    """What differs between what was recorded and what passed now, each in a line; empty where nothing does."""
+    with open_any(cassette) as left, Recording(recording) as right:
+        found = compare_runs(run_of(left, left.exchanges()), run_of(right, right.exchanges()))
+    return [visible(line) for line in _told(found)]
+
+
+def _told(found: RunDifference) -> Iterator[str]:
+    for match in found.matches:
+        if match.count:
+            yield _head(match)
+            rows = match.difference.rows if match.difference is not None else ()
+            for row in (each for each in rows if each.counts):
+                place = path_text(row.right or row.left or ())
+                yield f"  {row.part} {place}: {row.change}: recorded {row.before!r}, now {row.after!r}"
+    for row in found.tasks:
+        if row.counts:
+            yield f"a task's {(row.left or ('',))[-1]}: recorded {row.before!r}, now {row.after!r}"
+
+
+def _head(match: Match) -> str:
+    if match.left is None or match.right is None:
+        row, said = (match.right, "was not recorded") if match.left is None else (match.left, "did not come")
+        assert row is not None
+        return f"#{row.exchange.id} {row.exchange.operation or row.exchange.method} {said}"
+    left, right = match.left.exchange, match.right.exchange
+    return f"#{left.id} {left.operation or left.method} (now #{right.id}) differs"
+
+
+def calls(path: Path) -> int:
+    """How many calls a recording has."""
+    with Recording(path) as recording:
+        return sum(1 for _ in recording.exchanges())
+
+
+def commit(recording: Path, cassette: Path) -> None:
+    """The recording becomes the cassette, whole or not at all. Raises RecordingError."""
+    cassette.parent.mkdir(parents=True, exist_ok=True)
+    with Recording(recording) as stored:
+        write_cassette(stored, cassette, overwrite=True)
+
+
+def append(recording: Path, cassette: Path) -> None:
+    """What the cassette has, then a session more. `recording` lies in a folder of its own. Raises RecordingError."""
+    together = recording.with_name("together.a2a.db")
+    with Several([os.fspath(cassette), os.fspath(recording)]) as both:
+        merge(both, together, overwrite=True)
+    commit(together, cassette)
+
+
+def listed(lines: list[str], more: str) -> str:
+    """The first of some lines, indented, and how many follow."""
+    kept = [f"  {line}" for line in lines[:_TOLD]]
+    return "\n".join(kept + ([f"  and {len(lines) - _TOLD} more: {more}"] if len(lines) > _TOLD else []))

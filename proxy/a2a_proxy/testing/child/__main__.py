@@ -1,0 +1,38 @@
+"""`python -m a2a_proxy.testing.child`: orders on stdin, answers on stdout, until stdin ends.
+
+What a library prints goes to stderr: stdout is for answers only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import IO
+
+from a2a_proxy.relay.run import run
+from a2a_proxy.testing.child.desk import Desk
+from a2a_proxy.testing.orders import decode_order, encode
+
+
+async def _serve(answers: IO[bytes]) -> None:
+    desk = Desk()
+    orders = asyncio.StreamReader(limit=1 << 24)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    try:
+        while line := await orders.readline():
+            answers.write(encode(await desk.do(decode_order(line))) + b"\n")
+            answers.flush()
+    finally:
+        await desk.close()
+
+
+def main() -> None:
+    """Serve until the process of the tests closes the pipe, also by dying."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    run(_serve(answers))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""A relay on a port of its own, and the tape of what passes through it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+import msgspec
+
+from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.relay.clock import session_clock
+from a2a_proxy.relay.edits.edit import Note
+from a2a_proxy.relay.route import Listen, Route, Upstream
+from a2a_proxy.relay.server import Relay
+from a2a_proxy.relay.way import Editing
+from a2a_proxy.testing.child.tape import Tape
+
+_GRACE = 0.2
+"""Seconds that open calls get: the test is over, so whoever still waits waits in vain."""
+
+
+class Lane:
+    """From a port on loopback to one agent."""
+
+    def __init__(self, upstream: str, grpc: str, recording: str, command: tuple[str, ...]) -> None:
+        """`recording`: where its recording will be. Raises RouteError where an address cannot be read."""
+        self.notes: list[str] = []
+        """What the relay had to say, as of signed cards."""
+        self._clock = session_clock()
+        route = Route(Listen("127.0.0.1", 0), Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None)
+        self._relay = Relay((route,), self._clock, Editing(), self._tell)
+        self._upstreams = (f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream,)
+        started, session = self._clock(), str(uuid.uuid4())
+        self._session = SessionFile(recording, os.getpid(), started, session, command, upstreams=self._upstreams)
+        self._tape: Tape | None = None
+
+    async def start(self) -> str:
+        """Listen; the address, `127.0.0.1:PORT`. Raises RouteError."""
+        await self._relay.listen()
+        [(_, [address])] = self._relay.listening
+        self._tape = Tape(msgspec.structs.replace(self._session, listens=(address,)))
+        self._relay.accept(self._tape)
+        return address
+
+    def settle(self) -> None:
+        """Store all that has passed. Raises RecordingError."""
+        assert self._tape is not None
+        self._tape.settle()
+
+    async def stop(self, *, keep: bool) -> None:
+        """End what is open; with `keep` the recording is whole then, else not written on. Raises RecordingError."""
+        await self._relay.stop(_GRACE)
+        if self._tape is None:
+            return
+        if keep:
+            self._tape.finish(self._clock())
+        else:
+            self._tape.drop()
+
+    def _tell(self, note: Note) -> None:
+        self.notes.append(note.text)

@@ -1,0 +1,69 @@
+"""What is done for a test, by its record mode: a table. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from a2a_proxy.testing.settings import Settings
+
+
+class Write(Enum):
+    """What becomes of the cassette where the test passes."""
+
+    NOT = "not"
+    REPLACE = "replace"
+    APPEND = "append"
+    """What the live agent answered comes behind what was there."""
+
+
+class CannotPlay(Exception):
+    """The test cannot run like this: the text says why, and what to type."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who answers, and what is kept."""
+
+    replay: bool
+    """The cassettes answer."""
+    live: bool
+    """The live agent answers; with `replay`, what the cassettes do not."""
+    write: Write = Write.NOT
+    compare: bool = False
+    """What passed must be what the cassette has."""
+    warning: str = ""
+
+
+_REPLAY = Plan(replay=True, live=False)
+_RECORD = Plan(replay=False, live=True, write=Write.REPLACE)
+_MODES: dict[str, tuple[Plan | None, Plan | None]] = {
+    "none": (_REPLAY, None),
+    "once": (_REPLAY, _RECORD),
+    "new_episodes": (Plan(replay=True, live=True, write=Write.APPEND), _RECORD),
+    "rewrite": (_RECORD, _RECORD),
+    "verify": (Plan(replay=False, live=True, compare=True), None),
+    "spy": (Plan(replay=True, live=True), Plan(replay=False, live=True)),
+}
+"""Record mode -> what is done where the cassette is there, and where it is not; None: the test cannot run."""
+
+
+def plan(settings: Settings, cassette: str, *, exists: bool, too_old: str) -> Plan:
+    """What is done. `too_old`: in words how old the cassette is, where that is too old.
+
+    Raises CannotPlay.
+    """
+    mode = settings.record_mode
+    found = _MODES[mode][0 if exists else 1]
+    if found is None:
+        raise CannotPlay(
+            f"there is no cassette {cassette}\n"
+            "hint: record it from a live agent: pytest --a2a-record-mode=once --a2a-upstream=http://HOST:PORT"
+        )
+    if not (too_old and found.replay):
+        return found
+    if settings.on_expiry == "fail":
+        raise CannotPlay(f"{too_old}\nhint: record it again: pytest --a2a-record-mode=rewrite --a2a-upstream=URL")
+    if settings.on_expiry == "rerecord" and mode in ("once", "new_episodes"):
+        return _RECORD
+    return replace(found, warning=f"{too_old}: record it again with --a2a-record-mode=rewrite")

@@ -1,0 +1,149 @@
+"""One agent of one test: opened by a fixture, told about while the test runs, judged when it is over."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.testing import after
+from a2a_proxy.testing.agent import Agent
+from a2a_proxy.testing.guard import GUARD
+from a2a_proxy.testing.naming import shown
+from a2a_proxy.testing.orders import Ask, Open, Opened, Settle, Standing, Stop
+from a2a_proxy.testing.plan import Plan, Write
+from a2a_proxy.testing.process import Process
+from a2a_proxy.testing.settings import Settings
+
+RECORDING, NEW_RECORDING = "recording.a2a.db", "answered-live.a2a.db"
+
+
+class Scene:
+    """An agent and what passes between it and the test."""
+
+    def __init__(
+        self, process: Process, folder: Path, plan: Plan, settings: Settings, cassettes: list[Path], test: str
+    ) -> None:
+        """`folder`: empty, of this scene alone. `test` is the id of the test. Raises Refused."""
+        self.recording = folder / RECORDING
+        self.stored = False
+        """Somebody has asked for the recording."""
+        self._folder, self._process, self._plan, self._settings = folder, process, plan, settings
+        self._cassettes = cassettes
+        self._test = test
+        self._agent = -1
+        self._standing = Standing()
+
+    def open(self, upstream: str) -> Agent:
+        """The agent answers from now on. Raises Refused."""
+        plan = self._plan
+        answer = self._process.do(
+            Open(
+                recording=str(self.recording),
+                command=("pytest", self._test),
+                cassettes=tuple(map(str, self._cassettes)) if plan.replay else (),
+                replay=self._settings.replay() if plan.replay else {},
+                upstream=upstream if plan.live else "",
+                upstream_grpc=self._settings.upstream_grpc if plan.live else "",
+                new_recording=str(self._folder / NEW_RECORDING),
+            )
+        )
+        assert isinstance(answer, Opened)
+        self._agent = answer.agent
+        host, _, port = answer.address.rpartition(":")
+        self._place = host, int(port)
+        GUARD.allow(*self._place)
+        return Agent(answer.address)
+
+    def settle(self) -> None:
+        """Everything that has passed is in the recording. Raises Refused."""
+        self.stored = True
+        self._hear(self._process.do(Settle(self._agent)))
+
+    def told(self) -> str:
+        """For the report of a failed test: what was replayed, what was missed, where the recording will be."""
+        if self._agent >= 0:
+            self._hear(self._process.do(Ask(self._agent)))
+        lines = [f"replayed: {shown(path)}" for path in self._cassettes] if self._plan.replay else []
+        if self._standing.misses:
+            lines += [*self._standing.misses, self._mend()]
+        lines += [f"answered though it differs: {each}" for each in self._standing.loose]
+        lines += [visible(note) for note in self._standing.notes]
+        lines.append(f"recording of what passed: {self.recording}\nlook at it with: a2a-inspect {self.recording}")
+        return "\n".join(lines)
+
+    def close(self, *, passed: bool, failed: bool) -> list[str]:
+        """The test is over: what is wrong though it passed. The recording stays where something is, or it failed.
+
+        Raises Refused, RecordingError.
+        """
+        GUARD.forget(*self._place)
+        self._hear(self._process.do(Ask(self._agent)))
+        wrong = self._missed() if passed else []
+        keep = failed or bool(wrong) or (passed and self._reads_recording)
+        agent, self._agent = self._agent, -1
+        self._hear(self._process.do(Stop(agent, keep=keep)))
+        if passed and not wrong:
+            wrong = self._judged()
+        if passed and not wrong:
+            self._kept()
+        if not (failed or wrong):
+            shutil.rmtree(self._folder, ignore_errors=True)
+        return wrong
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Recorded calls that nobody asked for; after `close`."""
+        return self._standing.unused
+
+    @property
+    def _reads_recording(self) -> bool:
+        return self._plan.live
+
+    def _hear(self, answer: object) -> None:
+        assert isinstance(answer, Standing)
+        self._standing = answer
+
+    def _missed(self) -> list[str]:
+        wrong = []
+        if self._standing.misses:
+            wrong.append("\n".join([*self._standing.misses, self._mend()]))
+        if self._settings.fail_unused and self._standing.unused:
+            unused = after.listed(list(self._standing.unused), "see the cassette")
+            wrong.append(f"recorded, and never asked for:\n{unused}")
+        return wrong
+
+    def _mend(self) -> str:
+        mode = "new_episodes" if len(self._cassettes) == 1 else "rewrite"
+        command = f"pytest {shlex.quote(self._test)} --a2a-record-mode={mode} --a2a-upstream=URL"
+        return f"hint: if the test should ask that, record it: {command}"
+
+    def _judged(self) -> list[str]:
+        if not self._plan.compare:
+            return []
+        found = after.differences(self._cassettes[0], self.recording)
+        if not found:
+            return []
+        cassette = shown(self._cassettes[0])
+        how = f"a2a-inspect diff {cassette} {self.recording}"
+        return [f"the agent does not answer as in {cassette}:\n{after.listed(found, how)}\nsee: {how}"]
+
+    def _kept(self) -> None:
+        cassette, new = self._cassettes[:1], self._folder / NEW_RECORDING
+        if self._plan.write is Write.REPLACE and after.calls(self.recording):
+            after.commit(self.recording, cassette[0])
+        elif self._plan.write is Write.APPEND and new.exists() and after.calls(new):
+            after.append(new, cassette[0])
+
+
+class LiveScene(Scene):
+    """The same for `a2a_live`: what passed must break no rule."""
+
+    def _judged(self) -> list[str]:
+        found = after.violations(self.recording, self._settings.fail_on, self._settings.ignore)
+        if not found:
+            return []
+        how = f"a2a-inspect check {self.recording}"
+        count = "a violation" if len(found) == 1 else f"{len(found)} violations"
+        return [f"{count} of the protocol:\n{after.listed(found, how)}\nsee: {how}"]

@@ -1,0 +1,135 @@
+"""The command, from a recording to a verdict, with the demo's agent behind it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from a2a_proxy.cli.drive.options import HEADERS, Options, options_of
+from a2a_proxy.cli.drive.run import run_drive
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.recording.cassette import read_cassette
+from a2a_proxy.recording.reader import Recording
+from support_drive import SAMPLES, Ports, demo_agent
+
+SECRET = "Bearer of-the-live-agent"
+_DEFAULTS: dict[str, Any] = {
+    "header": (),
+    "strict": False,
+    "shape": False,
+    "ignore": (),
+    "speed": "instant",
+    "timeout": 30.0,
+}
+
+
+def options(sample: str = "demo", **more: Any) -> Options:
+    """As the command line makes them."""
+    recording = SAMPLES / f"{sample}.a2a.jsonl"
+    return options_of(**{**_DEFAULTS, "recording": recording, "upstream": "", **more})
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[Ports]:
+    with demo_agent() as ports:
+        yield ports
+
+
+@pytest.fixture
+def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: Ports) -> Callable[..., int]:
+    """Drives the demo's agent; the exit code."""
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+    return lambda sample="demo", **more: run_drive(options(sample, **{**agent.words, **more}))
+
+
+def test_the_same_agent_answers_the_same(
+    drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """On three bindings; the recording of the drive holds the label of the credential, not the credential."""
+    kept = tmp_path / "live.a2a.db"
+    assert drive(record=kept, header=(f"authorization: {SECRET}",), strict=True) == 0
+    out = capsys.readouterr().out
+    assert "same: 7 calls compared" in out
+    assert "is a label" not in out
+    assert f"a2a-inspect diff {SAMPLES / 'demo.a2a.jsonl'} {kept}" in out
+    assert SECRET.encode() not in kept.read_bytes()
+    with Recording(kept) as recording:
+        sent = [dict(row.exchange.request_headers) for row in recording.exchanges()]
+    assert len(sent) == 7
+    assert all(b"redacted-" in headers.get(b"authorization", b"") for headers in sent)
+
+
+def test_another_agent_is_told_apart(
+    drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """One that knows nothing of generations, nor of the words it is asked with."""
+    report = tmp_path / "report.xml"
+    assert drive("generations", timeout=2.0, output_format="junit", output=report, where="op:GetTask") == 1
+    suite = ElementTree.parse(report).getroot()[0]
+    cases = {case.get("name"): case.find("failure") for case in suite}
+    assert int(suite.get("failures", "0")) == sum(failure is not None for failure in cases.values()) > 0
+    out = capsys.readouterr().out
+    assert "different: of" in out
+
+
+def test_json_says_it_for_programs(
+    drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Also of a recording that lacks something, where that is wanted. The credential that went missing is named, with
+    what to type."""
+    lossy = tmp_path / "lossy.a2a.db"
+    read_cassette(SAMPLES / "demo.a2a.jsonl", lossy)
+    with contextlib.closing(sqlite3.connect(lossy)) as db, db:
+        db.execute("UPDATE session SET complete = '2 KiB lost', lost = 2048")
+    with pytest.raises(UserError, match="not complete: session 1: 2 KiB lost") as wrong:
+        drive(recording=lossy)
+    assert wrong.value.code == 3
+    assert drive(recording=lossy, allow_incomplete=True, output_format="json", where="op:SendMessage") == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (lines[0]["kind"], lines[0]["same"]) == ("summary", True)
+    (note,) = (line["message"] for line in lines if line["kind"] == "note")
+    assert "--header 'authorization: VALUE'" in note
+    assert HEADERS in note
+
+
+def test_an_agent_that_is_not_there(drive: Callable[..., int]) -> None:
+    with pytest.raises(UserError, match=r"cannot reach 127\.0\.0\.1:1: connection refused") as wrong:
+        drive(upstream="127.0.0.1:1")
+    assert wrong.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"speed": "fast"}, "--speed"),
+        ({"speed": "-1"}, "--speed"),
+        ({"timeout": 0.0}, "--timeout"),
+        ({"header": ("Bearer secret",)}, "--header"),
+        ({"ignore": ("..",)}, "--ignore"),
+        ({"strict": True, "shape": True}, "contradict"),
+        ({"upstream": ""}, "--upstream is missing"),
+    ],
+)
+def test_wrong_use(drive: Callable[..., int], more: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message) as wrong:
+        drive(**more)
+    assert "secret" not in wrong.value.message
+
+
+def test_headers_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One a line; those that were typed go after."""
+    monkeypatch.setenv(HEADERS, "Authorization: Bearer a\nX-Api-Key: b")
+    made = options(upstream="a:1", header=("X-Other: c",)).credentials.headers
+    assert made == ((b"Authorization", b"Bearer a"), (b"X-Api-Key", b"b"), (b"X-Other", b"c"))
+
+
+def test_what_is_driven_is_not_overwritten(drive: Callable[..., int]) -> None:
+    with pytest.raises(UserError, match="is the recording that is driven"):
+        drive(output=SAMPLES / "demo.a2a.jsonl")

@@ -1,0 +1,39 @@
+"""Where a call goes at an agent whose card names other paths than the recorded one did."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from a2a_proxy.drive.route import Route, Routes
+from a2a_proxy.model.exchange import Binding, Exchange
+
+RPC, REST = Binding.JSONRPC, Binding.REST
+
+
+@pytest.mark.parametrize(
+    ("binding", "recorded", "now", "target", "sent"),
+    [
+        (RPC, "/rpc", "/a2a/v1", "/rpc?tenant=x", "/a2a/v1?tenant=x"),
+        (RPC, "", "/rpc/", "/", "/rpc/"),
+        (RPC, None, "/rpc", "/old", "/rpc"),
+        (RPC, "/rpc", "", "/rpc", "/"),
+        (RPC, "/rpc", None, "/rpc", "/rpc"),
+        (REST, "", "", "/v1/message:send", "/v1/message:send"),
+        (REST, None, "/api", "/v1/message:send", "/api/v1/message:send"),
+        (REST, "/old", "/new", "/old/acme/tasks/7?x=1", "/new/acme/tasks/7?x=1"),
+        (REST, None, None, "http://agent:80/tasks/7", "/tasks/7"),
+    ],
+)
+def test_the_path_of_the_interface_is_changed_and_nothing_else(
+    binding: Binding, recorded: str | None, now: str | None, target: str, sent: str
+) -> None:
+    exchange = Exchange(1, 1, 1, binding, 0)
+    exchange = msgspec.structs.replace(exchange, method="POST" if "message" in target else "GET", target=target)
+    routes = Routes(Route("a:1"), {binding: Route("b:2", now)}, {} if recorded is None else {binding: recorded})
+    assert routes.http(exchange, target) == ("http://b:2", sent)
+
+
+def test_what_the_card_does_not_name_goes_to_the_named_agent() -> None:
+    routes = Routes(Route("a:1"))
+    assert routes.http(Exchange(1, 1, 1, Binding.CARD, 0), "/card") == ("http://a:1", "/card")

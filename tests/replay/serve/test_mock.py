@@ -1,0 +1,144 @@
+"""A script on one port: every binding answers, and what nobody recorded is refused with words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc
+import pytest
+
+from a2a_proto import from_dict, message_class, to_dict
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.relay.route import Listen, RouteError
+from a2a_proxy.replay.load import load
+from a2a_proxy.replay.serve.mock import Mock
+from a2a_proxy.replay.serve.stage import Missed, Played, Told
+
+SAMPLES = Path(__file__).parents[3] / "recordings"
+VERSION = {"A2A-Version": "1.0"}
+
+
+class Client:
+    """A mock of one sample, and a client for each binding."""
+
+    def __init__(self, mock: Mock, told: list[Told]) -> None:
+        self.mock = mock
+        self.told = told
+        self.http = aiohttp.ClientSession()
+        self.channel = grpc.aio.insecure_channel(mock.address)
+
+    def recorded(self, operation: str) -> Any:
+        """What the first recorded call of this operation asked."""
+        return next(call.request for call in self.mock.script.calls if call.operation == operation)
+
+    async def rpc(self, method: str, params: Any, **more: Any) -> Any:
+        """The body of a JSON-RPC answer."""
+        call = {"jsonrpc": "2.0", "id": "id-1", "method": method, "params": params, **more}
+        async with self.http.post(f"{self.mock.url}/rpc", json=call, headers=VERSION) as answer:
+            if answer.content_type == "text/event-stream":
+                return [json.loads(line[6:]) async for line in answer.content if line.startswith(b"data: ")]
+            return await answer.json()
+
+    async def close(self) -> None:
+        await self.http.close()
+        await self.channel.close()
+        await self.mock.stop()
+
+
+async def serving(sample: str, **options: Any) -> Client:
+    """A client of a mock of this sample."""
+    told: list[Told] = []
+    with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
+        mock = Mock(load(recording), tell=told.append, **options)
+    await mock.start()
+    return Client(mock, told)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """Of the Python SDK's JSON-RPC sample."""
+    made = await serving("sdk-1.x-jsonrpc")
+    yield made
+    await made.close()
+
+
+async def test_one_port_for_all(client: Client) -> None:
+    """The same recorded call, asked over JSON-RPC, then REST, then gRPC: the same task, each in its form."""
+    asked = client.recorded("SendMessage")
+    by_rpc = await client.rpc("SendMessage", asked)
+    assert by_rpc["id"] == "id-1"
+    task = by_rpc["result"]["task"]
+    async with client.http.get(f"{client.mock.url}/tasks/{task['id']}?historyLength=10", headers=VERSION) as answer:
+        by_rest = await answer.json()
+        assert (answer.status, answer.content_type) == (200, "application/a2a+json")
+    call = client.channel.unary_unary("/lf.a2a.v1.A2AService/GetTask")
+    request = from_dict("1.0", "GetTaskRequest", {"id": task["id"], "historyLength": 10}).SerializeToString()
+    by_grpc = to_dict(message_class("1.0", "Task").FromString(await call(request)))
+    assert by_rest["id"] == by_grpc["id"] == task["id"]
+    assert by_rest["status"]["state"] == by_grpc["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert [each.operation for each in client.told if isinstance(each, Played)] == ["SendMessage", "GetTask", "GetTask"]
+
+
+async def test_a_stream_is_a_stream_everywhere(client: Client) -> None:
+    """Over SSE and over gRPC: as many events as were recorded."""
+    recorded = next(call for call in client.mock.script.calls if call.operation == "SendStreamingMessage")
+    events = await client.rpc("SendStreamingMessage", recorded.request)
+    assert len(events) == len([line for line in recorded.answers if line.value is not None])
+    assert {event["id"] for event in events} == {"id-1"}
+    other = next(c for c in client.mock.script.calls if c.operation == "SendStreamingMessage" and c is not recorded)
+    call = client.channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
+    request = from_dict("1.0", "SendMessageRequest", other.request, lenient=True).SerializeToString()
+    seen = [each async for each in call(request)]
+    assert len(seen) == len([line for line in other.answers if line.value is not None])
+
+
+async def test_the_card_leads_here(client: Client) -> None:
+    """Every interface of the card is at the mock, with the path that it had."""
+    for path in ("/.well-known/agent-card.json", "/.well-known/agent.json"):
+        async with client.http.get(client.mock.url + path) as answer:
+            card = await answer.json()
+        urls = [each["url"] for each in card["supportedInterfaces"]]
+        assert urls
+        assert all(client.mock.address in url for url in urls)
+
+
+async def test_a_miss_is_an_error_of_each_binding(client: Client) -> None:
+    """With the id echoed, the text for a person, and the detail for a machine."""
+    unknown = await client.rpc("NoSuchMethod", {})
+    assert (unknown["id"], unknown["error"]["code"]) == ("id-1", -32601)
+    assert unknown["error"]["data"][0]["kind"] == "unknown-operation"
+    differs = await client.rpc("ListTasks", {"pageSize": 99})
+    assert differs["error"]["message"].startswith("replay miss (arguments-differ)")
+    async with client.http.get(f"{client.mock.url}/tasks?pageSize=99", headers=VERSION) as answer:
+        assert answer.status == 400
+        assert (await answer.json())["error"]["details"][0]["@type"] == "a2a-replay-miss"
+    async with client.http.get(f"{client.mock.url}/no/such/path") as answer:
+        assert answer.status == 501
+    call = client.channel.unary_unary("/lf.a2a.v1.A2AService/ListTasks")
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call(from_dict("1.0", "ListTasksRequest", {"pageSize": 99}).SerializeToString())
+    assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    trailing = dict(refused.value.trailing_metadata() or ())
+    assert json.loads(trailing["a2a-replay-miss-bin"])["kind"] == "arguments-differ"
+    with pytest.raises(grpc.aio.AioRpcError) as unheard:
+        await client.channel.unary_unary("/lf.a2a.v1.A2AService/NoSuchMethod")(b"")
+    assert unheard.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    assert len([each for each in client.told if isinstance(each, Missed)]) == len(client.mock.player.misses) == 6
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"jsonrpc":"2.0","id":1}', b"\xff\xfe", b""])
+async def test_octets_that_are_no_call(client: Client, body: bytes) -> None:
+    """An error of JSON-RPC, never a broken connection."""
+    async with client.http.post(client.mock.url, data=body) as answer:
+        assert (await answer.json())["error"]["code"] in (-32700, -32600)
+
+
+async def test_a_port_in_use(client: Client) -> None:
+    """Is said, and nothing stays open."""
+    second = Mock(client.mock.script, listen=(Listen("127.0.0.1", int(client.mock.address.rpartition(":")[2])),))
+    with pytest.raises(RouteError, match="is in use"):
+        await second.start()

@@ -1,0 +1,73 @@
+"""For tests of driving: the demo's agent in a process of its own, and steps that need no recording."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.drive.plan import Act, Step, Turn
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.recording.rows import ExchangeRow
+
+SAMPLES = Path(__file__).resolve().parent.parent / "recordings"
+_SERVE = """
+import asyncio, sys
+from a2a_proxy.demo import agent
+async def serve():
+    agent._PAUSE = 0.002
+    one = agent.DemoAgent(lossy={lossy})
+    await one.start()
+    print(one.http_port, one.grpc_port, flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    await one.stop()
+asyncio.run(serve())
+"""
+
+
+class Ports(msgspec.Struct, frozen=True):
+    """Where the demo's agent listens."""
+
+    http: int
+    grpc: int
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The options that name it."""
+        return {"upstream": f"127.0.0.1:{self.http}", "upstream_grpc": f"127.0.0.1:{self.grpc}"}
+
+
+@contextlib.contextmanager
+def demo_agent(*, lossy: bool = False) -> Iterator[Ports]:
+    """Runs while the block does."""
+    line = [sys.executable, "-c", _SERVE.format(lossy=lossy)]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        http, grpc = process.stdout.readline().split()
+        try:
+            yield Ports(int(http), int(grpc))
+        finally:
+            process.stdin.close()
+
+
+def frame(number: int, seq: int, at: int, *, agent: bool = False, payload: bytes = b"{}", **facts: object) -> Frame:
+    """A frame of exchange `number`, in JSON."""
+    direction = Direction.TO_CLIENT if agent else Direction.TO_AGENT
+    kind = FrameKind.EVENT if agent else FrameKind.REQUEST
+    made = Frame(1, number, seq, direction, kind, at, at, 0, 0, payload, len(payload), schema="json")
+    return msgspec.structs.replace(made, **facts)
+
+
+def step(number: int, started: int, closed: int, *answers: Frame, payload: bytes = b"{}", **facts: object) -> Step:
+    """The call #`number`, with one request and these answers."""
+    exchange = Exchange(number, 1, 1, Binding.JSONRPC, started, Dialect.V1_0, "SendMessage", "SendMessage", "/")
+    exchange = msgspec.structs.replace(exchange, **{"closed": closed, "how": "complete", **facts})
+    said = Turn(Act.SAY, 0, started, 0, 0, (), frame(number, 0, started, payload=payload))
+    return Step(number - 1, ExchangeRow(number, 1, exchange), (said,), answers, 0)

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.testing.age import recorded_at, seconds, too_old
+
+DAY = 86_400.0
+
+
+def cassette(folder: Path, *started: int) -> Path:
+    path = folder / "hello.a2a.jsonl"
+    sessions = ",".join(f'{{"started":{each * 10**9}}}' for each in started)
+    path.write_text(f'{{"cassette":"a2a","version":1,"sessions":[{sessions}]}}\n{{"connection":1}}\n')
+    return path
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [("90s", 90), ("2h", 7200), ("30d", 30 * DAY), ("1w", 7 * DAY), (timedelta(days=2), 2 * DAY), (5, 5)],
+)
+def test_ages(age: object, expected: float) -> None:
+    assert seconds(age) == expected
+
+
+@pytest.mark.parametrize("age", ["", "30", "30 days", "-1d", 0, -5, True, None, "1.5d"])
+def test_what_is_no_age(age: object) -> None:
+    with pytest.raises(ValueError, match="is no age: write '30d'"):
+        seconds(age)
+
+
+def test_the_oldest_session_counts(tmp_path: Path) -> None:
+    path = cassette(tmp_path, 5000, 1000)
+    assert recorded_at(path) == 1000
+    assert too_old(path, "1d", now=1000 + DAY) == ""
+    assert too_old(path, "1d", now=1001 + DAY) == "hello.a2a.jsonl was recorded 1 day ago, more than 1 day"
+    assert too_old(path, "90m", now=1000 + 30 * DAY) == "hello.a2a.jsonl was recorded 30 days ago, more than 1 hour"
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "[]", '{"sessions":[]}', '{"sessions":[{"started":"x"}]}'])
+def test_a_file_that_does_not_say_is_not_old(tmp_path: Path, text: str) -> None:
+    """What it is instead is said by whoever plays it."""
+    path = tmp_path / "odd.a2a.jsonl"
+    path.write_text(text)
+    assert recorded_at(path) is None
+    assert too_old(path, "1s", now=1e12) == ""

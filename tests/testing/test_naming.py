@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_proxy.testing.naming import conventional, file_name, named
+
+HERE = Path("tests/test_booking.py")
+
+
+def test_a_cassette_lies_by_module_and_test() -> None:
+    assert conventional(HERE, ["test_table[four-19:30]"]).parent == Path("tests/cassettes/test_booking")
+    assert conventional(HERE, ["test_table"]).name == "test_table.a2a.jsonl"
+    assert conventional(HERE, ["TestTables", "test_table[4]"]).name == "TestTables.test_table[4].a2a.jsonl"
+
+
+def test_a_named_one_lies_beside_the_test() -> None:
+    assert named(HERE, "shared/hello.a2a.jsonl") == Path("tests/shared/hello.a2a.jsonl")
+    assert named(HERE, "/elsewhere/hello.a2a.jsonl") == Path("/elsewhere/hello.a2a.jsonl")
+
+
+@given(st.text(max_size=400), st.text(max_size=400))
+def test_every_name_is_one_of_a_file_and_no_two_are_the_same(one: str, other: str) -> None:
+    for name in (one, other):
+        made = file_name(name)
+        assert "/" not in made
+        assert "\0" not in made
+        assert len(f".{made}.a2a.jsonl.abcdefgh".encode()) < 255
+    assert (file_name(one) == file_name(other)) == (one == other)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.testing.plan import CannotPlay, Plan, Write, plan
+from a2a_proxy.testing.settings import MODES, Settings
+
+REPLAYED = Plan(replay=True, live=False)
+RECORDED = Plan(replay=False, live=True, write=Write.REPLACE)
+
+
+def planned(mode: str, *, exists: bool = True, too_old: str = "", on_expiry: str = "warn") -> Plan:
+    settings = Settings(record_mode=mode, on_expiry=on_expiry)
+    return plan(settings, "hello.a2a.jsonl", exists=exists, too_old=too_old)
+
+
+def test_each_mode_with_a_cassette() -> None:
+    assert {mode: planned(mode) for mode in MODES} == {
+        "none": REPLAYED,
+        "once": REPLAYED,
+        "new_episodes": Plan(replay=True, live=True, write=Write.APPEND),
+        "rewrite": RECORDED,
+        "verify": Plan(replay=False, live=True, compare=True),
+        "spy": Plan(replay=True, live=True),
+    }
+
+
+def test_each_mode_without() -> None:
+    for mode in ("once", "new_episodes", "rewrite"):
+        assert planned(mode, exists=False) == RECORDED
+    assert planned("spy", exists=False) == Plan(replay=False, live=True)
+    for mode in ("none", "verify"):
+        with pytest.raises(CannotPlay, match=r"there is no cassette hello\.a2a\.jsonl\nhint: .*--a2a-record-mode=once"):
+            planned(mode, exists=False)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_old_cassette_is_told_where_it_is_replayed(mode: str) -> None:
+    warned = bool(planned(mode, too_old="is old").warning)
+    assert warned == planned(mode).replay
+    if planned(mode).replay:
+        with pytest.raises(CannotPlay, match="is old\nhint: record it again"):
+            planned(mode, too_old="is old", on_expiry="fail")
+
+
+def test_only_the_modes_that_record_record_an_old_one_again() -> None:
+    """`none` never needs an agent."""
+    again = {mode for mode in MODES if planned(mode, too_old="is old", on_expiry="rerecord") == RECORDED}
+    assert again == {"once", "new_episodes", "rewrite"}
+    assert planned("none", too_old="is old", on_expiry="rerecord").warning.startswith("is old")

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proxy.testing.plugin import RECORD_MODES
+from a2a_proxy.testing.settings import MODES, NAMES, REPLAY, Settings, WrongSetting, merged
+
+
+def test_the_narrower_layer_wins() -> None:
+    layers = [
+        ("a2a_config", {"speed": "recorded", "match": "strict"}),
+        ("module", {"match": "loose", "ignore": "A2A-CARD"}),
+        ("function", {"ignore": ["A2A-GEN-001"]}),
+        ("the command line", {"record_mode": "once"}),
+    ]
+    found = merged(layers)
+    assert (found.speed, found.match, found.ignore, found.record_mode) == (
+        "recorded",
+        "loose",
+        ("A2A-GEN-001",),
+        "once",
+    )
+    assert merged([]) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        ({"recordmode": "once"}, "the marker has no setting 'recordmode': did you mean record_mode?"),
+        ({"xyz": 1}, "the marker has no setting 'xyz': there are record_mode, "),
+        ({"record_mode": "all"}, "record_mode 'all' is none of none, once, new_episodes, rewrite, verify, spy"),
+        ({"on_expiry": "shout"}, "on_expiry 'shout' is none of warn, fail, rerecord"),
+        ({"match": "fuzzy"}, "match 'fuzzy' is none of strict, default, by-operation, loose"),
+        ({"fail_on": "never"}, "fail_on 'never' is none of info, warning, error"),
+        ({"max_age": "soon"}, "max_age 'soon' is no age"),
+        ({"speed": "fast"}, "speed 'fast' is none: write 'instant', 'recorded' or a number above 0"),
+        ({"speed": 0}, "speed 0 is none"),
+        ({"policies": {"GetTask": "often"}}, "policy 'often' is none of sequence, last-sticky, by-progress"),
+    ],
+)
+def test_a_wrong_setting_is_told_with_where_it_stands(layer: dict[str, Any], said: str) -> None:
+    with pytest.raises(WrongSetting) as wrong:
+        merged([("the marker", layer)])
+    assert str(wrong.value).startswith("the marker")
+    assert said in str(wrong.value)
+
+
+def test_the_replay_is_told_what_is_its_own() -> None:
+    assert set(REPLAY) < set(NAMES)
+    assert merged([("", {"speed": 2})]).replay()["speed"] == 2
+
+
+def test_the_modes_of_the_option_are_those_of_the_settings() -> None:
+    """The plug-in does not import the settings at pytest's start."""
+    assert RECORD_MODES == MODES
