@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -39,13 +40,17 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """Headers that the user gives, which go out in the place of recorded ones or beside them."""
+    """Headers that the user gives, which go out in the place of recorded ones."""
 
     headers: Headers = ()
+    everywhere: frozenset[bytes] = frozenset()
+    """Names, in lower case, of those that no recorded call had: every call gets them. A recorded call without one of
+    the others may have been one that was to be refused."""
 
     def apply(self, recorded: Headers) -> tuple[Headers, tuple[str, ...]]:
         """What is sent, and the names of recorded headers that hold labels and are therefore left out."""
         given = {name.lower() for name, _ in self.headers}
+        had = {name.lower() for name, _ in recorded} | self.everywhere
         kept: list[tuple[bytes, bytes]] = []
         left: list[str] = []
         for name, value in recorded:
@@ -56,7 +61,12 @@ class Credentials(msgspec.Struct, frozen=True):
                 left.append(name.decode("latin-1"))
             else:
                 kept.append((name, value))
-        return (*kept, *self.headers), tuple(left)
+        return (*kept, *((name, value) for name, value in self.headers if name.lower() in had)), tuple(left)
+
+    def for_plan(self, steps: Iterable[Step]) -> Credentials:
+        """The same, knowing which of its headers none of these calls had."""
+        had = {name.lower() for step in steps for name, _ in step.exchange.request_headers}
+        return Credentials(self.headers, frozenset(name.lower() for name, _ in self.headers) - had)
 
 
 def make(step: Step, turn: Turn, ids: Ids, credentials: Credentials) -> Request:

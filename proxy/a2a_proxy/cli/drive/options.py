@@ -75,7 +75,7 @@ def counting(strict: bool, shape: bool, ignore: tuple[str, ...]) -> Counting:
     if strict and shape:
         raise UserError("--strict and --shape contradict each other", "choose one of them")
     try:
-        return Counting(strict, shape, tuple(map(place, ignore)))
+        return Counting(strict, shape, ignore=tuple(map(place, ignore)))
     except BadPath as wrong:
         hint = "for example: --ignore '$.statusUpdate.status.message', --ignore text, --ignore headers"
         raise UserError(f"--ignore {str(wrong)!r} is no place in a message", hint) from wrong

@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.drive.agent import Reached, offered, reach
 from a2a_proxy.cli.drive.console import Quiet
@@ -21,7 +23,7 @@ from a2a_proxy.drive.grpc import GrpcWire
 from a2a_proxy.drive.http import HttpWire
 from a2a_proxy.drive.line import Wire
 from a2a_proxy.drive.load import load
-from a2a_proxy.drive.plan import Plan
+from a2a_proxy.drive.plan import Plan, Step
 from a2a_proxy.drive.route import Route, Routes
 from a2a_proxy.drive.run import Drive, Manner
 from a2a_proxy.drive.verdict import counted
@@ -93,7 +95,7 @@ async def _driven(plan: Plan, options: Options, file: Path) -> tuple[Drive, Reac
 
     async def work(addresses: list[str]) -> None:
         wires = _wires(plan, reached, addresses)
-        manner = Manner(options.speed, options.timeout, options.credentials)
+        manner = Manner(options.speed, options.timeout, options.credentials.for_plan(plan.steps))
         drives.append(Drive(plan, wires, manner))
         try:
             await drives[0].run()
@@ -134,7 +136,8 @@ def _compared(
         session = _session(live)
         left = run_of(recording, (step.row for step in plan.steps))
         found = compare_runs(left, run_of(live, live.exchanges(session.id)))
-        found = counted(found, options.counting)
+        bare = frozenset(step.row.key for step in plan.steps if _unsent(step, options))
+        found = counted(found, msgspec.structs.replace(options.counting, bare=bare))
     notes = [*reached.notes, *_labels(plan, options)]
     lost = quiet.done is None or bool(quiet.done.lost)
     incomplete = session.complete if lost and session.complete != "complete" else ""
@@ -161,7 +164,7 @@ def _labels(plan: Plan, options: Options) -> Iterator[str]:
     """What could not be sent, for nobody knows it: credentials that are labels in the recording."""
     names: dict[str, int] = {}
     for step in plan.steps:
-        for name in options.credentials.apply(step.exchange.request_headers)[1]:
+        for name in _unsent(step, options):
             names[name.lower()] = names.get(name.lower(), 0) + 1
     for name, count in names.items():
         calls = "1 call" if count == 1 else f"{count} calls"
@@ -172,6 +175,11 @@ def _labels(plan: Plan, options: Options) -> Iterator[str]:
     bodies = sum(any(turn.frame is not None and turn.frame.redacted for turn in step.turns) for step in plan.steps)
     if bodies:
         yield f"{bodies} requests hold labels in the place of credentials, and were sent with them"
+
+
+def _unsent(step: Step, options: Options) -> tuple[str, ...]:
+    """Names of headers that a call goes without."""
+    return options.credentials.apply(step.exchange.request_headers)[1]
 
 
 @contextlib.contextmanager
