@@ -210,7 +210,7 @@ class Suite:
     def inspect(self, messages: int, seconds: float) -> None:
         """How long the screen keeps whoever sits before it waiting, over a large recording and while it grows."""
         spent, recording = self._recording(messages)
-        opened = [inspecting.opening(recording) for _ in range(self._rounds)]
+        opened = [inspecting.opening(recording, self.folder) for _ in range(self._rounds)]
         title = f"Screen, {spent.frames:,} frames"
         for name, values in zip(("", ", processor time"), zip(*opened, strict=True), strict=True):
             name = f"start of the process to the first rows{name}"

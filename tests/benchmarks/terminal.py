@@ -31,7 +31,13 @@ class Terminal:
         environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **extra}
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
+            command,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=_take_terminal,
         )
         os.close(slave)
         self._painted: list[tuple[float, str]] = []
@@ -92,6 +98,11 @@ class Terminal:
                 with self._news:
                     self._painted.append((at, text))
                     self._news.notify_all()
+
+
+def _take_terminal() -> None:
+    """In the program, before it begins: it is told by SIGHUP, as in any terminal, when that one has gone."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _plain(octets: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
+from support_cli import until, until_dead
 
 _MESSAGES = {FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT}
 
@@ -51,6 +53,18 @@ def test_every_message_of_a_made_journal_is_an_a2a_frame(module, tmp_path, toget
     assert all(frame.event for frame in messages)
     assert 280 < sum(frame.size for frame in messages) / len(messages) < 330
     assert len({frame.message_id for frame in messages if frame.message_id}) > len(messages) * 0.9
+
+
+def test_a_program_ends_when_whoever_looks_at_it_is_killed(tmp_path):
+    """A benchmark that is killed half-way leaves nothing behind in its terminal."""
+    told = tmp_path / "pid"
+    program = f"import os, time; open({str(told)!r}, 'w').write(f'{{os.getpid()}}.'); time.sleep(300)"
+    looker = f"import sys, time, terminal; terminal.Terminal([sys.executable, '-c', {program!r}]); time.sleep(300)"
+    started = subprocess.Popen([sys.executable, "-c", looker], cwd=Path(__file__).parent)
+    until(lambda: told.exists() and told.read_text().endswith("."))
+    started.kill()
+    started.wait()
+    until_dead(int(told.read_text()[:-1]))
 
 
 def test_a_target_that_was_not_measured_is_neither_met_nor_missed(module):

@@ -35,6 +35,164 @@ def run(project: pytest.Pytester, *words: str) -> pytest.RunResult:
     return project.runpytest_subprocess("-rA", *words)
 
 
+def sections(result: pytest.RunResult) -> dict[str, str]:
+    """What is told of each test that did not pass, by the title of its section."""
+    found: dict[str, list[str]] = {}
+    title = ""
+    for line in result.outlines:
+        if line.startswith("___"):
+            title = line.strip("_ ").removeprefix("ERROR at ")
+        elif line.startswith("==="):
+            title = ""
+        found.setdefault(title, []).append(line)
+    return {name: "\n".join(lines) for name, lines in found.items()}
+
+
+_REPLAYED = """
+import json, urllib.request
+import pytest
+from concierge import Concierge
+
+def ask(agent, method, **params):
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    head = {"Content-Type": "application/json", "A2A-Version": "1.0"}
+    request = urllib.request.Request(agent.url + "/rpc", json.dumps(body).encode(), head)
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+pytestmark = pytest.mark.a2a_cassette("table.a2a.jsonl")
+
+def test_swallowed(a2a_agent):
+    ask(a2a_agent, "GetTask", id="nobody")
+
+async def test_differs(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(5)
+
+def test_unused(a2a_agent, a2a_recording):
+    assert a2a_agent.card["name"]
+    assert [each.operation for each in a2a_recording.exchanges()] == ["GetAgentCard"]
+
+@pytest.mark.a2a_cassette(fail_unused=True)
+def test_fails_unused(a2a_agent):
+    assert a2a_agent.card["name"]
+
+@pytest.mark.a2a_cassette(block_network=True)
+def test_guarded(a2a_agent):
+    assert a2a_agent.card["name"]
+    try:
+        urllib.request.urlopen("http://10.255.0.1/")
+    except RuntimeError:
+        pass
+
+@pytest.mark.a2a_cassette(max_age="1s", on_expiry="fail")
+def test_old(a2a_agent): pass
+
+@pytest.mark.a2a_cassette(max_age="1s")
+def test_warned(a2a_agent): pass
+
+@pytest.mark.a2a_cassette("day.a2a.jsonl", faults="drop #2:2.3")
+async def test_fault(a2a_agent):
+    plan = [line async for line in Concierge(a2a_agent.url).plan_day("Lisbon")]
+    assert plan[0].startswith("Afternoon:")
+
+@pytest.mark.a2a_cassette(faults=["break #3.4"])
+def test_no_fault(a2a_agent): pass
+
+@pytest.mark.a2a_cassette(record_modus="once")
+def test_wrong(a2a_agent): pass
+
+def test_alone(a2a_recording): pass
+
+@pytest.mark.a2a_cassette("day.a2a.jsonl")
+async def test_two_cassettes(a2a_agent):
+    assert await Concierge(a2a_agent.url).book_table(4)
+    assert [line async for line in Concierge(a2a_agent.url).plan_day("Lisbon")]
+
+@pytest.mark.a2a_cassette("table.a2a.jsonl")
+def test_no_agent(): pass
+"""
+_BROKEN = """
+import pytest
+
+def test_none(a2a_agent): pass
+
+@pytest.mark.a2a_cassette("cut.a2a.jsonl")
+def test_cut(a2a_agent): pass
+
+@pytest.mark.a2a_cassette("conftest.py")
+def test_foreign(a2a_agent): pass
+
+@pytest.mark.a2a_cassette("changed.a2a.jsonl")
+def test_changed(a2a_agent): pass
+"""
+
+
+def test_replayed(project: pytest.Pytester) -> None:
+    """A test fails for what it asked in vain and for what it should not do, and is told what to type."""
+    cassettes = _SAMPLE / "cassettes" / "test_concierge"
+    shutil.copy(cassettes / "test_books_a_table.a2a.jsonl", project.path / "table.a2a.jsonl")
+    shutil.copy(cassettes / "test_plans_a_day.a2a.jsonl", project.path / "day.a2a.jsonl")
+    whole = (project.path / "table.a2a.jsonl").read_text()
+    (project.path / "cut.a2a.jsonl").write_text(whole[:3000])
+    (project.path / "changed.a2a.jsonl").write_text(whole.replace("for 4", "for 5"))
+    orphan = project.path / "cassettes" / "test_broken" / "test_of_old.a2a.jsonl"
+    orphan.parent.mkdir(parents=True)
+    orphan.write_text(whole)
+    project.makepyfile(test_replayed=_REPLAYED, test_broken=_BROKEN)
+
+    result = run(project)
+
+    told = sections(result)
+    failed = {
+        "teardown of test_swallowed": [
+            "replay miss (unknown-operation): GetTask",
+            "  recorded: SendMessage x2",
+            "hint: if the test should ask that, record it: pytest test_replayed.py::test_swallowed --a2a-record-mode=",
+            "replayed: table.a2a.jsonl",
+            "look at it with: a2a-inspect ",
+        ],
+        "test_differs": [
+            "replay miss (arguments-differ): SendMessage",
+            '$.message.parts[0].text: recorded "for 4", asked "for 5"',
+            "look at it with: a2a-inspect ",
+        ],
+        "teardown of test_fails_unused": ["recorded, and never asked for:\n  #2 SendMessage\n  #3 SendMessage"],
+        "teardown of test_guarded": ["the network is blocked, and the test tried a connection to 10.255.0.1:80"],
+        "setup of test_old": [
+            "table.a2a.jsonl was recorded ",
+            "hint: record it again: pytest --a2a-record-mode=rewrite",
+        ],
+        "setup of test_no_fault": ["a fault cannot be made: ", "hint: there are: drop #3.4, "],
+        "setup of test_wrong": ["has no setting 'record_modus': did you mean record_mode?"],
+        "setup of test_alone": ["the test also needs a2a_agent or a2a_live"],
+        "setup of test_none": [
+            "there is no cassette cassettes/test_broken/test_none.a2a.jsonl",
+            "--a2a-record-mode=once",
+        ],
+        "setup of test_cut": ["cut.a2a.jsonl, line ", "truncated in the middle of a line\nhint: "],
+        "setup of test_foreign": ["conftest.py is not a recording\nhint: "],
+        "setup of test_changed": ["changed.a2a.jsonl", "hint: "],
+    }
+    for title, lines in failed.items():
+        for line in lines:
+            assert line in told[title], f"{title}: {line!r} is not in {told[title]}"
+        assert "Traceback" not in told[title]
+        assert "During handling" not in told[title]
+    result.assert_outcomes(passed=8, failed=1, errors=11, warnings=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*test_warned*",
+            "*table.a2a.jsonl was recorded * ago, more than 1 s: record it again*",
+            "*A2A cassettes*",
+            "recorded calls that no test asks for:",
+            "  test_replayed.py::test_unused: #2 SendMessage, #3 SendMessage",
+            "cassettes that no test has:",
+            f"  *{orphan.name}",
+        ]
+    )
+    result.stdout.fnmatch_lines(["*a2a_cassette does nothing here: the test does not use the fixture a2a_agent"])
+
+
 _LIVE = """
 import pytest
 from concierge import Concierge

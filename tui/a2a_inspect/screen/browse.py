@@ -12,9 +12,10 @@ from typing import TypeVar
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from a2a_inspect.branches import Branch, Page, children
 from a2a_inspect.hops import Place, frame_index
@@ -23,6 +24,7 @@ from a2a_inspect.screen.crumbs import Crumbs, way
 from a2a_inspect.screen.detail import Detail
 from a2a_inspect.screen.exchange_list import ExchangeList
 from a2a_inspect.screen.frame_list import FrameList
+from a2a_inspect.screen.key_line import KeyLine
 from a2a_inspect.screen.lane_screen import Chosen
 from a2a_inspect.screen.layout import LAYOUT
 from a2a_inspect.screen.lazy_list import LazyList
@@ -50,9 +52,11 @@ class Browse(Screen[None]):
     """See the module."""
 
     DEFAULT_CSS = LAYOUT
+    AUTO_FOCUS = "#exchange-list"
+    """Not the first that could have it, the tree: each change of the focus styles all that is on the screen anew."""
 
     def __init__(self, source: Source) -> None:
-        super().__init__(classes="-empty -at-exchanges")
+        super().__init__(classes="-at-exchanges")
         self._source = source
         self._summary = Summary(source.path)
         self._marks = Marks()
@@ -83,7 +87,8 @@ class Browse(Screen[None]):
         """There is room for one pane at a time only."""
 
     def compose(self) -> ComposeResult:
-        """The layout."""
+        """The layout; its classes first, so that nothing has to be styled twice."""
+        self._sized(self.app.size)
         yield self._summary
         yield self._crumbs
         with Horizontal(id="all"):
@@ -93,7 +98,7 @@ class Browse(Screen[None]):
                 with Container(id="lower"):
                     yield self._panes["frames"]
                     yield self._panes["frame"]
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Begin to follow."""
@@ -105,11 +110,14 @@ class Browse(Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """One pane or all."""
-        self.classed({"-low": event.size.height < _HIGH})
-        self.small = event.size.width < _WIDE or event.size.height < _HIGH
-        self._lay_out()
+        self._sized(event.size)
 
-    def _lay_out(self) -> None:
+    def _sized(self, size: Size) -> None:
+        self.classed({"-low": size.height < _HIGH})
+        self.small = size.width < _WIDE or size.height < _HIGH
+        self._lay_out(size.width)
+
+    def _lay_out(self, width: int) -> None:  # noqa: ARG002 - for subclasses
         """Say by classes what is shown."""
         self.classed({"-single": self.small})
 
@@ -242,10 +250,13 @@ class Browse(Screen[None]):
     # Words.
 
     def _show_notice(self) -> None:
-        empty = not self._shown.exchanges
-        self.set_class(empty, "-empty")
+        empty = self._answered and not self._shown.exchanges
+        self._exchanges.placeholder = "" if self._answered else "  opening"
+        self.classed({"-empty": empty})
         if empty:
-            self.query_one("#notice", Static).update(waiting(self._source, self._shown, answered=self._answered))
+            self.query_one("#notice", Static).update(waiting(self._source, self._shown))
+        elif self.focused is None:  # the lists were hidden by the notice: that takes the focus away
+            self._enter(self._at_pane())
 
     def _retitle(self) -> None:
         frames = self._frames

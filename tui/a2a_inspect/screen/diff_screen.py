@@ -10,11 +10,11 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer
 from textual.worker import get_current_worker
 
 from a2a_inspect.diff.places import Side, difference
 from a2a_inspect.screen.diff_view import DiffView
+from a2a_inspect.screen.key_line import KeyLine
 from a2a_inspect.screen.pane import PaneTitle
 from a2a_proxy.cli.difference.blocks import Block, Kind, blocks
 from a2a_proxy.cli.errors import UserError
@@ -53,7 +53,7 @@ class DiffScreen(Screen[None]):
         """A title, the lines, the keys."""
         yield self._title
         yield self._view
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Begin."""

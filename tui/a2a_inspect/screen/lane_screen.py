@@ -11,11 +11,12 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from a2a_inspect.lanes.layout import moment
 from a2a_inspect.lanes.model import Row, What
 from a2a_inspect.positions import PAGE
+from a2a_inspect.screen.key_line import KeyLine
 from a2a_inspect.screen.lane_list import LaneList
 from a2a_inspect.screen.lazy_list import LazyList
 from a2a_inspect.screen.pane import ListHead, Pane
@@ -77,7 +78,7 @@ class LaneScreen(Screen[Chosen | None]):
         """A list, and what its row says in full."""
         yield self._pane
         yield self._said
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Read, and go on looking."""

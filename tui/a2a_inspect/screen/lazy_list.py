@@ -105,6 +105,8 @@ class LazyList(ScrollView, can_focus=True):
         self._loading = False
         self._epoch = 0
         self._seen = 0
+        self._counted = False
+        """It has been said how many rows there are."""
         self._g = False
         self.placeholder = ""
         """What stands where there is no row."""
@@ -140,6 +142,7 @@ class LazyList(ScrollView, can_focus=True):
 
     def update(self, total: int, *, above: int = 0) -> None:
         """There are `total` rows now, any of them may have changed; `above` of the new ones came before the cursor."""
+        self._counted = True
         if above:
             self._pages.clear()
             self.set_reactive(LazyList.cursor, self.cursor + above)
@@ -155,7 +158,7 @@ class LazyList(ScrollView, can_focus=True):
         if self.follow:
             self._go(total - 1)
         elif above:
-            self.scroll_to(y=self.scroll_offset.y + above, animate=False)
+            self.scroll_to(y=self.scroll_offset.y + above, animate=False, force=True)
         self.refresh()
         self._feed()
         self.post_message(self.Changed())
@@ -173,9 +176,10 @@ class LazyList(ScrollView, can_focus=True):
         self.refresh()
 
     def head(self) -> Strip:
-        """The titles of the columns, for a line above the list."""
+        """The titles of the columns, for a line above the list; none before it is known what the list is about."""
         style = self._style("list--head")
-        cells = GAP.join(fit(column.title, width, right=column.right) for column, width in self._layout)
+        layout = self._layout if self._counted else []
+        cells = GAP.join(fit(column.title, width, right=column.right) for column, width in layout)
         return Strip([Segment(f" {cells}", style)]).adjust_cell_length(self.size.width, style)
 
     def render_lines(self, crop: Region) -> list[Strip]:
@@ -300,11 +304,12 @@ class LazyList(ScrollView, can_focus=True):
             self.post_message(self.Moved(self, self.row))
 
     def _reveal(self) -> None:
+        """`force`: where all rows fitted so far, Textual has no scroll bar yet, and would not scroll."""
         top, height = self.scroll_offset.y, max(self.size.height, 1)
         if self.cursor < top:
-            self.scroll_to(y=self.cursor, animate=False)
+            self.scroll_to(y=self.cursor, animate=False, force=True)
         elif self.cursor >= top + height:
-            self.scroll_to(y=self.cursor - height + 1, animate=False)
+            self.scroll_to(y=self.cursor - height + 1, animate=False, force=True)
 
     def select(self, index: int) -> None:
         """Put the cursor on a row; following goes on only on the last one where it was on."""

@@ -9,7 +9,6 @@ import msgspec
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
 
 from a2a_inspect.filtered_source import Finder, Search
 from a2a_inspect.found import ExchangeLine, lines
@@ -17,6 +16,7 @@ from a2a_inspect.narrowing import Narrowing
 from a2a_inspect.positions import PAGE
 from a2a_inspect.screen.browse import Browse
 from a2a_inspect.screen.filter_box import FilterBox
+from a2a_inspect.screen.key_line import KeyLine
 from a2a_inspect.screen.lane_screen import Chosen
 from a2a_inspect.source import Snapshot, Source
 from a2a_proxy.recording.query.errors import QueryError
@@ -58,7 +58,7 @@ class Narrowed(Browse):
     def compose(self) -> ComposeResult:
         """The box above the last line."""
         for widget in super().compose():
-            if isinstance(widget, Footer):
+            if isinstance(widget, KeyLine):
                 yield self._box
             yield widget
 

@@ -19,13 +19,14 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from a2a_inspect.plots.cursor import Cursor
 from a2a_inspect.plots.layout import Line, plot_lines, step_words, table_lines
 from a2a_inspect.plots.measures import Histogram, histogram
 from a2a_inspect.plots.sums import Sums, sums, whole
 from a2a_inspect.plots.written import PLAIN
+from a2a_inspect.screen.key_line import KeyLine
 from a2a_inspect.screen.pane import Pane
 from a2a_inspect.source import Source
 from a2a_proxy.cli import text
@@ -130,7 +131,7 @@ class PlotScreen(Screen[str]):
     def compose(self) -> ComposeResult:
         """Plots above, the table of calls below."""
         yield self._pane
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Read, and go on looking."""

@@ -18,11 +18,12 @@ from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from a2a_inspect.replay.clock import Clock, Wrong, line, meant
 from a2a_inspect.replay.source import ReplaySource
 from a2a_inspect.screen.columns import fit
+from a2a_inspect.screen.key_line import KeyLine
 from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.source import Snapshot, Source
 from a2a_proxy.protocol.text import visible
@@ -103,7 +104,7 @@ class ReplayScreen(MainScreen):
     def compose(self) -> ComposeResult:
         """The clock above the last line."""
         for widget in super().compose():
-            if isinstance(widget, Footer):
+            if isinstance(widget, KeyLine):
                 yield self._bar
             yield widget
 

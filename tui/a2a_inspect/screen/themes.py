@@ -121,7 +121,6 @@ SIXTEEN = Theme(
 OWN = (NIGHT, DAY, SIXTEEN)
 
 CSS = """
-Footer { background: $panel; }
 App:ansi {
     LazyList:focus > .list--cursor { text-style: reverse; }
     Pane.-focused > PaneTitle { text-style: bold reverse; }

@@ -38,16 +38,14 @@ def remark(rows: LazyList, late: int) -> str:
     return f"following  {rows.total}" if rows.follow else str(rows.total)
 
 
-def waiting(source: Source, now: Snapshot, *, answered: bool) -> str:
-    """What to say, and what to do, where there is nothing to show. `answered`: the file has been looked at."""
+def waiting(source: Source, now: Snapshot) -> str:
+    """What to say, and what to do, where there is nothing to show."""
     if source.files:
         return visible_lines("No exchanges yet in any of\n\n" + "\n".join(source.files))
     if now.sessions:
         facts = now.sessions[-1].facts
         ways = "\n".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
         return visible_lines(f"No exchanges yet\n\nPoint a client at the proxy:\n{ways}")
-    if not answered:
-        return visible_lines(f"Opening\n\n{source.path}")
     what = "is empty" if source.path.exists() else "does not exist yet"
     return visible_lines(
         f"Waiting for a recording\n\n{source.path} {what}\n\n"

@@ -44,9 +44,9 @@ class Treed(Acting):
         self._tree_behind = True
         """The recording has grown since the tree was read."""
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, width: int) -> None:
         """One pane or all, with the tree where it was asked for or there is room."""
-        chosen = self._wanted_layout or ("tree" if self.size.width >= _TREE_WIDTH else "plain")
+        chosen = self._wanted_layout or ("tree" if width >= _TREE_WIDTH else "plain")
         layouts = {f"-layout-{name}": name == chosen and not self.small for name in LAYOUTS}
         self.classed({**layouts, "-single": self.small or self._zoomed})
         self._retitle()
@@ -64,12 +64,12 @@ class Treed(Acting):
         self._zoomed = False
         if self._wanted_layout != "tree" and self.has_class("-at-tree"):
             self._enter("exchanges")
-        self._lay_out()
+        self._lay_out(self.size.width)
 
     def action_zoom(self) -> None:
         """The pane with the focus alone, or all of them."""
         self._zoomed = not self._zoomed
-        self._lay_out()
+        self._lay_out(self.size.width)
 
     def action_tree(self) -> None:
         """To the tree, and from it back."""
@@ -79,7 +79,7 @@ class Treed(Acting):
         if not self.small and not self._zoomed:
             self._wanted_layout = "tree"
         self._enter("tree")
-        self._lay_out()
+        self._lay_out(self.size.width)
 
     def panes(self) -> list[str]:
         """The panes that Tab goes through."""
