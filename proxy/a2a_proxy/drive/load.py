@@ -9,6 +9,7 @@ import msgspec
 
 from a2a_proxy.drive.causes import with_waits
 from a2a_proxy.drive.plan import BINDINGS, Act, Left, Plan, Step, Turn
+from a2a_proxy.drive.speech import Wanted
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
@@ -28,8 +29,8 @@ _BROKEN_OFF = ("client cancel", "client gone", "proxy stopped", "proxy killed", 
 """How calls ended that the client, or the end of the recording, broke off."""
 
 
-def load(recording: Recording, rows: Iterable[ExchangeRow]) -> Plan:
-    """The plan of some calls of a recording, in the order in which they began.
+def load(recording: Recording, rows: Iterable[ExchangeRow], wanted: Wanted | None = None) -> Plan:
+    """The plan of some calls of a recording, in the order in which they began, as far as they can be made as wanted.
 
     Raises:
         RecordingError: it cannot be read.
@@ -40,6 +41,8 @@ def load(recording: Recording, rows: Iterable[ExchangeRow]) -> Plan:
     for row in rows:
         why = "the agent called another agent" if (row.session, row.exchange.id) in own else _unfit(row.exchange)
         made: Step | str = why or _step(recording, row)
+        if isinstance(made, Step):
+            made = (wanted or Wanted()).unfit(made) or made
         if isinstance(made, str):
             left.append(Left(row, made))
         else:

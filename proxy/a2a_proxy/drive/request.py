@@ -33,7 +33,9 @@ class Request(msgspec.Struct, frozen=True):
     headers: Headers
     """Of the call; those of the connection left out."""
     target: str
-    """The request target on HTTP."""
+    """The request target on HTTP, the path of the method on gRPC."""
+    method: str = "POST"
+    """On HTTP."""
     rpc_id: str = ""
     """The JSON-RPC id as JSON text."""
     framing: str = ""
@@ -74,7 +76,9 @@ def make(step: Step, turn: Turn, ids: Ids, credentials: Credentials) -> Request:
     assert turn.frame is not None
     exchange, frame = step.exchange, turn.frame
     headers, _ = credentials.apply(exchange.request_headers)
-    return Request(_payload(frame, exchange.binding, ids), headers, _target(step, ids), frame.rpc_id, frame.framing)
+    method = "POST" if exchange.binding is Binding.JSONRPC else exchange.method
+    octets = _payload(frame, exchange.binding, ids)
+    return Request(octets, headers, _target(step, ids), method, frame.rpc_id, frame.framing)
 
 
 def _target(step: Step, ids: Ids) -> str:
