@@ -16,6 +16,7 @@ from a2a_proxy.replay.core.script import FOLLOWING, Call, Line, Script, What
 if TYPE_CHECKING:
     from a2a_proxy.replay.core.play import Play
     from a2a_proxy.replay.core.player import Player
+    from a2a_proxy.replay.core.timeline import Timeline
 
 SOFT = 1_000_000_000
 """Ns: how long a line waits at most for a call that did not cause it, as one that has joined or raced its stream."""
@@ -54,7 +55,7 @@ class Beside:
 
     def _look(self, call: Call, other: Call, *, rival: bool = False) -> None:
         """What `other` means to the lines of `call`."""
-        if other is call or not call.began <= other.began <= call.began + _end(call):
+        if other is call or _refused(other) or not call.began <= other.began <= call.began + _end(call):
             return
         if rival:
             self._rivals[call.place].add(other.place)
@@ -82,7 +83,7 @@ class Beside:
                 continue
             if key is not None and not player.timeline.told(key) and self._gated(other, line, player):
                 return f"{line.place} waits for {other.call.place}, which waits for its client"
-            if waited < SOFT and self._earlier(play, step, other):
+            if waited < SOFT and self._earlier(play, step, other, player.timeline):
                 return f"{line.place} waits for what {other.call.place} says before it"
         return ""
 
@@ -96,15 +97,16 @@ class Beside:
                 return False
         return False
 
-    def _earlier(self, play: Play, step: Step, other: Play) -> bool:
+    def _earlier(self, play: Play, step: Step, other: Play, timeline: Timeline) -> bool:
         """Another stream of the task, or one that races this call, has something to say that was said before."""
         tied = other.call.place in self._rivals.get(play.call.place, ()) or (
             bool(play.call.task) and play.call.task == other.call.task
         )
         pending = other.pending()
+        tied = tied and play.call.streams and other.call.streams and step.line.what is What.MESSAGE
         if not tied or not pending or other.holds(pending[0]):
             return False
-        return other.call.began + pending[0].line.at < play.call.began + step.line.at
+        return timeline.when(pending[0].line, other.call) < timeline.when(step.line, play.call)
 
 
 def asked_task(call: Call) -> str:
@@ -115,6 +117,11 @@ def asked_task(call: Call) -> str:
     message = request.get("message")
     found = message.get("taskId") if isinstance(message, dict) else request.get("taskId") or request.get("id")
     return found if isinstance(found, str) else ""
+
+
+def _refused(call: Call) -> bool:
+    """The agent said no: it has changed nothing."""
+    return any(line.what is What.ERROR or line.status > 0 for line in call.answers)
 
 
 def _end(call: Call) -> int:

@@ -12,7 +12,7 @@ from a2a_proxy.replay.core.beside import Beside
 from a2a_proxy.replay.core.choice import Choice
 from a2a_proxy.replay.core.follow import Follow, Poll
 from a2a_proxy.replay.core.gates import Step, steps
-from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.ids import IdMap, minted
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import Options
 from a2a_proxy.replay.core.play import Play
@@ -29,7 +29,7 @@ class Player:
     def __init__(self, script: Script, options: Options | None = None) -> None:
         self.script = script
         self.options = options or Options()
-        self.ids = IdMap()
+        self.ids = IdMap(minted=minted(script.calls))
         self.misses: list[Miss] = []
         """All that could not be answered, also where the client never looked at the refusal."""
         self.loose: list[Miss] = []
@@ -87,10 +87,13 @@ class Player:
 
     def send(self, play: Play, line: Line, at: int) -> Send:
         """A line goes out on a call."""
-        self.timeline.tell(line)
-        self._webhooks.told(line, at)
-        made = play.poll is not None and line.what is What.MESSAGE
-        value = self.outgoing(self._follow.answer(play.poll, line.value) if made and play.poll else line.value)
+        value = line.value
+        if play.poll is not None and line.what is What.MESSAGE:
+            value = self._follow.answer(play.poll, value)
+        else:
+            self.timeline.tell(line)
+            self._webhooks.told(line, at)
+        value = self.outgoing(value)
         return Send(what=line.what, value=value, line=line, status=line.status, trailers=line.trailers, after=line.sent)
 
     def held(self, play: Play, step: Step, waited: int) -> str:

@@ -14,6 +14,7 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.play import Play
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import What
+from a2a_proxy.replay.serve.behind import Behind
 
 _LEAST_WAIT = 0.001
 """Seconds; a clock that is asked again sooner would only spin."""
@@ -75,6 +76,8 @@ class Stage:
         self._tell = tell
         self._post = post
         self._waiting: set[Performance] = set()
+        self.behind: Behind | None = None
+        """Who answers what the recording does not; None: nobody."""
 
     def begin(self, asked: Asked) -> Performance | Miss:
         """A client calls."""
