@@ -232,3 +232,97 @@ def test_a_live_agent_is_recorded_and_judged(project: pytest.Pytester) -> None:
             assert [each.operation for each in recording.exchanges()] == [operation]
             assert recording.sessions()[0].complete
         result.stdout.fnmatch_lines([f"look at it with: a2a-inspect {path}"])
+
+
+_MODES = """
+import shutil
+from pathlib import Path
+import pytest
+from concierge import Concierge
+
+HERE = Path(__file__).parent
+ONE, TWO, THREE, FOUR = (HERE / f"{name}.a2a.jsonl" for name in ("one", "two", "three", "four"))
+
+def cassette(path, mode, **settings):
+    return pytest.mark.a2a_cassette(path.name, record_mode=mode, **settings)
+
+async def day(agent):
+    return [line async for line in Concierge(agent.url).plan_day("Lisbon")]
+
+@cassette(ONE, "once")
+async def test_fails_and_leaves_nothing(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(4)
+    assert not ONE.exists(), "it is recorded when the test has passed"
+    raise LookupError
+
+@cassette(ONE, "once")
+async def test_records(a2a_agent):
+    assert not ONE.exists()
+    await Concierge(a2a_agent.url).book_table(4)
+
+@cassette(ONE, "once", fail_unused=True)
+async def test_replays_what_was_recorded(a2a_agent):
+    kept = ONE.read_bytes()
+    shutil.copy(ONE, TWO)
+    shutil.copy(ONE, THREE)
+    await Concierge(a2a_agent.url).book_table(4)
+    assert ONE.read_bytes() == kept
+
+@cassette(ONE, "rewrite")
+def test_others_use_it(a2a_agent): pass
+
+@cassette(ONE, "verify")
+async def test_the_agent_is_as_it_was(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(4)
+
+@cassette(ONE, "verify")
+async def test_the_agent_is_another(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(5)
+
+@cassette(ONE, "spy")
+async def test_asks_for_more(a2a_agent, a2a_recording):
+    assert await Concierge(a2a_agent.url).book_table(4) == "Table booked, 19:30, for 4"
+    assert (await day(a2a_agent))[-1].startswith("Evening")
+    assert {each.outcome for each in a2a_recording.exchanges()} == {"ok"}
+
+@cassette(TWO, "new_episodes")
+async def test_records_more(a2a_agent):
+    before = TWO.read_bytes()
+    await Concierge(a2a_agent.url).book_table(4)
+    await day(a2a_agent)
+    assert TWO.read_bytes() == before
+
+def test_what_was_kept():
+    from a2a_proxy import Recording
+    for path, sessions in ((ONE, [3]), (TWO, [3, 1])):
+        with Recording(path) as recording:
+            assert [len(list(each.exchanges())) for each in recording.sessions()] == sessions
+    shutil.copy(TWO, FOUR)
+
+@cassette(FOUR, "none", fail_unused=True)
+async def test_replays_more(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(4)
+    await day(a2a_agent)
+
+@cassette(THREE, "rewrite")
+async def test_records_anew(a2a_agent):
+    await day(a2a_agent)
+
+def test_what_was_recorded_anew():
+    from a2a_proxy import Recording
+    with Recording(THREE) as recording:
+        assert [each.operation for each in recording.exchanges()] == ["GetAgentCard", "SendStreamingMessage"]
+    assert [path.name for path in HERE.glob(".*a2a*")] == []
+"""
+
+
+def test_every_mode(project: pytest.Pytester) -> None:
+    project.makepyfile(test_modes=_MODES)
+    result = run(project)
+    told = sections(result)
+    assert "7 tests share one.a2a.jsonl, and one would record over what" in told["setup of test_others_use_it"]
+    another = told["teardown of test_the_agent_is_another"]
+    assert "the agent does not answer as in one.a2a.jsonl:" in another
+    assert "recorded 'for 4', now 'for 5'" in another
+    assert "see: a2a-inspect diff one.a2a.jsonl " in another
+    result.assert_outcomes(passed=10, failed=1, errors=2)

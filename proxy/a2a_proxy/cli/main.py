@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from a2a_proxy import __version__
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, tell
+from a2a_proxy.cli.redact import redact_options
 from a2a_proxy.cli.streams import prepare_streams
 
 _HELP = """Relay A2A traffic untouched, and show and record every frame of it.
@@ -63,7 +64,8 @@ One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhos
     help="Traffic not yet recorded takes at most this much disk.",
 )
 @click.option("--journal-segment", default="64MiB", hidden=True)
-@click.option("--keep-secrets", is_flag=True, help="Record credentials as they are instead of as labels.")
+@click.option("--keep-secrets", is_flag=True, help="Record credentials as they are: --redact none.")
+@redact_options
 @click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How lines look."
 )
@@ -146,6 +148,7 @@ def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
     "--record", type=click.Path(path_type=Path), metavar="FILE", envvar="A2A_PROXY_RECORD", help="The recording."
 )
 @click.option("--keep-secrets", is_flag=True, envvar="A2A_PROXY_KEEP_SECRETS", help="Record credentials as they are.")
+@redact_options
 @click.option(
     "--journal-max",
     default="4GiB",
@@ -177,6 +180,7 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
 @cli.command("wrap-card", short_help="Print an agent card whose stdio command goes through the proxy.")
 @click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="The recording of the wrapped agent.")
 @click.option("--keep-secrets", is_flag=True, help="Credentials will be recorded as they are.")
+@redact_options
 @click.option("--journal-max", metavar="SIZE", help="As of `a2a-proxy stdio`.")
 @click.option("--fail-on", type=click.Choice(["error", "warning", "info"]), help="As of `a2a-proxy stdio`.")
 @click.argument("card", type=click.Path(path_type=Path, allow_dash=True))
@@ -262,6 +266,10 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
 @cli.command(short_help="Send a recording's client side to a live agent, and compare the answers.")
 @click.option("--upstream", "-u", default="", metavar="HOST[:PORT]|URL", help="The agent.")
 @click.option("--upstream-grpc", default="", metavar="HOST:PORT", help="Its gRPC port, where its card does not say it.")
+@click.option(
+    "--binding", type=click.Choice(["jsonrpc", "rest", "grpc", "stdio"]), help="Send the calls so, not as recorded."
+)
+@click.option("--dialect", type=click.Choice(["0.1", "0.2", "0.3", "1.0", "1.1"]), help="Say them so, not as recorded.")
 @click.option("--filter", "-f", "where", default="", metavar="EXPR", help="Only the calls that match: 'task:b2a4'.")
 @click.option(
     "--speed", default="instant", show_default=True, metavar="instant|recorded|N", help="Pauses: none, all, divided."
@@ -280,12 +288,13 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
 @click.option("--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Trust these CA certificates too.")
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate.")
 @click.argument("recording", type=click.Path(path_type=Path))
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.pass_context
 def drive(context: click.Context, /, **typed: Any) -> None:
     """Send the client side of RECORDING to a live agent, and tell what it answers otherwise than it did.
 
     Each call waits for what it waited for in the recording; ids that the agent makes now take the place of recorded
-    ones. What differs between any two runs (ids, times, ports) does not count.
+    ones. What differs between any two runs (ids, times, ports) does not count. COMMAND is a stdio agent.
 
     \b
     Exit code: 0 the same, 1 different, 2 it cannot be driven, 3 a recording that is not complete.

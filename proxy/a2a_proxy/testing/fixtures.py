@@ -80,8 +80,10 @@ def _play(
     phase = node.stash.get(PHASE, "")
     try:
         wrong = scene.close(passed=phase == "passed", failed=phase == "failed")
-    except (Refused, RecordingError) as refused:
-        _fail(f"{refused}\n{getattr(refused, 'hint', '')}".strip())
+    except Refused as refused:
+        _fail(str(refused))
+    except RecordingError as trouble:
+        _fail(str(Refused(trouble.message, trouble.hint)))
     if scene.unused and phase == "passed":
         node.stash.setdefault(SAID, []).append(f"{node.nodeid}: {', '.join(scene.unused)}")
     if wrong:
@@ -99,10 +101,11 @@ def _plan(request: _Request, settings: Settings, cassettes: list[Path]) -> Plan:
     old = too_old(first, settings.max_age, time.time()) if exists and settings.max_age is not None else ""
     chosen = plan(settings, shown(first), exists=exists, too_old=old)
     sharing = _targets(request.session).get(first, [])
-    if chosen.write is not Write.NOT and len(sharing) > 1:
+    if exists and chosen.write is not Write.NOT and len(sharing) > 1:
         raise CannotPlay(
-            f"{len(sharing)} tests would record into {shown(first)}: {', '.join(sharing[:3])}\n"
-            "hint: record it with one of them: pytest --a2a-record-mode=rewrite TEST_ID"
+            f"{len(sharing)} tests share {shown(first)}, and one would record over what the others need: "
+            f"{', '.join(sharing[:3])}\nhint: record it with one of them alone: "
+            f"pytest --a2a-record-mode={settings.record_mode} TEST_ID"
         )
     return chosen
 

@@ -71,7 +71,7 @@ class Standing(msgspec.Struct, frozen=True, tag="standing"):
     notes: tuple[str, ...] = ()
     """What the relay or the replay had to say, as of signed cards."""
     forwarded: int = 0
-    """Connections that the live agent behind a replay has got."""
+    """Calls that the live agent behind a replay has answered."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

@@ -107,7 +107,7 @@ class Scene:
 
     def _missed(self) -> list[str]:
         wrong = []
-        if self._standing.misses and not self._plan.live:
+        if self._standing.misses:
             wrong.append("\n".join([*self._standing.misses, self._mend()]))
         if self._settings.fail_unused and self._standing.unused:
             unused = after.listed(list(self._standing.unused), "see the cassette")

@@ -92,7 +92,10 @@ class _Served:
         asked, _ = self._incoming.grpc(self._method, octets_in, _headers(context.invocation_metadata()))
         performance = self._stage.begin(asked)
         if isinstance(performance, Miss):
-            self._end(grpc_miss(performance))
+            if self._stage.behind is not None:
+                await self._stage.behind.grpc(self._method, octets_in, context)
+            else:
+                self._end(grpc_miss(performance))
             return
         if isinstance(performance, Refusal):
             self._end(grpc_refusal(performance, asked.dialect))

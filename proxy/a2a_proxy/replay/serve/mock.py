@@ -13,6 +13,7 @@ from a2a_proxy.relay.way import Editing
 from a2a_proxy.replay.core.options import Options
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import Script
+from a2a_proxy.replay.serve.behind import Behind
 from a2a_proxy.replay.serve.cards import Cards
 from a2a_proxy.replay.serve.grpc import GrpcServer
 from a2a_proxy.replay.serve.http import HttpServer
@@ -49,13 +50,16 @@ class Mock:
         keep_card: bool = False,
         add_interfaces: tuple[Binding, ...] = (),
         clock: Callable[[], int] | None = None,
+        behind: Behind | None = None,
     ) -> None:
-        """`tell` hears of every call that ends, every miss and every webhook; it must not block."""
+        """`tell` hears of every call that ends, every miss and every webhook; it must not block. `behind` answers calls
+        that the script does not, and is closed with the mock."""
         self.script = script
         self.player = Player(script, options)
         self.cards = Cards(script, keep=keep_card, add=add_interfaces)
         self._webhooks = Webhooks(tell)
         self._stage = stage = Stage(self.player, clock or session_clock(), tell, self._webhooks.post)
+        stage.behind = self.behind = behind
         incoming = Incoming(script)
         self._http = HttpServer(stage, incoming, self.cards)
         self._grpc = GrpcServer(stage, incoming, lambda card: self.cards.local(card, self.address))
@@ -99,6 +103,8 @@ class Mock:
         await self._grpc.stop()
         await self._http.stop()
         await self._webhooks.stop()
+        if self.behind is not None:
+            await self.behind.stop()
 
 
 class PipeMock:

@@ -15,6 +15,7 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.play import Play
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import What
+from a2a_proxy.replay.serve.behind import Behind
 from a2a_proxy.replay.serve.servable import Ways
 
 _LEAST_WAIT = 0.001
@@ -88,6 +89,8 @@ class Stage:
         self._ways = Ways()
         self._waiting: set[Performance] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self.behind: Behind | None = None
+        """Who answers what the recording does not; None: nobody."""
 
     def begin(self, asked: Asked) -> Performance | Miss | Refusal:
         """A client calls. A refusal where the recorded call has no form on the client's binding."""

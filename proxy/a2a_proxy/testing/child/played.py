@@ -15,14 +15,16 @@ from a2a_proxy.replay.core.faults import FORMS, FaultError, fault, with_faults
 from a2a_proxy.replay.core.options import Options, Policy, Preset
 from a2a_proxy.replay.core.script import Script
 from a2a_proxy.replay.load import load
+from a2a_proxy.replay.serve.behind import Behind
 from a2a_proxy.replay.serve.mock import Mock
 from a2a_proxy.testing.child.words import as_settings
 
 _SPEEDS = {"instant": 0.0, "recorded": 1.0}
 
 
-def mock_of(cassettes: Sequence[str], replay: dict[str, Any]) -> Mock:
-    """A mock of them, not started. `replay` has all of `settings.REPLAY`. Raises RecordingError."""
+def mock_of(cassettes: Sequence[str], replay: dict[str, Any], behind: str) -> Mock:
+    """A mock of them, not started. `replay` has all of `settings.REPLAY`; `behind` is the address of an agent that
+    answers what they do not, or empty. Raises RecordingError."""
     speed = replay["speed"]
     options = Options(
         match=Preset(replay["match"]),
@@ -31,9 +33,9 @@ def mock_of(cassettes: Sequence[str], replay: dict[str, Any]) -> Mock:
         keep_times=replay["keep_times"],
         lenient=replay["lenient"],
     )
-    script = _script(cassettes, replay)
+    script, live = _script(cassettes, replay), Behind(behind) if behind else None
     try:
-        return Mock(with_faults(script, [fault(text) for text in replay["faults"]]), options)
+        return Mock(with_faults(script, [fault(text) for text in replay["faults"]]), options, behind=live)
     except FaultError as wrong:
         raise RecordingError(f"a fault cannot be made: {wrong}", f"there are: {FORMS}") from wrong
 
