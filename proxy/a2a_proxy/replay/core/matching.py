@@ -109,7 +109,7 @@ class Matcher:
             rows = differences(recorded, now, trial, fields)
             if self._strict:
                 rows += self._of_headers(call, asked)
-        compare(call.request, asked.value, trial, fields)  # also what is not looked at has identifiers
+        differences(call.request, asked.value, trial, fields)  # also what is not looked at has identifiers
         return Fit(index, rows, trial, sum(map(_weight, rows)))
 
     def _key(self, value: Any, tenant: str) -> Any:

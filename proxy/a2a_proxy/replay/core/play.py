@@ -187,7 +187,8 @@ class Play:
         if step is None:
             leaves = self._steps.leaves
             place = leaves.place if leaves is not None else self.call.place
-            self.waits = f"the recorded client broke the call off here ({place}), and the agent said no more"
+            gone = f"the recorded client broke the call off here ({place})"
+            self.waits = f"{gone}, and the agent said no more" if leaves else f"nothing ends the call {place}"
         else:
             expected = self._expected()
             place = expected.place if expected is not None else step.line.place
