@@ -208,7 +208,14 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     "--speed", default="instant", show_default=True, metavar="instant|recorded|N", help="Pauses: none, all, divided."
 )
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Of silence in a call.")
-@click.option("--header", "-H", multiple=True, metavar="'NAME: VALUE'", help="Sent in the place of the recorded one.")
+@click.option(
+    "--header",
+    "-H",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    allow_from_autoenv=False,
+    help="Sent in the place of the recorded one; also by A2A_PROXY_DRIVE_HEADERS, one a line.",
+)
 @click.option("--strict", is_flag=True, help="Defaults left out, other chunks and another order count as well.")
 @click.option("--shape", is_flag=True, help="Only kinds, states, order and structure count; model text may differ.")
 @click.option("--ignore", multiple=True, metavar="PATH", help="What is there does not count: text, '$.task.history'.")
