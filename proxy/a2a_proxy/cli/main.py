@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from a2a_proxy import __version__
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, tell
+from a2a_proxy.cli.redact import redact_options
 from a2a_proxy.cli.streams import prepare_streams
 
 _HELP = """Relay A2A traffic untouched, and show and record every frame of it.
@@ -63,7 +64,8 @@ One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhos
     help="Traffic not yet recorded takes at most this much disk.",
 )
 @click.option("--journal-segment", default="64MiB", hidden=True)
-@click.option("--keep-secrets", is_flag=True, help="Record credentials as they are instead of as labels.")
+@click.option("--keep-secrets", is_flag=True, help="Record credentials as they are: --redact none.")
+@redact_options
 @click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How lines look."
 )
@@ -146,6 +148,7 @@ def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
     "--record", type=click.Path(path_type=Path), metavar="FILE", envvar="A2A_PROXY_RECORD", help="The recording."
 )
 @click.option("--keep-secrets", is_flag=True, envvar="A2A_PROXY_KEEP_SECRETS", help="Record credentials as they are.")
+@redact_options
 @click.option(
     "--journal-max",
     default="4GiB",
@@ -177,6 +180,7 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
 @cli.command("wrap-card", short_help="Print an agent card whose stdio command goes through the proxy.")
 @click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="The recording of the wrapped agent.")
 @click.option("--keep-secrets", is_flag=True, help="Credentials will be recorded as they are.")
+@redact_options
 @click.option("--journal-max", metavar="SIZE", help="As of `a2a-proxy stdio`.")
 @click.option("--fail-on", type=click.Choice(["error", "warning", "info"]), help="As of `a2a-proxy stdio`.")
 @click.argument("card", type=click.Path(path_type=Path, allow_dash=True))

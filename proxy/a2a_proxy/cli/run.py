@@ -176,7 +176,7 @@ class ProxyRun:
             started=started,
             uuid=str(uuid.uuid4()),
             command=("a2a-proxy", *sys.argv[1:]),
-            keep_secrets=self._config.keep_secrets,
+            redact=self._config.redact,
             live=self._config.live,
         )
 
@@ -196,7 +196,7 @@ class ProxyRun:
         if isinstance(answer, Failed):
             raise UserError(answer.message, answer.hint)
         endless = self._work is None
-        self._console.start(Start(__version__, routes, answer.path, self._config.keep_secrets, endless))
+        self._console.start(Start(__version__, routes, answer.path, self._config.redact, endless))
         if self._config.editing.trust.insecure:
             self._console.note(
                 "certificates of https upstreams are NOT verified: anybody on the way can read and change the traffic",
