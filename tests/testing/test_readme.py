@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from a2a_proxy.testing.settings import MODES, NAMES
+
 pytest_plugins = ["pytester"]
 
 _ROOT = Path(__file__).parents[2]
@@ -39,3 +41,13 @@ def test_the_sample_has_the_same_example() -> None:
     [code] = re.findall(r"```python\n(.*?)```", _SECTION, re.DOTALL)
     body = code.rpartition(":\n")[2]
     assert body in (_SAMPLE / "test_concierge.py").read_text()
+
+
+_MANUAL = (_ROOT / "proxy/a2a_proxy/manual/pytest.md").read_text()
+
+
+def test_the_manual_has_every_setting_mode_and_fixture() -> None:
+    for name in (*NAMES, *MODES, "a2a_agent", "a2a_live", "a2a_recording", "a2a_upstream", "a2a_config"):
+        assert re.search(rf"^\|[^|]*`{name}`", _MANUAL, re.MULTILINE), f"put `{name}` into a table of manual/pytest.md"
+    for name in ("record-mode", "upstream", "block-network", "allowed-hosts", "fail-unused"):
+        assert f"--a2a-{name}" in _MANUAL
