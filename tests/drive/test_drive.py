@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from a2a_proxy.recording.cassette import read_cassette
 from a2a_proxy.recording.reader import Recording
 from support_drive import SAMPLES, Ports, demo_agent
 
+STORY = Path(__file__).resolve().parents[1] / "peers" / "stdio" / "story.py"
 SECRET = "Bearer of-the-live-agent"
 _DEFAULTS: dict[str, Any] = {
     "header": (),
@@ -27,6 +29,9 @@ _DEFAULTS: dict[str, Any] = {
     "ignore": (),
     "speed": "instant",
     "timeout": 30.0,
+    "binding": None,
+    "dialect": None,
+    "command": (),
 }
 
 
@@ -97,6 +102,43 @@ def test_json_says_it_for_programs(
     (note,) = (line["message"] for line in lines if line["kind"] == "note")
     assert "--header 'authorization: VALUE'" in note
     assert HEADERS in note
+
+
+def test_over_one_binding_what_was_recorded_on_three(
+    drive: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ids, artifacts and errors arrive all the same; how the binding carries them does not count."""
+    assert drive(binding="rest") == 0
+    assert "same: 7 calls compared" in capsys.readouterr().out
+
+
+def test_a_stdio_agent(drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Is started for it, behind the proxy, and ended."""
+    command = (sys.executable, str(STORY))
+    kept = tmp_path / "live.a2a.db"
+    assert drive("stdio", upstream="", upstream_grpc="", command=command, record=kept) == 0
+    assert "same: 9 calls compared" in capsys.readouterr().out
+    with Recording(kept) as recording:
+        assert [session.how for session in recording.sessions()] == ["clean"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"command": ("python3",)}, "two agents"),
+        ({"binding": "stdio"}, "command of the stdio agent is missing"),
+        ({"upstream": "", "command": ("no-such-command-here",)}, "there is no command no-such-command-here"),
+        ({"upstream": "", "command": ("python3",), "binding": "rest"}, "a command is a stdio agent"),
+        ({"where": "op:ListTasks"}, "there is no call to be driven"),
+        ({"where": "op:Nothing"}, "there is no operation"),
+    ],
+)
+def test_agents_and_calls_that_do_not_go_together(
+    drive: Callable[..., int], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as wrong:
+        drive(**more)
+    assert wrong.value.code == 2
 
 
 def test_an_agent_that_is_not_there(drive: Callable[..., int]) -> None:

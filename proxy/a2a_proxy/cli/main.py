@@ -199,6 +199,10 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
 @cli.command(short_help="Send a recording's client side to a live agent, and compare the answers.")
 @click.option("--upstream", "-u", default="", metavar="HOST[:PORT]|URL", help="The agent.")
 @click.option("--upstream-grpc", default="", metavar="HOST:PORT", help="Its gRPC port, where its card does not say it.")
+@click.option(
+    "--binding", type=click.Choice(["jsonrpc", "rest", "grpc", "stdio"]), help="Send the calls so, not as recorded."
+)
+@click.option("--dialect", type=click.Choice(["0.1", "0.2", "0.3", "1.0", "1.1"]), help="Say them so, not as recorded.")
 @click.option("--filter", "-f", "where", default="", metavar="EXPR", help="Only the calls that match: 'task:b2a4'.")
 @click.option(
     "--speed", default="instant", show_default=True, metavar="instant|recorded|N", help="Pauses: none, all, divided."
@@ -217,12 +221,13 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
 @click.option("--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Trust these CA certificates too.")
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate.")
 @click.argument("recording", type=click.Path(path_type=Path))
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.pass_context
 def drive(context: click.Context, /, **typed: Any) -> None:
     """Send the client side of RECORDING to a live agent, and tell what it answers otherwise than it did.
 
     Each call waits for what it waited for in the recording; ids that the agent makes now take the place of recorded
-    ones. What differs between any two runs (ids, times, ports) does not count.
+    ones. What differs between any two runs (ids, times, ports) does not count. COMMAND is a stdio agent.
 
     \b
     Exit code: 0 the same, 1 different, 2 it cannot be driven, 3 a recording that is not complete.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.redaction.payload import redact
+from a2a_proxy.redaction.scrub import Scrubber
 from a2a_proxy.replay.core.miss import Kind, Miss
 from a2a_proxy.replay.core.options import Options, Preset
 from a2a_proxy.replay.core.player import Player
@@ -179,4 +182,44 @@ _REQUESTS = st.fixed_dictionaries(
 def test_any_request_matches_itself(request: dict[str, Any], preset: Preset) -> None:
     recorded = call(1, "SendMessage", request, ("s", 1, "end"))
     found = Player(script(recorded), Options(match=preset)).begin(again(recorded), 0)
+    assert not isinstance(found, Miss), found.text()
+
+
+_SECRET = st.sampled_from(
+    [
+        "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+        "my password=hunter2hunter2 and more",
+        "AKIAIOSFODNN7EXAMPLE",
+        "ghp_0123456789abcdefghijklmnopqrstuvwxyz",
+        "https://user:pa55w0rd@example.com/x?api_key=0123456789abcdef",
+    ]
+)
+_SAID = st.text(alphabet='ab \u00e9\n"\\', max_size=8)
+_SECRETIVE = st.fixed_dictionaries(
+    {
+        "message": st.fixed_dictionaries(
+            {"parts": st.lists(st.fixed_dictionaries({"text": _SECRET | _SAID}), max_size=3)}
+        )
+    },
+    optional={
+        "configuration": st.fixed_dictionaries(
+            {
+                "taskPushNotificationConfig": st.fixed_dictionaries(
+                    {"url": st.just("https://example.com/hook"), "token": _SECRET | st.just("t0ken-0f-mine")},
+                    optional={
+                        "authentication": st.fixed_dictionaries({"scheme": st.just("Bearer"), "credentials": _SECRET})
+                    },
+                )
+            }
+        ),
+        "password": _SECRET | _SAID,
+    },
+)
+
+
+@given(_SECRETIVE, st.sampled_from([Preset.DEFAULT, Preset.STRICT]))
+def test_a_request_matches_what_redaction_has_left_of_it(request: dict[str, Any], preset: Preset) -> None:
+    octets = redact(Scrubber(b"key of the recorder"), "json", msgspec.json.encode(request), cut=False)[0]
+    recorded = call(1, "SendMessage", msgspec.json.decode(octets), ("s", 1, "end"))
+    found = Player(script(recorded), Options(match=preset)).begin(again(recorded, value=request), 0)
     assert not isinstance(found, Miss), found.text()

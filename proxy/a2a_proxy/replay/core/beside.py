@@ -10,7 +10,7 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.gates import Step
-from a2a_proxy.replay.core.matching import token
+from a2a_proxy.replay.core.matching import asked_task, token
 from a2a_proxy.replay.core.script import FOLLOWING, Call, Line, Script, What
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Beside:
         tasks: dict[str, list[Call]] = defaultdict(list)
         alike: dict[bytes, list[Call]] = defaultdict(list)
         for call in script.calls:
-            for task in {call.task, asked_task(call)} - {""}:
+            for task in {call.task, asked_task(call.request)} - {""}:
                 tasks[task].append(call)
             if call.operation in _SPEAKS:
                 alike[token(call.request)].append(call)
@@ -107,16 +107,6 @@ class Beside:
         if not tied or not pending or other.holds(pending[0]):
             return False
         return timeline.when(pending[0].line, other.call) < timeline.when(step.line, play.call)
-
-
-def asked_task(call: Call) -> str:
-    """Recorded id of the task that a request is about; empty where it is about none."""
-    request = call.request
-    if not isinstance(request, dict):
-        return ""
-    message = request.get("message")
-    found = message.get("taskId") if isinstance(message, dict) else request.get("taskId") or request.get("id")
-    return found if isinstance(found, str) else ""
 
 
 def _refused(call: Call) -> bool:

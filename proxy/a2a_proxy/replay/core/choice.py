@@ -39,10 +39,11 @@ class Choice:
         every = self._matcher.of(asked.operation)
         if not every:
             return tell.unknown(self._script, asked)
-        fit = self._matcher.first(asked, ids, [index for index in every if not self._played[index]])
+        near = self._matcher.candidates(asked)
+        fit = self._matcher.first(asked, ids, (index for index in near if not self._played[index]))
         if fit is not None:
             return self._chosen(fit)
-        played = [index for index in reversed(every) if self._played[index]]
+        played = [index for index in reversed(near) if self._played[index]]
         again = self._matcher.first(asked, ids, played)
         if again is None:
             return self._otherwise(asked, ids, every)
@@ -50,6 +51,15 @@ class Choice:
             return self._chosen(again)
         times = self._matcher.count(asked, ids, played)
         return tell.exhausted(self._script, asked, self._script.calls[again.index], times)
+
+    def free(self, operation: str) -> list[Call]:
+        """Calls of an operation that have not been played, in recorded order."""
+        return [self._script.calls[index] for index in self._matcher.of(operation) if not self._played[index]]
+
+    def turn(self, taken: Call, other: Call) -> None:
+        """It was the other call that was played."""
+        self._played[self._places[taken.place]] -= 1
+        self._played[self._places[other.place]] += 1
 
     def played(self, call: Call) -> bool:
         """A client has asked for it."""

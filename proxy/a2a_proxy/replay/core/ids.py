@@ -39,6 +39,15 @@ class IdMap(Ids):
         for (kind, then), now in trial._now.items():
             self.pair(kind, then, now)
 
+    def turn(self, other: IdMap) -> None:
+        """Another call stands in the place of one: its identifiers, left in `other`, are now what those of the first
+        one, right in it, have been until now."""
+        for (kind, then), before in other._now.items():
+            now = self.now(kind, before) or before
+            self._now[kind, then], self._then[kind, now] = now, then
+            if then != now and kind not in _SPECIAL and _WORD.fullmatch(then):
+                self._texts[then] = now
+
     def pair(self, kind: str, left: str, right: str) -> bool:
         """Whether the two stand for each other; two that nobody has seen yet do from now on."""
         known, other = self.now(kind, left), self.then(kind, right)
@@ -50,6 +59,13 @@ class IdMap(Ids):
         if left != right and kind not in _SPECIAL and _WORD.fullmatch(left):
             self._texts[left] = right
         return True
+
+    def may(self, recorded: str, now: str) -> bool:
+        """Whether a task of now may be this recorded one, as far as is known."""
+        known = self.now("task", recorded)
+        if known is None and self.then("task", now) is None:
+            return recorded == now or ("task", recorded) not in self._minted
+        return known == now
 
     def now(self, kind: str, recorded: str) -> str | None:
         """What stands for a recorded identifier; None where nobody has met it."""
