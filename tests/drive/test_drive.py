@@ -22,6 +22,7 @@ from support_drive import SAMPLES, Ports, demo_agent
 
 STORY = Path(__file__).resolve().parents[1] / "peers" / "stdio" / "story.py"
 SECRET = "Bearer of-the-live-agent"
+OTHER_SECRET = "not-to-be-seen-anywhere"
 _DEFAULTS: dict[str, Any] = {
     "header": (),
     "strict": False,
@@ -55,16 +56,19 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: Ports) -> Call
 
 
 def test_the_same_agent_answers_the_same(
-    drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On three bindings; the recording of the drive holds the label of the credential, not the credential."""
     kept = tmp_path / "live.a2a.db"
-    assert drive(record=kept, header=(f"authorization: {SECRET}",), strict=True) == 0
+    given = (f"authorization: {SECRET}", f"x-own: {OTHER_SECRET}")
+    monkeypatch.setattr(sys, "argv", ["a2a-proxy", "drive", "-H", *given])
+    assert drive(record=kept, header=given, strict=True) == 0
     out = capsys.readouterr().out
     assert "same: 7 calls compared" in out
     assert "is a label" not in out
     assert f"a2a-inspect diff {SAMPLES / 'demo.a2a.jsonl'} {kept}" in out
     assert SECRET.encode() not in kept.read_bytes()
+    assert OTHER_SECRET.encode() not in kept.read_bytes()
     with Recording(kept) as recording:
         sent = [dict(row.exchange.request_headers) for row in recording.exchanges()]
     assert len(sent) == 7

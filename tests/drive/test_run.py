@@ -163,6 +163,22 @@ async def test_an_agent_that_never_answers_is_given_up() -> None:
     assert agent.log[-1] == "#1 cancel"
 
 
+async def test_an_agent_that_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its window is full, say."""
+
+    async def never(_self: object, _request: Request) -> None:
+        await asyncio.sleep(SECONDS)
+
+    async def answers(_texts: list[str]) -> AsyncIterator[bytes]:
+        yield event()
+
+    monkeypatch.setattr(_Line, "say", never)
+    agent = Agent(answers)
+    made = await drive(agent, step(1, 10, 20, payload=ask()), step(2, 30, 40, payload=ask()), timeout=0.05)
+    assert [remark.said for remark in made.remarks] == ["the agent took nothing for 0.05 s: given up (--timeout)"] * 2
+    assert agent.log == ["#1 cancel", "#2 cancel"]
+
+
 async def test_an_agent_that_ends_early_is_not_talked_to() -> None:
     async def answers(_texts: list[str]) -> AsyncIterator[bytes]:
         yield event("COMPLETED")

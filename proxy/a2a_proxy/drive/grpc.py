@@ -54,14 +54,19 @@ class _Call:
         try:
             await self._call.write(request.payload)
         except (grpc.RpcError, asyncio.InvalidStateError) as wrong:
-            raise LineError("the agent had ended the call") from wrong
+            raise LineError(f"not sent: the call was over: {await self._status()}") from wrong
 
     async def end(self) -> None:
         """Half-close."""
         try:
             await self._call.done_writing()
-        except (grpc.RpcError, asyncio.InvalidStateError) as wrong:
-            raise LineError("the agent had ended the call") from wrong
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            return  # it is over: there is nothing to be closed
+
+    async def _status(self) -> str:
+        """How the call ended, in words."""
+        code = await self._call.code()
+        return f"{code.name} {await self._call.details()}".strip()
 
     async def cancel(self) -> None:
         """RST_STREAM."""

@@ -151,7 +151,7 @@ class Drive:
                     self._unsaid(step, step.turns[number:])
                     break
                 if turn.act is Act.SAY:
-                    await line.say(self._request(step, turn))
+                    await self._say(step, turn, line)
                     self._progress.of(step.number).interrupted = False
                 elif turn.act is Act.END:
                     await line.end()
@@ -167,6 +167,15 @@ class Drive:
                 reader.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await reader
+
+    async def _say(self, step: Step, turn: Turn, line: Line) -> None:
+        """Raises LineError where nobody takes the message."""
+        try:
+            async with asyncio.timeout(self._manner.timeout):
+                await line.say(self._request(step, turn))
+        except TimeoutError:
+            await line.cancel()
+            raise LineError(f"the agent took nothing for {self._manner.timeout:.3g} s: given up (--timeout)") from None
 
     def _request(self, step: Step, turn: Turn) -> Request:
         """What is sent for a message. Raises LineError where another binding or dialect cannot say it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.recording.difference.runs import Match, RunDifference
 from a2a_proxy.recording.difference.values import Change, Ignored, Part, Path, Row
+from a2a_proxy.recording.rows import ExchangeRow
 
 _STEP = re.compile(r"""\.?([A-Za-z_][\w-]*)|\[(\d+|\*)\]|\["([^"]*)"\]|\.?(\*)""")
 _STRICT = (Ignored.DEFAULT, Ignored.DIALECT, Ignored.BINDING, Ignored.ARTIFACT, Ignored.ORDER)
@@ -31,6 +32,8 @@ class Counting(msgspec.Struct, frozen=True):
     """Only kinds, states, order and structure count; texts and data may be others."""
     bare: frozenset[int] = frozenset()
     """Keys of recorded exchanges that were sent without their credentials, which nobody knows."""
+    given: frozenset[str] = frozenset()
+    """Names, in lower case, of request headers that the user has given."""
     ignore: tuple[Path, ...] = ()
     """Places that do not count; `*` stands for any step, the first step may be the name of a `Part`."""
 
@@ -78,6 +81,19 @@ def counted(found: RunDifference, counting: Counting) -> RunDifference:
     return RunDifference(matches, [judged(row) for row in found.tasks], found.cut)
 
 
+def with_skipped(found: RunDifference, skipped: Sequence[ExchangeRow]) -> RunDifference:
+    """The same with calls that were not made, each in its place: no call of the live agent can be their like."""
+    alone = [Match(row, None) for row in skipped]
+    place: list[tuple[int, Match]] = []
+    at = 0
+    for match in found.matches:
+        at = match.left.key if match.left is not None else at
+        place.append((at, match))
+    place += [(match.left.key, match) for match in alone if match.left is not None]
+    place.sort(key=lambda each: each[0])
+    return RunDifference([match for _, match in place], found.tasks, found.cut)
+
+
 def _match(match: Match, judged: Callable[[Row], Row], counting: Counting) -> Match:
     overlaps = match.overlaps and not counting.strict
     if match.difference is None:
@@ -85,6 +101,7 @@ def _match(match: Match, judged: Callable[[Row], Row], counting: Counting) -> Ma
     rows = tuple(map(judged, map(_own_words, _after_the_client(match, match.difference.rows))))
     if match.left is not None and match.right is not None:
         rows = tuple(_of_the_manner(row, match.left.exchange, match.right.exchange) for row in rows)
+    rows = tuple(_asked(row, _is_given(row, counting.given)) for row in rows)
     if match.left is not None and match.left.key in counting.bare:
         rows = tuple(map(_without_credentials, rows))
     difference = msgspec.structs.replace(match.difference, rows=rows)
@@ -104,6 +121,11 @@ def _strict(row: Row) -> Row:
 def _own_words(row: Row) -> Row:
     """That a rule has something to say counts; its words are those of the proxy's version."""
     return _asked(row, row.part is Part.FINDINGS and row.change is Change.CHANGED)
+
+
+def _is_given(row: Row, names: frozenset[str]) -> bool:
+    path = row.left or row.right or ()
+    return row.part is Part.HEADERS and path[:1] == ("request_headers",) and path[-1] in names
 
 
 def _of_the_manner(row: Row, left: Exchange, right: Exchange) -> Row:

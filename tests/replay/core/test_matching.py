@@ -77,6 +77,35 @@ def test_two_conversations_do_not_mix() -> None:
     assert stage.ask("SendMessage", message("yes", taskId=TASK)).call is yes
 
 
+def test_of_two_conversations_that_begin_alike_the_client_chooses_one() -> None:
+    """Recorded with a yes first; this client says no, to the task that it was told of."""
+    other = "33333333-cccc-4ccc-8ccc-333333333333"
+    first = call(1, "SendMessage", message("deploy"), ("s", 1, task(TaskState.INPUT_REQUIRED)), ("s", 1, "end"))
+    yes = call(2, "SendMessage", message("yes", taskId=TASK), ("s", 1, task(TaskState.COMPLETED)), began=10)
+    second = call(
+        3,
+        "SendMessage",
+        message("deploy", "m-3"),
+        ("s", 1, task(TaskState.INPUT_REQUIRED, other)),
+        ("s", 1, "end"),
+        began=20,
+    )
+    no = call(4, "SendMessage", message("no", taskId=other), ("s", 1, task(TaskState.REJECTED, other)), began=30)
+    look = call(5, "GetTask", {"id": other}, ("s", 1, task(TaskState.REJECTED, other)), began=40)
+    stage = Stage(script(first, yes, second, no, look))
+    assert one(stage.run(stage.ask("SendMessage", message("deploy"))))["task"]["id"] == TASK
+    told = one(stage.run(stage.ask("SendMessage", message("no", taskId=TASK))))["task"]
+    assert (told["id"], told["status"]["state"]) == (TASK, "TASK_STATE_REJECTED")
+    assert one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]["id"] == TASK
+    assert [each.place for each in stage.player.unused()] == ["#1", "#2"]
+    again_ = one(stage.run(stage.ask("SendMessage", message("deploy"))))["task"]["id"]
+    assert again_ != TASK
+    assert one(stage.run(stage.ask("SendMessage", message("yes", taskId=again_))))["task"]["status"] == {
+        "state": "TASK_STATE_COMPLETED"
+    }
+    assert not stage.player.misses
+
+
 LOOKED_AT: list[tuple[str, dict[str, Any], bool]] = [
     ("text", message("book two tables"), False),
     ("data", {"message": {**NEW["message"], "parts": [{"data": {"n": 1}}]}}, False),

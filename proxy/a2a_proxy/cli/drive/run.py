@@ -26,10 +26,11 @@ from a2a_proxy.drive.http import HttpWire
 from a2a_proxy.drive.line import Wire
 from a2a_proxy.drive.load import load
 from a2a_proxy.drive.plan import Plan, Step
+from a2a_proxy.drive.request import Credentials
 from a2a_proxy.drive.route import Route, Routes
 from a2a_proxy.drive.run import Drive, Manner
 from a2a_proxy.drive.speech import Wanted
-from a2a_proxy.drive.verdict import counted
+from a2a_proxy.drive.verdict import counted, with_skipped
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.recording.cassette import is_cassette, open_any
 from a2a_proxy.recording.difference.runs import compare_runs, run_of
@@ -101,6 +102,7 @@ async def _driven(plan: Plan, options: Options, file: Path) -> Driven:
         keep_secrets=False,
         log_format="text",
         quiet=True,
+        redact=tuple(f"header:{name.decode()}" for name, _ in options.credentials.headers),
         upstream_ca=options.upstream_ca,
         upstream_insecure=options.upstream_insecure,
     )
@@ -109,10 +111,21 @@ async def _driven(plan: Plan, options: Options, file: Path) -> Driven:
     async def work(addresses: list[str]) -> None:
         drives.append(await _drive(plan, options, _wires(plan, reached, addresses)))
 
-    await ProxyRun(config, work, Quiet()).run()
+    proxy = ProxyRun(config, work, Quiet())
+    proxy.command = _command(proxy.command, options.credentials)
+    await proxy.run()
     if not drives:
         raise UserError("stopped before all calls were made", "nothing was compared", INTERRUPTED)
     return Driven(drives[0], os.getpid(), reached.notes)
+
+
+def _command(words: tuple[str, ...], credentials: Credentials) -> tuple[str, ...]:
+    """The command line without the values of headers, whatever they are called."""
+    hidden = list(words)
+    for _, octets in credentials.headers:
+        value = octets.decode()
+        hidden = [word.replace(value, "redacted") if value else word for word in hidden]
+    return tuple(hidden)
 
 
 async def _piped(plan: Plan, options: Options, file: Path) -> Driven:
@@ -162,10 +175,12 @@ def _remark_dialects(plan: Plan, wanted: Wanted, reached: Reached) -> None:
 def _compared(recording: Recording, plan: Plan, driven: Driven, options: Options, file: Path) -> Report:
     with _opened(file) as live:
         session = _session(live, driven.pid)
-        left = run_of(recording, (step.row for step in plan.steps))
+        left = run_of(recording, (step.row for step in plan.steps if step.number not in driven.drive.skipped))
         found = compare_runs(left, run_of(live, live.exchanges(session.id)))
+        found = with_skipped(found, [plan.steps[number].row for number in sorted(driven.drive.skipped)])
         bare = frozenset(step.row.key for step in plan.steps if _unsent(step, options))
-        found = counted(found, msgspec.structs.replace(options.counting, bare=bare))
+        given = frozenset(name.decode().lower() for name, _ in options.credentials.headers)
+        found = counted(found, msgspec.structs.replace(options.counting, bare=bare, given=given))
     return Report(
         str(options.recording),
         shlex.join(options.command) or options.upstream,

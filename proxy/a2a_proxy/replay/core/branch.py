@@ -1,4 +1,4 @@
-"""Recorded streams that begin alike and part later: which of them the client has taken shows when it speaks.
+"""Recorded conversations that begin alike and part later: which of them the client has taken shows when it speaks.
 
 What has gone out so far is the same in both but for identifiers and times; those of the other one now stand for the
 identifiers that were handed out.
@@ -42,6 +42,20 @@ def branch(taken: Call, sent: int, heard: int, value: Any, among: list[Call]) ->
         if alike and not _differs(other.client[heard], value, ids):
             return Branch(call, other, ids)
     return None
+
+
+def same_way(taken: list[Call], other: list[Call]) -> IdMap | None:
+    """Identifiers of two runs of calls, left those of `other`, where both were asked the same and answered the same;
+    None where they were not."""
+    ids = IdMap()
+    for one, two in zip(taken, other, strict=True):
+        said = [(one.request, two.request)]
+        if one.operation != two.operation or len(one.lines) != len(two.lines):
+            return None
+        said += [(mine.value, others.value) for mine, others in zip(one.lines, two.lines, strict=True)]
+        if any(differences(others, mine, ids, Fields()) for mine, others in said):
+            return None
+    return ids
 
 
 def _differs(line: Line, value: Any, ids: IdMap) -> bool:

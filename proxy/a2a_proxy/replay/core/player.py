@@ -62,6 +62,8 @@ class Player:
         if found.loose is not None:
             self.loose.append(found.loose)
         self.ids.adopt(found.fit.ids)
+        for line in (line for call in found.turned for line in call.answers):
+            self.timeline.tell(line)
         self._webhooks.asked(found.call, asked)
         poll = self._follow.poll(found.call, asked, self.options.policy(asked.operation))
         return self._play(self._follow.now(found.call, asked, self.plays), asked, at, poll)
