@@ -132,7 +132,7 @@ def test_a_client_that_half_closes_early_hears_all_up_to_the_gate() -> None:
     play = stage.ask("SendLiveMessage", message("deploy"))
     play.client_ended(stage.now)
     assert said(stage.run(play)) == [*BEFORE, "miss"]
-    assert [miss.nearest for miss in stage.player.misses] == ["#1.4", "#1.4"]
+    assert [miss.nearest for miss in stage.player.misses] == ["#1.4"]
 
 
 def test_a_half_close_that_only_comes_early_is_told_and_does_no_harm() -> None:

@@ -57,6 +57,8 @@ class Play:
         """Since when the next line waits for nothing but other calls."""
         self._looked = at
         self._miss: Miss | None = None
+        self._early: Miss | None = None
+        """The client half-closed before it had said all: what the call ends with, if it cannot go on without that."""
 
     @property
     def wake(self) -> int | None:
@@ -117,7 +119,7 @@ class Play:
             self._heard.append(at)
         elif expected is not None:
             why = "the client half-closed; the recorded one first had something to say"
-            self._player.diverged(self, why, expected.place, (), None, ends=True)
+            self._early = self._player.diverged(self, why, expected.place, (), None, ends=True)
 
     def client_gone(self) -> None:
         """The client broke the call off, or is not there any more."""
@@ -174,7 +176,7 @@ class Play:
 
     def _given_up(self) -> int | None:
         """When waiting for the client comes to its end; None: never."""
-        if self._ended and self._step() is not None:
+        if self._early is not None and self._step() is not None:
             return self._looked
         patience = self._player.options.patience
         return None if patience is None else self._since() + patience
@@ -196,11 +198,11 @@ class Play:
         given_up = self._given_up()
         if given_up is None or at < given_up:
             return None
-        if step is not None and self._ended:
-            self.waits += ", and it has half-closed"
+        if step is not None and self._early is not None:
+            self._miss = self._early
         else:
             self.waits += f"; nothing came for {(at - self._since()) / 1e9:.0f} s"
-        self._diverge(self.waits, place, (), None, ends=True)
+            self._diverge(self.waits, place, (), None, ends=True)
         return Send(what=What.MISS, miss=self._miss)
 
     def _compare(self, recorded: Any, now: Any) -> tuple[Row, ...]:
