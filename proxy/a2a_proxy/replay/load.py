@@ -177,6 +177,8 @@ class _Loader:
             if line is not None:
                 ended = ended or line.what in (What.RESET, What.CUT) or (side is Side.AGENT and line.over)
                 yield line
+                if side is Side.CLIENT and line.what in (What.RESET, What.CUT):
+                    return  # what its agent says after that, nobody hears
         if not ended:
             number = frames[-1].seq + 1 if frames else 1
             at = max((exchange.closed or exchange.last_event or exchange.started) - exchange.started, 0)
