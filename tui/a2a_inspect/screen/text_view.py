@@ -12,9 +12,9 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
+
+from a2a_inspect.screen.long_view import LongView
 
 Paint = Callable[[str], list[tuple[int, str]]]
 """A line -> where each style begins, ascending: `[(0, ""), (2, "text--name"), ...]`."""
@@ -28,7 +28,7 @@ def plain(_line: str) -> list[tuple[int, str]]:
     return [(0, "")]
 
 
-class TextView(ScrollView, can_focus=True):
+class TextView(LongView):
     """See the module."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -54,6 +54,7 @@ class TextView(ScrollView, can_focus=True):
         Binding("pagedown,ctrl+d,ctrl+f", "page_down", "Page down", show=False, id="text.page-down"),
         Binding("pageup,ctrl+u", "page_up", "Page up", show=False, id="text.page-up"),
         Binding("home", "scroll_home", "First", show=False, id="text.first", tooltip="first line; gg as well"),
+        Binding("g", "first_at_two", "First", show=False, id="text.first-at-two", tooltip="pressed twice: first line"),
         Binding("G,end", "scroll_end", "Last", show=False, id="text.last", tooltip="last line"),
     ]
 
@@ -63,7 +64,6 @@ class TextView(ScrollView, can_focus=True):
         self._paint: Paint = plain
         self._rows: list[tuple[int, int, int, int]] = []
         """Of each row of the screen: line, first and last character, indent."""
-        self._g = False
 
     @property
     def lines(self) -> Sequence[str]:
@@ -85,7 +85,7 @@ class TextView(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One row."""
-        base, index = self.rich_style, self.scroll_offset.y + y
+        base, index = self.style(), self.scroll_offset.y + y
         if index >= len(self._rows):
             return Strip.blank(self.size.width, base)
         number, first, last, indent = self._rows[index]
@@ -94,21 +94,18 @@ class TextView(ScrollView, can_focus=True):
         marks = self._paint(line)
         for (begin, name), (end, _) in zip(marks, [*marks[1:], (len(line), "")], strict=True):
             if text := line[max(begin, first) : min(end, last)]:
-                style = self.get_visual_style(name).rich_style if name else base
+                style = self.style(name) if name else base
                 segments.append(Segment(text, style))
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
-    def on_key(self, event: events.Key) -> None:
-        """`gg`."""
-        twice = self._g and event.key == "g"
-        self._g = event.key == "g" and not twice
-        if twice:
-            self.scroll_home(animate=False)
+    def action_first_at_two(self) -> None:
+        """To the first line when the key has been pressed twice."""
+        self.twice(lambda: self.scroll_home(animate=False))
 
     def _wrap(self) -> None:
         width = max(self.size.width - 2, 8)
         self._rows = [row for number, line in enumerate(self._lines) for row in _rows(number, line, width)]
-        self.virtual_size = Size(self.size.width, len(self._rows))
+        self.lengthen(len(self._rows))
 
 
 def _rows(number: int, line: str, width: int) -> Iterator[tuple[int, int, int, int]]:
