@@ -40,6 +40,10 @@ class HexView(TextView):
         self._per_row = 16 if self.size.width >= 78 else 8
         self.lengthen(self._head - -len(self._octets.all) // self._per_row)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Octets are no text in which a word could be looked for: `/` is that of the list."""
+        return super().check_action(action, parameters) if action not in ("seek", "sought") else False
+
     def render_line(self, y: int) -> Strip:
         """One row: `00000010  7b 22 69 64 …  {"id…`."""
         base, row = self.style(), self.scroll_offset.y + y - self._head
