@@ -6,7 +6,6 @@ that may have changed is shown as it was until it has been read again.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from time import monotonic
 from typing import Any, ClassVar
@@ -23,9 +22,8 @@ from textual.timer import Timer
 from a2a_inspect.positions import PAGE
 from a2a_inspect.screen.columns import GAP, Column, fit, fitting
 from a2a_inspect.screen.long_view import LongView
+from a2a_inspect.screen.pages import Pages
 
-_KEPT = 16
-"""Pages."""
 _TELL = 0.1
 """Seconds between two words about the cursor."""
 _CURSOR = "▌"
@@ -98,8 +96,7 @@ class LazyList(LongView):
         super().__init__(id=id)
         self._columns = columns
         self._layout: list[tuple[Column, int]] = []
-        self._pages: OrderedDict[int, Sequence[Any]] = OrderedDict()
-        self._stale: set[int] = set()
+        self._pages = Pages()
         self._loading = False
         self._epoch = 0
         self._seen = 0
@@ -122,13 +119,12 @@ class LazyList(LongView):
     @property
     def row(self) -> Any:
         """The row under the cursor; None while it has not been read."""
-        return self._row(self.cursor)
+        return self._pages.row(self.cursor)
 
     def restart(self, *, follow: bool) -> None:
         """Forget everything: the list is about something else now."""
         self._epoch += 1
-        self._pages.clear()
-        self._stale.clear()
+        self._pages.forget()
         self._seen = 0
         self.set_reactive(LazyList.cursor, 0)
         self.set_reactive(LazyList.total, 0)
@@ -140,13 +136,13 @@ class LazyList(LongView):
         """There are `total` rows now, any of them may have changed; `above` of the new ones came before the cursor."""
         self._counted = True
         if above:
-            self._pages.clear()
+            self._pages.forget()
             self.set_reactive(LazyList.cursor, self.cursor + above)
             self._seen += above
         if total < self.total:
-            self._pages.clear()
+            self._pages.forget()
             self.set_reactive(LazyList.cursor, max(min(self.cursor, total - 1), 0))
-        self._stale.update(self._pages)
+        self._pages.doubt()
         if self.follow or not self.total:
             self._seen = total
         self.total = total
@@ -185,7 +181,7 @@ class LazyList(LongView):
         if index >= self.total:
             words = fit(self.placeholder if not self.total and y == 1 else "", width)
             return Strip([Segment(words, self.style("list--dim"))])
-        row = self._row(index)
+        row = self._pages.row(index)
         under = ("list--cursor",) if index == self.cursor else ()
         mark = Segment(_CURSOR if under else " ", self.style(*under, "list--mark"))
         cells = [] if row is None else self._cells(row, under)
@@ -200,11 +196,6 @@ class LazyList(LongView):
             text = fit(column.cell(row), width, right=column.right, tail=tail)
             cells += (Segment(text, self.style(*under, name) if name else gap.style), gap)
         return cells[:-1]
-
-    def _row(self, index: int) -> Any:
-        page, offset = divmod(index, PAGE)
-        rows = self._pages.get(page)
-        return rows[offset] if rows is not None and offset < len(rows) else None
 
     def on_resize(self, event: events.Resize) -> None:
         """Fit the columns, keep the cursor in sight."""
@@ -239,7 +230,7 @@ class LazyList(LongView):
         try:
             while (page := self._wanted()) is not None:
                 epoch = self._epoch
-                self._stale.discard(page)
+                self._pages.reading(page)
                 rows = await self.load(page)
                 if epoch == self._epoch:
                     self._keep(page, rows)
@@ -252,14 +243,11 @@ class LazyList(LongView):
         top = self.scroll_offset.y
         last = min(top + max(self.size.height, 1), self.total) - 1
         pages = {self.cursor // PAGE, *range(top // PAGE, last // PAGE + 1)}
-        return next((page for page in sorted(pages) if page not in self._pages or page in self._stale), None)
+        return self._pages.wanted(pages)
 
     def _keep(self, page: int, rows: Sequence[Any]) -> None:
         before = self.row
-        self._pages[page] = rows
-        self._pages.move_to_end(page)
-        while len(self._pages) > _KEPT:
-            self._stale.discard(self._pages.popitem(last=False)[0])
+        self._pages.keep(page, rows)
         self.refresh()
         if self.row is not before and self.cursor // PAGE == page:
             self._tell()
