@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from a2a_inspect.app import InspectApp
 from a2a_inspect.screen.exchange_list import ExchangeList
@@ -52,6 +53,11 @@ class Person:
 
     async def types(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+
+    async def writes(self, text: str) -> None:
+        """Into the box, all at once: a screen painted anew for each key is most of a test's time."""
+        self.app.screen.query_one(Input).value = text
+        await self.pilot.pause()
 
     @property
     def lines(self) -> list[str]:

@@ -72,7 +72,7 @@ def test_json_lines(proxy: Start, agent: Agent) -> None:
     assert [event["event"] for event in events] == ["start", "exchange", "summary"]
     start, exchange, summary = events
     assert start["routes"] == [{"listen": [address], "upstream": agent.upstream, "upstream_grpc": None}]
-    assert set(start) == {"event", "version", "routes", "recording", "keep_secrets"}
+    assert set(start) == {"event", "version", "routes", "recording", "redact"}
     assert (exchange["operation"], exchange["binding"], exchange["dialect"]) == ("SendMessage", "jsonrpc", "1.0")
     assert (exchange["outcome"], exchange["live"], exchange["upstream"]) == ("ok", False, agent.upstream)
     assert exchange["duration_ns"] > 0

@@ -207,8 +207,15 @@ def big_grpc() -> Script:
     return client_first(script.trailers())
 
 
-@pytest.mark.parametrize("make", [big_http, big_grpc])
-@pytest.mark.parametrize("pause", [0.0, 0.005], ids=["fast", "slow reader"])
+@pytest.mark.parametrize(
+    ("make", "pause"),
+    [
+        pytest.param(big_http, 0.0, id="HTTP/1.1, fast"),
+        pytest.param(big_grpc, 0.005, id="gRPC, slow reader"),
+        pytest.param(big_http, 0.005, id="HTTP/1.1, slow reader", marks=pytest.mark.soak),
+        pytest.param(big_grpc, 0.0, id="gRPC, fast", marks=pytest.mark.soak),
+    ],
+)
 def test_64_megabytes(make: Callable[[], Script], pause: float, listener: socket.socket, tmp_path: Path) -> None:
     """In one message, also to a reader that takes its time."""
     script = make()

@@ -143,7 +143,17 @@ class Talk:
         return row.task
 
 
-@pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: pair.name)
+BY_COMMAND = {"sdk03-to-sdk1-compat", "js-to-sdk03"}
+"""The dialects, agents and clients of these are in CI with other partners; with these by
+`tests/run -m "soak or not soak" tests/e2e/test_real_peers.py`."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(pair, id=pair.name, marks=pytest.mark.soak if pair.name in BY_COMMAND else ()) for pair in PAIRS
+    ],
+)
 def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
     """A pair's talk: made once, looked at by all tests."""
     pair: Pair = request.param

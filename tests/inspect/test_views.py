@@ -82,14 +82,15 @@ async def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         async def does(text: str) -> None:
             await person.types("colon")
             await person.sees(": ")
-            await person.types(*text, "enter")
+            await person.writes(text)
+            await person.types("enter")
 
         await person.types("colon")
         await person.sees("explain", "what SQLite is asked", "go NUMBER")
         await person.types("escape")
         await does("filter dur<1h err")
         await narrowed(person, 2)
-        await does("ex")
+        await person.types("colon", *"ex", "enter")
         await person.sees("What SQLite is asked", "filter  dur<1h err:yes", "SELECT e.id FROM exchange e", "plan")
         await person.types("escape")
         await does("save bad ones")

@@ -37,11 +37,13 @@ def test_its_session_gives_way_too(bench: Callable[..., Bench]) -> None:
     at_work.start()
     assert nice_of_session(at_work.keeper.pid) == NICE
     with contextlib.closing(sqlite3.connect(at_work.recording, isolation_level=None)) as db:
-        db.execute("BEGIN IMMEDIATE")  # so that it cannot end
+        # So that it cannot end, and tries again and again.
+        full = "SELECT RAISE(ABORT, 'database or disk is full')"
+        db.execute(f"CREATE TRIGGER f BEFORE INSERT ON exchange BEGIN {full}; END")
         at_work.write(scripted(unary()))
         at_work.end()
         wait_until(lambda: nice_of_session(at_work.keeper.pid) == 0)
-        db.execute("ROLLBACK")
+        db.execute("DROP TRIGGER f")
     at_work.finish()
 
 

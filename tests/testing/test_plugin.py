@@ -35,6 +35,164 @@ def run(project: pytest.Pytester, *words: str) -> pytest.RunResult:
     return project.runpytest_subprocess("-rA", *words)
 
 
+def sections(result: pytest.RunResult) -> dict[str, str]:
+    """What is told of each test that did not pass, by the title of its section."""
+    found: dict[str, list[str]] = {}
+    title = ""
+    for line in result.outlines:
+        if line.startswith("___"):
+            title = line.strip("_ ").removeprefix("ERROR at ")
+        elif line.startswith("==="):
+            title = ""
+        found.setdefault(title, []).append(line)
+    return {name: "\n".join(lines) for name, lines in found.items()}
+
+
+_REPLAYED = """
+import json, urllib.request
+import pytest
+from concierge import Concierge
+
+def ask(agent, method, **params):
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    head = {"Content-Type": "application/json", "A2A-Version": "1.0"}
+    request = urllib.request.Request(agent.url + "/rpc", json.dumps(body).encode(), head)
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+pytestmark = pytest.mark.a2a_cassette("table.a2a.jsonl")
+
+def test_swallowed(a2a_agent):
+    ask(a2a_agent, "GetTask", id="nobody")
+
+async def test_differs(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(5)
+
+def test_unused(a2a_agent, a2a_recording):
+    assert a2a_agent.card["name"]
+    assert [each.operation for each in a2a_recording.exchanges()] == ["GetAgentCard"]
+
+@pytest.mark.a2a_cassette(fail_unused=True)
+def test_fails_unused(a2a_agent):
+    assert a2a_agent.card["name"]
+
+@pytest.mark.a2a_cassette(block_network=True)
+def test_guarded(a2a_agent):
+    assert a2a_agent.card["name"]
+    try:
+        urllib.request.urlopen("http://10.255.0.1/")
+    except RuntimeError:
+        pass
+
+@pytest.mark.a2a_cassette(max_age="1s", on_expiry="fail")
+def test_old(a2a_agent): pass
+
+@pytest.mark.a2a_cassette(max_age="1s")
+def test_warned(a2a_agent): pass
+
+@pytest.mark.a2a_cassette("day.a2a.jsonl", faults="drop #2:2.3")
+async def test_fault(a2a_agent):
+    plan = [line async for line in Concierge(a2a_agent.url).plan_day("Lisbon")]
+    assert plan[0].startswith("Afternoon:")
+
+@pytest.mark.a2a_cassette(faults=["break #3.4"])
+def test_no_fault(a2a_agent): pass
+
+@pytest.mark.a2a_cassette(record_modus="once")
+def test_wrong(a2a_agent): pass
+
+def test_alone(a2a_recording): pass
+
+@pytest.mark.a2a_cassette("day.a2a.jsonl")
+async def test_two_cassettes(a2a_agent):
+    assert await Concierge(a2a_agent.url).book_table(4)
+    assert [line async for line in Concierge(a2a_agent.url).plan_day("Lisbon")]
+
+@pytest.mark.a2a_cassette("table.a2a.jsonl")
+def test_no_agent(): pass
+"""
+_BROKEN = """
+import pytest
+
+def test_none(a2a_agent): pass
+
+@pytest.mark.a2a_cassette("cut.a2a.jsonl")
+def test_cut(a2a_agent): pass
+
+@pytest.mark.a2a_cassette("conftest.py")
+def test_foreign(a2a_agent): pass
+
+@pytest.mark.a2a_cassette("changed.a2a.jsonl")
+def test_changed(a2a_agent): pass
+"""
+
+
+def test_replayed(project: pytest.Pytester) -> None:
+    """A test fails for what it asked in vain and for what it should not do, and is told what to type."""
+    cassettes = _SAMPLE / "cassettes" / "test_concierge"
+    shutil.copy(cassettes / "test_books_a_table.a2a.jsonl", project.path / "table.a2a.jsonl")
+    shutil.copy(cassettes / "test_plans_a_day.a2a.jsonl", project.path / "day.a2a.jsonl")
+    whole = (project.path / "table.a2a.jsonl").read_text()
+    (project.path / "cut.a2a.jsonl").write_text(whole[:3000])
+    (project.path / "changed.a2a.jsonl").write_text(whole.replace("for 4", "for 5"))
+    orphan = project.path / "cassettes" / "test_broken" / "test_of_old.a2a.jsonl"
+    orphan.parent.mkdir(parents=True)
+    orphan.write_text(whole)
+    project.makepyfile(test_replayed=_REPLAYED, test_broken=_BROKEN)
+
+    result = run(project)
+
+    told = sections(result)
+    failed = {
+        "teardown of test_swallowed": [
+            "replay miss (unknown-operation): GetTask",
+            "  recorded: SendMessage x2",
+            "hint: if the test should ask that, record it: pytest test_replayed.py::test_swallowed --a2a-record-mode=",
+            "replayed: table.a2a.jsonl",
+            "look at it with: a2a-inspect ",
+        ],
+        "test_differs": [
+            "replay miss (arguments-differ): SendMessage",
+            '$.message.parts[0].text: recorded "for 4", asked "for 5"',
+            "look at it with: a2a-inspect ",
+        ],
+        "teardown of test_fails_unused": ["recorded, and never asked for:\n  #2 SendMessage\n  #3 SendMessage"],
+        "teardown of test_guarded": ["the network is blocked, and the test tried a connection to 10.255.0.1:80"],
+        "setup of test_old": [
+            "table.a2a.jsonl was recorded ",
+            "hint: record it again: pytest --a2a-record-mode=rewrite",
+        ],
+        "setup of test_no_fault": ["a fault cannot be made: ", "hint: there are: drop #3.4, "],
+        "setup of test_wrong": ["has no setting 'record_modus': did you mean record_mode?"],
+        "setup of test_alone": ["the test also needs a2a_agent or a2a_live"],
+        "setup of test_none": [
+            "there is no cassette cassettes/test_broken/test_none.a2a.jsonl",
+            "--a2a-record-mode=once",
+        ],
+        "setup of test_cut": ["cut.a2a.jsonl, line ", "truncated in the middle of a line\nhint: "],
+        "setup of test_foreign": ["conftest.py is not a recording\nhint: "],
+        "setup of test_changed": ["changed.a2a.jsonl", "hint: "],
+    }
+    for title, lines in failed.items():
+        for line in lines:
+            assert line in told[title], f"{title}: {line!r} is not in {told[title]}"
+        assert "Traceback" not in told[title]
+        assert "During handling" not in told[title]
+    result.assert_outcomes(passed=8, failed=1, errors=11, warnings=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*test_warned*",
+            "*table.a2a.jsonl was recorded * ago, more than 1 s: record it again*",
+            "*A2A cassettes*",
+            "recorded calls that no test asks for:",
+            "  test_replayed.py::test_unused: #2 SendMessage, #3 SendMessage",
+            "cassettes that no test has:",
+            f"  *{orphan.name}",
+        ]
+    )
+    result.stdout.fnmatch_lines(["*a2a_cassette does nothing here: the test does not use the fixture a2a_agent"])
+
+
 _LIVE = """
 import pytest
 from concierge import Concierge
@@ -74,3 +232,97 @@ def test_a_live_agent_is_recorded_and_judged(project: pytest.Pytester) -> None:
             assert [each.operation for each in recording.exchanges()] == [operation]
             assert recording.sessions()[0].complete
         result.stdout.fnmatch_lines([f"look at it with: a2a-inspect {path}"])
+
+
+_MODES = """
+import shutil
+from pathlib import Path
+import pytest
+from concierge import Concierge
+
+HERE = Path(__file__).parent
+ONE, TWO, THREE, FOUR = (HERE / f"{name}.a2a.jsonl" for name in ("one", "two", "three", "four"))
+
+def cassette(path, mode, **settings):
+    return pytest.mark.a2a_cassette(path.name, record_mode=mode, **settings)
+
+async def day(agent):
+    return [line async for line in Concierge(agent.url).plan_day("Lisbon")]
+
+@cassette(ONE, "once")
+async def test_fails_and_leaves_nothing(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(4)
+    assert not ONE.exists(), "it is recorded when the test has passed"
+    raise LookupError
+
+@cassette(ONE, "once")
+async def test_records(a2a_agent):
+    assert not ONE.exists()
+    await Concierge(a2a_agent.url).book_table(4)
+
+@cassette(ONE, "once", fail_unused=True)
+async def test_replays_what_was_recorded(a2a_agent):
+    kept = ONE.read_bytes()
+    shutil.copy(ONE, TWO)
+    shutil.copy(ONE, THREE)
+    await Concierge(a2a_agent.url).book_table(4)
+    assert ONE.read_bytes() == kept
+
+@cassette(ONE, "rewrite")
+def test_others_use_it(a2a_agent): pass
+
+@cassette(ONE, "verify")
+async def test_the_agent_is_as_it_was(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(4)
+
+@cassette(ONE, "verify")
+async def test_the_agent_is_another(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(5)
+
+@cassette(ONE, "spy")
+async def test_asks_for_more(a2a_agent, a2a_recording):
+    assert await Concierge(a2a_agent.url).book_table(4) == "Table booked, 19:30, for 4"
+    assert (await day(a2a_agent))[-1].startswith("Evening")
+    assert {each.outcome for each in a2a_recording.exchanges()} == {"ok"}
+
+@cassette(TWO, "new_episodes")
+async def test_records_more(a2a_agent):
+    before = TWO.read_bytes()
+    await Concierge(a2a_agent.url).book_table(4)
+    await day(a2a_agent)
+    assert TWO.read_bytes() == before
+
+def test_what_was_kept():
+    from a2a_proxy import Recording
+    for path, sessions in ((ONE, [3]), (TWO, [3, 1])):
+        with Recording(path) as recording:
+            assert [len(list(each.exchanges())) for each in recording.sessions()] == sessions
+    shutil.copy(TWO, FOUR)
+
+@cassette(FOUR, "none", fail_unused=True)
+async def test_replays_more(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(4)
+    await day(a2a_agent)
+
+@cassette(THREE, "rewrite")
+async def test_records_anew(a2a_agent):
+    await day(a2a_agent)
+
+def test_what_was_recorded_anew():
+    from a2a_proxy import Recording
+    with Recording(THREE) as recording:
+        assert [each.operation for each in recording.exchanges()] == ["GetAgentCard", "SendStreamingMessage"]
+    assert [path.name for path in HERE.glob(".*a2a*")] == []
+"""
+
+
+def test_every_mode(project: pytest.Pytester) -> None:
+    project.makepyfile(test_modes=_MODES)
+    result = run(project)
+    told = sections(result)
+    assert "7 tests share one.a2a.jsonl, and one would record over what" in told["setup of test_others_use_it"]
+    another = told["teardown of test_the_agent_is_another"]
+    assert "the agent does not answer as in one.a2a.jsonl:" in another
+    assert "recorded 'for 4', now 'for 5'" in another
+    assert "see: a2a-inspect diff one.a2a.jsonl " in another
+    result.assert_outcomes(passed=10, failed=1, errors=2)

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from a2a_proxy.cli.redact import redact_options
+
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
 _filter = click.option(
     "--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4 err'."
@@ -77,20 +79,24 @@ def diff_cassettes(words: tuple[str, ...], everything: bool, where: str, as_json
 @_filter
 @click.option("--exact", is_flag=True, help="Only what was chosen, though a replay of it may need more.")
 @click.option("--overwrite", is_flag=True, help="FILE may exist: it is replaced.")
+@redact_options
 @_json
-def trim_recording(words: tuple[str, ...], target: Path, **options: Any) -> None:
+def trim_recording(
+    words: tuple[str, ...], target: Path, redact: tuple[str, ...], redact_policy: Path | None, **options: Any
+) -> None:
     """Write a part of a recording, or of a cassette, to the cassette FILE, and say what was left out.
 
     PLACE is what `show` takes: an exchange (2, or 1:2), a session (1:), the beginning of a task's id. A span of time is
     a filter: -f 't:>+5s t:<+20s'. What a replay needs besides stays too: agent cards, the call that began a task, the
     one that registered its webhook.
     """
+    from a2a_inspect.cleaned import Wish
     from a2a_inspect.commands.trim import Options, trim
     from a2a_inspect.place import opened, split_words
 
     path, places = split_words(words)
     with opened(path) as source:
-        trim(source, Options(target, places, **options))
+        trim(source, Options(target, places, wish=Wish(redact, redact_policy), **options))
 
 
 @cassette.command("merge")

@@ -11,6 +11,7 @@ import click
 from a2a_inspect.cassette_cli import cassette
 from a2a_proxy import __version__
 from a2a_proxy.cli.main import run_cli
+from a2a_proxy.cli.redact import redact_options
 
 _HELP = """Look at recordings of A2A traffic, also while they are written.
 
@@ -305,15 +306,24 @@ def prune_recordings(
     show_default=True,
     help="A cassette is a recording as text (*.a2a.jsonl); jsonl has one object an exchange, as show --json.",
 )
-def export_recording(recording: Path | None, where: str, output: Path | None, form: str) -> None:
+@redact_options
+def export_recording(
+    recording: Path | None,
+    where: str,
+    output: Path | None,
+    form: str,
+    redact: tuple[str, ...],
+    redact_policy: Path | None,
+) -> None:
     """Write a recording, or the exchanges that match, to a file that is read, reviewed and committed.
 
     An exchange that matches is written whole, with its task, findings and notes. The sessions then say that not all of
     them is there.
     """
+    from a2a_inspect.cleaned import Wish
     from a2a_inspect.commands.export import export_recording as run_export
 
-    run_export(recording, output, form, where)
+    run_export(recording, output, form, where, Wish(redact, redact_policy))
 
 
 @cli.command("merge")

@@ -91,8 +91,8 @@ class SessionFile(msgspec.Struct, frozen=True):
     listens: tuple[str, ...] = ()
     upstreams: tuple[str, ...] = ()
     """Parallel to `listens`."""
-    keep_secrets: bool = False
-    """The user asked for credentials to be recorded."""
+    redact: tuple[str, ...] = ()
+    """What of the traffic is not recorded, as words of a policy (`redaction.policy`); none: credentials."""
     live: LiveMode = "auto"
     """Which payload SendLiveMessage carries: `bidi`, `1975`, `2153`, or by the octets."""
 

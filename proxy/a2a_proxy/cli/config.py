@@ -8,6 +8,7 @@ import msgspec
 
 from a2a_proxy.capture.segments import Limits
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.redact import policy_words
 from a2a_proxy.cli.sizes import octets
 from a2a_proxy.model.exchange import LiveMode
 from a2a_proxy.relay.edits.leads import Mode
@@ -24,7 +25,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     routes: tuple[Route, ...]
     record: Path | None
     """None: a new file in the state directory."""
-    keep_secrets: bool
+    redact: tuple[str, ...]
+    """What is not recorded, as words of a policy."""
     log_format: str
     quiet: bool
     editing: Editing = Editing()
@@ -46,6 +48,8 @@ def proxy_config(
     keep_secrets: bool,
     log_format: str,
     quiet: bool,
+    redact: tuple[str, ...] = (),
+    redact_policy: Path | None = None,
     rewrite_card: Mode = "auto",
     keep_host: bool = False,
     upstream_ca: Path | None = None,
@@ -59,7 +63,7 @@ def proxy_config(
     """The config of the options.
 
     Raises:
-        UserError: an address cannot be read, the options do not pair up, or there is no such hook.
+        UserError: an address or a policy cannot be read, the options do not pair up, or there is no such hook.
     """
     if hook:
         from a2a_proxy.cli.hooks import check_hooks
@@ -73,8 +77,9 @@ def proxy_config(
     limits = Limits(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
+    words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     checks = (limits, fail_on, live, hook)
-    return ProxyConfig(routes, record, keep_secrets, log_format, quiet, editing, *checks)
+    return ProxyConfig(routes, record, words, log_format, quiet, editing, *checks)
 
 
 def _check_pairs(listens: int, upstreams: int, grpcs: int) -> None:

@@ -29,9 +29,19 @@ class Start(msgspec.Struct, frozen=True):
     routes: list[tuple[list[str], str, str]]
     """(listening addresses, upstream, upstream for gRPC or empty)."""
     recording: str
-    keep_secrets: bool
+    redact: tuple[str, ...]
+    """What is not recorded, as words of a policy; none: credentials."""
     endless: bool = True
     """It runs until somebody stops it."""
+
+
+def _redacted(words: tuple[str, ...]) -> str:
+    """What becomes of what is not to be recorded, for the banner."""
+    if "none" in words:
+        return "credentials are recorded too"
+    if "metadata-only" in words:
+        return "sizes, kinds, states, ids and times only: rules that need payloads are not asked"
+    return f"credentials{' and what the policy names' if words else ''} are replaced by labels"
 
 
 class HookEnd(msgspec.Struct, frozen=True):
@@ -103,7 +113,7 @@ class TextConsole:
             also = f" (HTTP/2 to {grpc})" if grpc else ""
             self._tell(f"a2a-proxy {start.version} listens on {', '.join(listening)} and sends to {upstream}{also}")
         self._many = len({upstream for _, upstream, _ in start.routes}) > 1
-        secrets = "credentials are recorded too" if start.keep_secrets else "credentials are replaced by labels"
+        secrets = _redacted(start.redact)
         self._recording = start.recording
         self._tell(f"recording to {start.recording}; {secrets}")
         self._tell(f"look at it with: a2a-inspect {start.recording}")
@@ -242,9 +252,7 @@ class JsonConsole:
     def start(self, start: Start) -> None:
         """`start`."""
         routes = [{"listen": a, "upstream": b, "upstream_grpc": c or None} for a, b, c in start.routes]
-        self._put(
-            "start", version=start.version, routes=routes, recording=start.recording, keep_secrets=start.keep_secrets
-        )
+        self._put("start", version=start.version, routes=routes, recording=start.recording, redact=start.redact)
 
     def status(self, said: Status) -> None:
         """`exchange`, `finding`, `healed`, `skipped`, `trouble`, `error` or `summary`."""

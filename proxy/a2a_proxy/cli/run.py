@@ -64,6 +64,8 @@ class ProxyRun:
 
     def __init__(self, config: ProxyConfig, work: Work | None = None, console: Console | None = None) -> None:
         """`work` is called with the listening addresses; the run ends with it. Without it a signal ends the run."""
+        self.command = ("a2a-proxy", *sys.argv[1:])
+        """As the recording has it, once it is redacted."""
         self._config = config
         self._work = work
         self._console = console or make_console(config.log_format, quiet=config.quiet)
@@ -175,8 +177,8 @@ class ProxyRun:
             pid=os.getpid(),
             started=started,
             uuid=str(uuid.uuid4()),
-            command=("a2a-proxy", *sys.argv[1:]),
-            keep_secrets=self._config.keep_secrets,
+            command=self.command,
+            redact=self._config.redact,
             live=self._config.live,
         )
 
@@ -196,7 +198,7 @@ class ProxyRun:
         if isinstance(answer, Failed):
             raise UserError(answer.message, answer.hint)
         endless = self._work is None
-        self._console.start(Start(__version__, routes, answer.path, self._config.keep_secrets, endless))
+        self._console.start(Start(__version__, routes, answer.path, self._config.redact, endless))
         if self._config.editing.trust.insecure:
             self._console.note(
                 "certificates of https upstreams are NOT verified: anybody on the way can read and change the traffic",

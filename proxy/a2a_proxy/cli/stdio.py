@@ -21,6 +21,7 @@ from a2a_proxy.capture.append import Journal
 from a2a_proxy.capture.places import JournalFolder, SessionFile
 from a2a_proxy.capture.segments import Limits
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.redact import policy_words
 from a2a_proxy.cli.sizes import octets
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.header import check_writable
@@ -47,7 +48,8 @@ class StdioConfig(msgspec.Struct, frozen=True):
     command: tuple[str, ...]
     record: Path | None
     """None: a new file in the state directory."""
-    keep_secrets: bool
+    redact: tuple[str, ...]
+    """What is not recorded, as words of a policy."""
     limits: Limits
     """Of the journal."""
     fail_on: str
@@ -55,11 +57,19 @@ class StdioConfig(msgspec.Struct, frozen=True):
 
 
 def stdio_config(
-    *, command: tuple[str, ...], record: Path | None, keep_secrets: bool, journal_max: str, fail_on: str
+    *,
+    command: tuple[str, ...],
+    record: Path | None,
+    keep_secrets: bool,
+    journal_max: str,
+    fail_on: str,
+    redact: tuple[str, ...] = (),
+    redact_policy: Path | None = None,
 ) -> StdioConfig:
     """The config of the options. Raises UserError."""
+    words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     limits = Limits(max_bytes=octets("--journal-max", journal_max))
-    return StdioConfig(command, record, keep_secrets, limits, fail_on)
+    return StdioConfig(command, record, words, limits, fail_on)
 
 
 def run_stdio(config: StdioConfig) -> NoReturn:
@@ -152,7 +162,7 @@ def _session(config: StdioConfig, started: int) -> SessionFile:
         command=("a2a-proxy", *sys.argv[1:]),
         listens=("stdio",),
         upstreams=(shlex.join(config.command),),
-        keep_secrets=config.keep_secrets,
+        redact=config.redact,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.cli.errors import UserError, tell
+from a2a_proxy.cli.redact import policy_words
 from a2a_proxy.cli.sizes import octets
 from a2a_proxy.protocol.command import is_command, is_stdio
 from a2a_proxy.relay.edits.card import read_card, write_card
@@ -22,11 +23,22 @@ _MARK = b"\xef\xbb\xbf"
 _EXAMPLE = 'for example: "url": "npx run my-agent", "preferredTransport": "stdio"'
 
 
-def options_of(*, record: Path | None, keep_secrets: bool, journal_max: str | None, fail_on: str | None) -> list[str]:
+def options_of(
+    *,
+    record: Path | None,
+    keep_secrets: bool,
+    journal_max: str | None,
+    fail_on: str | None,
+    redact: tuple[str, ...] = (),
+    redact_policy: Path | None = None,
+) -> list[str]:
     """The options of `a2a-proxy stdio` as words. The recording's path becomes absolute: nobody knows in which folder a
     client starts its agents. Raises UserError."""
     words = ["--record", os.path.abspath(record)] if record is not None else []
     words += ["--keep-secrets"] if keep_secrets else []
+    policy_words(redact, redact_policy, keep_secrets=keep_secrets)
+    words += [word for each in redact for word in ("--redact", each)]
+    words += ["--redact-policy", os.path.abspath(redact_policy)] if redact_policy is not None else []
     if journal_max is not None:
         octets("--journal-max", journal_max)
         words += ["--journal-max", journal_max]

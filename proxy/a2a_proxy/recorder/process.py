@@ -12,6 +12,7 @@ import select
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -31,7 +32,8 @@ from a2a_proxy.recorder.say import Speaker
 from a2a_proxy.recorder.status import Failed, Found, Healed, Mended, Progress, Ready, Seen, Status, Troubled
 from a2a_proxy.recorder.store import Displaced, GaveUp, Place, open_writer, persist, sum_up
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
-from a2a_proxy.redaction import Redactor
+from a2a_proxy.redaction import Redactor, redactor
+from a2a_proxy.redaction.policy import policy_of
 
 _COMMIT_EVERY = 100_000_000
 """ns between commits: a viewer sees a frame at most this long after it passed."""
@@ -143,12 +145,12 @@ class _Recorder:
         self._path = session.recording
         self._relay = relay
         self._say = say
-        key = _key()
-        self._writer = open_writer(session, Redactor(key, enabled=not session.keep_secrets))
+        clean = partial(redactor, _key(), policy_of(session.redact))
+        self._writer = open_writer(session, clean())
         self.place = Place(self._path)
         self._crashes = Crashes(folder, self._writer.position, careful=not first)
         self._live = Live()
-        begun = self._resume(lambda: Redactor(key, enabled=not session.keep_secrets), session)
+        begun = self._resume(clean, session)
         self._out, self._feed = begun.out, begun.feed
         self._observer = self._feed.observer
         self._unsaved = begun.unsaved
@@ -159,9 +161,9 @@ class _Recorder:
         self._last_at = self._feed.last_at or session.started
         say(Ready(session.recording, self._writer.session), time.time_ns())
 
-    def _resume(self, redactor: Callable[[], Redactor], session: SessionFile) -> Beginning:
+    def _resume(self, clean: Callable[[], Redactor], session: SessionFile) -> Beginning:
         place = (self._folder, self._path, self._writer, self._crashes)
-        begun = resume(*place, redactor, session.started, session.live)
+        begun = resume(*place, clean, session.started, session.live)
         if begun.late:
             write_late(self._folder, begun.late)
         return begun

@@ -42,6 +42,7 @@ def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
         upstreams=tuple(redactor.text(upstream) for upstream in session.upstreams),
         clock="monotonic from the start of the session",
         pid=session.pid,
+        redaction=session.redact,
     )
     writer = Writer(session.recording, facts)
     writer.open()

@@ -16,8 +16,9 @@ from a2a_proxy.recording.lines import Line
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow, TaskRow, key
 
-FORMAT_VERSION = 2
-"""2 has notes; a cassette without any says 1, so that those who only know that can read it."""
+FORMAT_VERSION = 3
+"""2 has notes, 3 sessions that say what was redacted; a cassette without says 1, so that those who only know that can
+read it."""
 BLOB_MIN = 65_536
 """Octets; a payload this big goes to a file of its own where that is asked for."""
 
@@ -78,7 +79,7 @@ class Exporter:
         """All lines."""
         tool = self._rows[0].facts.tool if self._rows else ""
         notes = [row for row in self._of_sessions(self.recording.notes()) if self._has(row, row.note.exchange or None)]
-        version = FORMAT_VERSION if notes else 1
+        version = 3 if any(row.facts.redaction for row in self._rows) else 2 if notes else 1
         self._line({"cassette": "a2a", "version": version, "tool": tool, "sessions": [*map(_session, self._rows)]})
         self._conversation()
         for task in self._of_sessions(self.recording.tasks()):
@@ -184,5 +185,7 @@ def _marked(row: SessionRow, selection: Selection | None) -> SessionRow:
 
 def _session(row: SessionRow) -> Line:
     facts = msgspec.to_builtins(row.facts)
+    if not facts["redaction"]:
+        del facts["redaction"]
     state = {"how": row.how, "complete": row.complete, "lost": row.lost, "edits": row.edits}
     return {**facts, "ended": row.ended - row.facts.started if row.ended else None, **state}

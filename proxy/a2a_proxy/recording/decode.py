@@ -100,10 +100,10 @@ class Decode:
     def session(self, row: Row) -> SessionRow:
         """A row of `session`."""
         number, uuid, tool, command, listens, upstreams, started, clock, pid, ended, *rest = row
-        how, complete, lost, edits, segment, position, snapshot = rest
+        how, complete, lost, edits, segment, position, snapshot, *redaction = rest
         self._started[number] = started
-        lists = (_texts(text) for text in (command, listens, upstreams))
-        words = dict(zip(("command", "listens", "upstreams"), lists, strict=True))
+        lists = (_texts(text) for text in (command, listens, upstreams, next(iter(redaction), None)))
+        words = dict(zip(("command", "listens", "upstreams", "redaction"), lists, strict=True))
         return SessionRow(
             id=number,
             facts=SessionFacts(uuid=uuid, tool=tool, started=started, clock=clock, pid=pid, **words),

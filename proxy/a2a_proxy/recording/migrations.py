@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.recording import note_schema, segment_schema
 from a2a_proxy.recording.codec import pack_json, unpack_int, unpack_json
-from a2a_proxy.recording.schema import SINCE_2, VIEW_NAMES, VIEWS, dialect, statements
+from a2a_proxy.recording.schema import SINCE_2, SINCE_6, VIEW_NAMES, VIEWS, dialect, statements
 from a2a_proxy.recording.version_1 import ranges_told
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def m001_tables(db: sqlite3.Connection) -> None:
 
 def m002_generations(db: sqlite3.Connection) -> None:
     """What exchanges ask and tell about generations, and each task's line of them."""
-    for table, columns in SINCE_2.items():
-        for name, kind in columns.items():
-            db.execute(dialect(f"ALTER TABLE {table} ADD COLUMN {name} {kind}", strict=_strict()))
+    _add(db, SINCE_2)
     numbered = db.execute("SELECT id, generation, missed FROM task WHERE generation <> 0").fetchall()
     for task, generation, missed in numbered:
         seen = pack_json(ranges_told(unpack_int(generation), unpack_json(missed)))
@@ -48,7 +46,12 @@ def m005_findings_by_place(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX finding_place ON finding (session, exchange, seq)")
 
 
-STEPS = (m001_tables, m002_generations, m003_segments, m004_notes, m005_findings_by_place)
+def m006_redaction(db: sqlite3.Connection) -> None:
+    """What of a session's traffic was not recorded."""
+    _add(db, SINCE_6)
+
+
+STEPS = (m001_tables, m002_generations, m003_segments, m004_notes, m005_findings_by_place, m006_redaction)
 """In order; the number of a step is the `user_version` after it."""
 
 
@@ -85,6 +88,12 @@ def _make_views(db: sqlite3.Connection) -> None:
     _run(db, VIEWS)
     _run(db, segment_schema.VIEWS)
     _run(db, note_schema.VIEW)
+
+
+def _add(db: sqlite3.Connection, since: dict[str, dict[str, str]]) -> None:
+    for table, columns in since.items():
+        for name, kind in columns.items():
+            db.execute(dialect(f"ALTER TABLE {table} ADD COLUMN {name} {kind}", strict=_strict()))
 
 
 def _strict() -> bool:

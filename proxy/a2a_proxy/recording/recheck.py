@@ -23,9 +23,12 @@ _ENDS = 100_000
 """Exchanges of which the end is kept, after which others are read anew; the same for the facts of connections."""
 
 
-def recheck(recording: Recording, session: SessionRow, rules: dict[str, Rule] | None = None) -> Iterator[Finding]:
+def recheck(
+    recording: Recording, session: SessionRow, rules: dict[str, Rule] | None = None, quiet: set[str] | None = None
+) -> Iterator[Finding]:
     """What the rules (all of them unless told which) say of a session, in order of time.
 
+    `quiet` is given the ids of those that had to say nothing, for a payload which was not recorded on purpose.
     What the decoders said when it was recorded comes first: a recording does not have the octets to say it again.
     """
     for row in recording.findings(session.id):
@@ -45,6 +48,8 @@ def recheck(recording: Recording, session: SessionRow, rules: dict[str, Rule] | 
             engine.closed(over, out)
         yield from _found(out)
     engine.end(max(session.ended, last), out)
+    if quiet is not None:
+        quiet |= engine.quiet
     yield from _found(out)
 
 

@@ -30,6 +30,8 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How the times were taken, in words: `utc+02:00, monotonic from start`."""
     pid: int = 0
     """The relay's process; 0 where there is none."""
+    redaction: tuple[str, ...] = ()
+    """What was taken out besides credentials, or left in, as words of a policy; of several rounds all."""
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):

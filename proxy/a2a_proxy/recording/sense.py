@@ -79,7 +79,7 @@ def declared() -> dict[str, tuple[frozenset[type], ...]]:
     for script in (schema.TABLES, segment_schema.TABLES, note_schema.TABLE):
         for name, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\) STRICT", script, re.DOTALL):
             found[name] = [part for part in map(str.strip, body.split(",")) if _COLUMN.match(part)]
-    for name, columns in schema.SINCE_2.items():
+    for name, columns in (*schema.SINCE_2.items(), *schema.SINCE_6.items()):
         found[name] += [f"{column} {kind}" for column, kind in columns.items()]
     return {name: tuple(map(_holds, columns)) for name, columns in found.items()}
 

@@ -27,7 +27,7 @@ from a2a_proxy.recording.state_writer import StateWriter
 Position = tuple[int, int]
 """Journal segment and offset."""
 
-_SESSION_COLUMNS = ["uuid", "tool", "command", "listens", "upstreams", "started", "clock", "pid"]
+_SESSION_COLUMNS = ["uuid", "tool", "command", "listens", "upstreams", "started", "clock", "pid", "redaction"]
 _INSERT_SESSION = (
     f"INSERT INTO session ({', '.join(_SESSION_COLUMNS)}) VALUES ({', '.join('?' * len(_SESSION_COLUMNS))})"
 )
@@ -208,7 +208,7 @@ def resume(path: str | os.PathLike[str], session_uuid: str) -> Writer:
 
 def _insert_session(db: sqlite3.Connection, facts: SessionFacts) -> int:
     lists = (pack_json(facts.command), pack_json(facts.listens), pack_json(facts.upstreams))
-    row = (facts.uuid, facts.tool, *lists, facts.started, facts.clock, facts.pid)
+    row = (facts.uuid, facts.tool, *lists, facts.started, facts.clock, facts.pid, pack_json(facts.redaction))
     number = db.execute(_INSERT_SESSION, row).lastrowid
     assert number is not None
     return number

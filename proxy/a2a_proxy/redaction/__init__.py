@@ -5,7 +5,14 @@ always becomes the same label, so readers can still compare. Nothing here does I
 raises on bad input.
 """
 
+from a2a_proxy.redaction.bare import BareRedactor
 from a2a_proxy.redaction.labels import label
+from a2a_proxy.redaction.policy import Policy
 from a2a_proxy.redaction.redactor import Redactor
 
-__all__ = ["Redactor", "label"]
+__all__ = ["Policy", "Redactor", "label", "redactor"]
+
+
+def redactor(key: bytes, policy: Policy) -> Redactor:
+    """The redactor that does what a policy says."""
+    return (BareRedactor if policy.metadata_only else Redactor)(key, policy)

@@ -10,6 +10,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from a2a_proxy.redaction.paths import place
+
+_DEEPEST = 100
+"""Levels; what lies deeper is spared by no policy."""
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],]', re.S)
 _KEY_CHARS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -55,8 +59,11 @@ class _Level:
         self.index = 0
 
 
-def walk(data: bytes, replace: Replace) -> tuple[bytes, list[str]]:
-    """The text with strings replaced, and the paths of those replaced: `$.params.message.parts[0].text`."""
+def walk(data: bytes, replace: Replace, spared: re.Pattern[str] | None = None) -> tuple[bytes, list[str]]:
+    """The text with strings replaced, and the paths of those replaced: `$.params.message.parts[0].text`.
+
+    What stands at a `spared` place (`paths`) stays.
+    """
     pieces: list[bytes] = []
     paths: list[str] = []
     stack: list[_Level] = []
@@ -76,7 +83,7 @@ def walk(data: bytes, replace: Replace) -> tuple[bytes, list[str]]:
         if level is not None and is_key:
             level.key = (text if new is None else new).decode("utf-8", "replace")
             level.wants_key = False
-        if new is not None:
+        if new is not None and (spared is None or len(stack) > _DEEPEST or not spared.match(place(_path(stack)))):
             pieces += (data[done:start], escape(new))
             done = end
             paths.append(_path(stack))

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import hmac
 import re
+from typing import Final
 
+from a2a_proxy.model.frame import Frame
+
+WITHHELD: Final = "payload"
+"""What `redacted` of a frame says where its payload was not recorded, on purpose."""
 _PREFIX = b"redacted-"
 _LABEL = re.compile(rb"redacted-[0-9a-f]{12}")
 
@@ -21,3 +26,8 @@ def label(key: bytes, secret: bytes | str) -> str:
 def is_label(value: bytes) -> bool:
     """Whether the value is a label already, as in traffic replayed from a recording."""
     return value.startswith(_PREFIX) and _LABEL.fullmatch(value) is not None
+
+
+def withheld(frame: Frame) -> bool:
+    """Its payload was left out on purpose: nothing can be said of it."""
+    return not frame.payload and WITHHELD in frame.redacted

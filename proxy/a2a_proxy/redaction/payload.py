@@ -9,7 +9,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import msgspec
 
-from a2a_proxy.redaction import json_text, protobuf
+from a2a_proxy.redaction import hiding, json_text, protobuf, protobuf_places
 from a2a_proxy.redaction.scrub import Scrubber
 
 if TYPE_CHECKING:
@@ -52,7 +52,11 @@ def _json_or_text(scrub: Scrubber, data: bytes, cut: bool, *, command: bool = Fa
     if data.lstrip()[:1] not in (b"{", b"[", b'"'):
         new = scrub.text(data, cut=cut, command=command)
         return new, ["$"] if new != data else []
-    new, paths = json_text.walk(data, scrub.string)
+    hidden: list[str] = []
+    if scrub.hidden is not None:
+        data, hidden = hiding.hide(data, scrub.hidden, scrub.hide)
+    new, paths = json_text.walk(data, scrub.string, scrub.spared)
+    paths = hidden + paths
     if json_text.valid(data):
         return new, paths
     # Broken JSON: where strings begin and end is a guess, so what looks like a secret goes too.
@@ -68,7 +72,13 @@ def _protobuf(scrub: Scrubber, schema: str, data: bytes, cut: bool) -> tuple[byt
         if shape is not None and not suspicious and not protobuf.names_secret(shape):
             continue
         try:
-            new, found = protobuf.walk(new, shape, scrub.string, named_only=not suspicious, cut=cut)
+            if scrub.hidden is not None:
+                new, found = protobuf_places.hide(new, shape, scrub.hidden, scrub.hide, cut=cut)
+                paths.update(dict.fromkeys(found))
+            if scrub.spared is not None:
+                new, found = protobuf_places.walk_sparing(new, shape, scrub.string, scrub.spared, cut=cut)
+            else:
+                new, found = protobuf.walk(new, shape, scrub.string, named_only=not suspicious, cut=cut)
             paths.update(dict.fromkeys(found))
         except protobuf.Malformed:
             text = scrub.text(new, cut=cut)

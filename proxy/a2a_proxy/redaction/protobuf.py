@@ -30,7 +30,9 @@ class Malformed(ValueError):
     """These octets are no protobuf message."""
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
+    """What a descriptor says of a field."""
+
     name: str
     text: bool
     message: Descriptor | None
@@ -60,9 +62,9 @@ def _shapes(schema: str) -> tuple[Descriptor, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _fields(shape: Descriptor) -> dict[int, _Field]:
+def _fields(shape: Descriptor) -> dict[int, Field]:
     return {
-        field.number: _Field(
+        field.number: Field(
             field.name,
             field.type in (_STRING, _BYTES),
             field.message_type if field.type == _MESSAGE else None,
@@ -111,16 +113,21 @@ def walk(
     `named_only` looks at fields with secret names only, which is much quicker. `cut`: the end is missing. Raises
     Malformed where the octets are no message.
     """
-    paths: list[str] = []
-    new = _Walk(replace, paths, named_only).message(data, shape, "", None, cut, 0)
-    return (data if new is None else new), paths
+    return Walk(replace, named_only).run(data, shape, cut=cut)
 
 
-class _Walk:
-    def __init__(self, replace: Replace, paths: list[str], named_only: bool) -> None:
+class Walk:
+    """One walk through a message."""
+
+    def __init__(self, replace: Replace, named_only: bool = False) -> None:
         self._replace = replace
-        self._paths = paths
+        self.paths: list[str] = []
         self._named_only = named_only
+
+    def run(self, data: bytes, shape: Descriptor | None, *, cut: bool) -> tuple[bytes, list[str]]:
+        """The message with strings replaced, and where. Raises Malformed."""
+        new = self.message(data, shape, "", None, cut, 0)
+        return (data if new is None else new), self.paths
 
     def message(
         self, data: bytes, shape: Descriptor | None, path: str, name: str | None, cut: bool, depth: int
@@ -143,20 +150,25 @@ class _Walk:
                 field = _any_value(field, name)
             step = "" if is_value else f"[{name}]" if is_entry and shape else f".{field.name if field else number}"
             inner = None if is_key else name if is_value or is_entry else field.name if field is not None else None
-            new = self._field(value, field, path + step, inner, missing, depth)
+            new = (self.key if is_key else self.field)(value, field, path + step, inner, missing, depth)
             if is_key:
                 name = (value if new is None else new).decode("utf-8", "replace")
             if new is not None:
-                pieces += (data[done:head], data[head:start] if missing else _varint(len(new)), new)
+                pieces += (data[done:head], data[head:start] if missing else varint(len(new)), new)
                 done = end
         if not pieces:
             return None
         pieces.append(data[done:])
         return b"".join(pieces)
 
-    def _field(
-        self, data: bytes, field: _Field | None, path: str, name: str | None, cut: bool, depth: int
+    def key(self, data: bytes, field: Field | None, path: str, name: str | None, cut: bool, depth: int) -> bytes | None:
+        """The name of a map's entry."""
+        return self.field(data, field, path, name, cut, depth)
+
+    def field(
+        self, data: bytes, field: Field | None, path: str, name: str | None, cut: bool, depth: int
     ) -> bytes | None:
+        """The value of a field with its strings replaced, None where nothing was."""
         if self._named_only and not _worth(field):
             return None
         if depth < _MAX_DEPTH and field is not None and field.message is not None:
@@ -171,17 +183,17 @@ class _Walk:
                 pass
         new = self._replace(data, name, cut)
         if new is not None:
-            self._paths.append(path.lstrip("."))
+            self.paths.append(path.lstrip("."))
         return new
 
 
-def _any_value(field: _Field, type_name: str | None) -> _Field:
+def _any_value(field: Field, type_name: str | None) -> Field:
     """The payload of an Any as the message that its type names; as octets where nobody knows it."""
     known = _shapes(type_name or "")
     return field._replace(message=known[0]) if known else field
 
 
-def _worth(field: _Field | None) -> bool:
+def _worth(field: Field | None) -> bool:
     if field is None:
         return False
     return names_secret(field.message) if field.message is not None else field.text and secret_member(field.name)
@@ -240,7 +252,8 @@ def _read(data: bytes, at: int) -> tuple[int, int]:
     raise Malformed
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """A number as protobuf writes it."""
     octets = bytearray()
     while value > 0x7F:
         octets.append(value & 0x7F | 0x80)

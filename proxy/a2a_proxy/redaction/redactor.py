@@ -18,8 +18,10 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.redaction import payload
-from a2a_proxy.redaction.names import card_names, fold, secret_header, secret_member
+from a2a_proxy.redaction.names import card_names, fold
 from a2a_proxy.redaction.payload import fields_clean
+from a2a_proxy.redaction.policed import Policed
+from a2a_proxy.redaction.policy import DEFAULT, Policy
 from a2a_proxy.redaction.scrub import Scrubber
 
 _CARD: Final = EventKind.CARD
@@ -72,13 +74,13 @@ class Heads(Protocol):
 class Redactor:
     """Redacts the values of one session. Not thread-safe.
 
-    `key` is the secret of the labels; it stays in the state directory, never in a recording. `enabled=False` gives
-    everything back as it is.
+    `key` is the secret of the labels; it stays in the state directory, never in a recording. With the policy `none`
+    everything comes back as it is.
     """
 
-    def __init__(self, key: bytes, *, enabled: bool = True) -> None:
-        self._enabled = enabled
-        self._scrub = Scrubber(key)
+    def __init__(self, key: bytes, policy: Policy = DEFAULT) -> None:
+        self._enabled = not policy.none
+        self._scrub: Scrubber = Scrubber(key) if policy.plain or policy.none else Policed(key, policy)
         self._suspicious = self._scrub.suspicious
         self._taught: dict[int, tuple[Headers, Headers]] = {}
         self._heads: dict[Headers, Headers] = {}
@@ -239,6 +241,10 @@ class Redactor:
         if new:
             self._scrub.learn_names(new)
 
+    def label(self, secret: bytes) -> bytes:
+        """The label of a secret, as octets."""
+        return self._scrub.label(secret)
+
     def save(self) -> dict[str, Any]:
         """What was learned, as plain values. It holds secrets: for the 0600 snapshot only, never for a recording."""
         return {"names": sorted(self._scrub.names), "seen": self._scrub.seen.save()}
@@ -286,7 +292,7 @@ class Redactor:
 
     def _text(self, text: str) -> str:
         octets = text.encode("utf-8", "surrogatepass")
-        clean = self._scrub.text(octets, command="--" in text)
+        clean = self._scrub.column(octets) or self._scrub.text(octets, command="--" in text)
         if clean == octets:
             self._clean_texts.add(text)
             return text
@@ -299,7 +305,7 @@ class Redactor:
         self._generation = self._scrub.seen.generation
 
     def _named(self, name: str, value: str) -> str:
-        if secret_header(name) or secret_member(name) or fold(name) in self._scrub.names:
+        if self._scrub.names_secret(name):
             new = self._scrub.known(fold(name), value.encode("utf-8", "surrogatepass"))
             return value if new is None else new.decode("utf-8", "replace")
         return self.text(value)

@@ -5,6 +5,8 @@ A `Scrubber` knows the key, the names a card taught and the secrets met so far. 
 
 from __future__ import annotations
 
+import re
+
 from a2a_proxy.redaction import json_text, patterns
 from a2a_proxy.redaction.labels import is_label, label
 from a2a_proxy.redaction.names import fold, secret_header, secret_member
@@ -16,6 +18,13 @@ _MAX_NESTING = 4
 
 class Scrubber:
     """Replaces secrets in octets by labels, and remembers those that stood in a known place."""
+
+    shortest = 6
+    """Octets: shorter strings hold no secret but by their name."""
+    hidden: re.Pattern[str] | None = None
+    """Places of payloads that are to go whole (`paths`)."""
+    spared: re.Pattern[str] | None = None
+    """Places of payloads that stay as they are."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -48,12 +57,28 @@ class Scrubber:
         if password is not None:
             self.seen.add(password)
 
+    def hide(self, value: bytes) -> bytes:
+        """The label of a value at a `hidden` place."""
+        return self.label(value)
+
+    def column(self, data: bytes) -> bytes | None:  # noqa: ARG002 - a policy may have hidden it
+        """The label of a text that stands for itself beside a payload; None where it stays."""
+        return None
+
+    def spares(self, secret: bytes) -> bool:  # noqa: ARG002 - a policy may want it to stay
+        """It stays, though it is a secret."""
+        return False
+
+    def names_secret(self, name: str) -> bool:
+        """Whether a member or header of that name holds a secret, by nature or because a card said so."""
+        return secret_header(name) or secret_member(name) or fold(name) in self.names
+
     def known(self, folded: str, value: bytes) -> bytes | None:
         """The value of a secret name with its secrets replaced; None where nothing had to change."""
         new, done = b"", 0
         for start, end in patterns.value_spans(folded, value):
             secret = value[start:end]
-            if is_label(secret):
+            if is_label(secret) or self.spares(secret):
                 continue
             self.learn(secret)
             new += value[done:start] + self.label(secret)
@@ -63,13 +88,13 @@ class Scrubber:
     def header(self, name: bytes, value: bytes) -> bytes:
         """A header or metadata value, clean."""
         if self.holds_secret(name):
-            new = self.known(_plain_name(name), value)
+            new = self.known(plain_name(name), value)
             value = value if new is None else new
         return self.text(value)
 
     def holds_secret(self, name: bytes) -> bool:
         """Whether a header field of that name holds a secret, by nature or because a card said so."""
-        return secret_header(name.decode("latin-1")) or _plain_name(name) in self.names
+        return secret_header(name.decode("latin-1")) or plain_name(name) in self.names
 
     def string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
         """A string of a payload, decoded, and its name; None where nothing had to change."""
@@ -77,7 +102,7 @@ class Scrubber:
             return None
         if name is not None and (secret_member(name) or fold(name) in self.names):
             return self.known(fold(name), value)
-        if len(value) < 6 and not cut:
+        if len(value) < self.shortest and not cut:
             return None
         if not cut and not self.suspicious(value):
             return None
@@ -94,7 +119,7 @@ class Scrubber:
         """
         if not cut and not command and not self.suspicious(data):
             return data
-        edits = patterns.find(data, self.names, cut=cut)
+        edits = self.edits(data, cut=cut)
         for edit in edits:
             if edit.known:
                 self.learn(edit.secret)
@@ -102,6 +127,10 @@ class Scrubber:
         if cut and (tail := self.seen.tail(data)):
             edits.append(patterns.Edit(*tail, False))
         return self._apply(data, edits)
+
+    def edits(self, data: bytes, *, cut: bool) -> list[patterns.Edit]:
+        """The secrets in some text, but for those that were met elsewhere."""
+        return patterns.find(data, self.names, cut=cut)
 
     def _apply(self, data: bytes, edits: list[patterns.Edit]) -> bytes:
         """All edits at once. Where two overlap, the union gets the label of the one that starts first."""
@@ -115,5 +144,6 @@ class Scrubber:
         return b"".join(pieces)
 
 
-def _plain_name(name: bytes) -> str:
+def plain_name(name: bytes) -> str:
+    """The folded name of a header field, that of gRPC's `-bin` form too."""
     return fold(name.decode("latin-1").lower().removesuffix("-bin"))

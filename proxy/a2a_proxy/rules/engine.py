@@ -20,6 +20,7 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import Task
+from a2a_proxy.redaction.labels import withheld
 from a2a_proxy.rules.catalogue import rules
 from a2a_proxy.rules.gate import Checks, checks_of, clean
 from a2a_proxy.rules.given import ended, given
@@ -29,6 +30,7 @@ from a2a_proxy.rules.registry import Known, Track
 from a2a_proxy.rules.rule import GIVEN, Hit, Judge, Moment, Rule, Scope, When
 from a2a_proxy.rules.see import See
 from a2a_proxy.rules.steady import PLAIN_FRAMINGS, goes_on
+from a2a_proxy.rules.withheld import Withheld
 from a2a_proxy.rules.world import LARGE, World, lines_of
 
 MAX_PENDING = 16
@@ -148,6 +150,8 @@ class Engine:
         self._answering: dict[int, _Answering] = {}
         """Of open exchanges whose first answer was there, what each further one asks for."""
         self._asking: Rule | None = None
+        self.quiet: set[str] = set()
+        """Rules that would have needed a payload which was not recorded."""
         self._failed: set[str] = set()
         """Rules that broke down: told once each."""
         self._now = 0
@@ -347,7 +351,7 @@ class Engine:
         flags, known = world.told(track, frame, known, seen)
         flags |= track.given
         event = frame.event
-        if event is _CARD_EVENT:
+        if event is _CARD_EVENT and not withheld(frame):
             self._card(track, frame, exchange)
         if not seen:
             flags |= _UNCLEAN
@@ -372,7 +376,8 @@ class Engine:
     ) -> See:
         """For rules about an answer. `before`: the task's state and context, and the state that its stream showed."""
         see = See(self.world, track, exchange, frame.at, self._later)
-        see.shown, see.task, see.flags, see.seen = frame, known, flags, seen
+        see.look(frame, known, flags)
+        see.seen = seen
         see.before, see.context_before, see.shown_before = before
         see.generation_before = track.generation
         return see
@@ -481,6 +486,8 @@ class Engine:
             try:
                 for hit in judge(see):
                     self._tell(rule, hit, see, out)
+            except Withheld:
+                self.quiet.add(rule.id)
             except Exception as error:  # a fault of ours, most likely brought about by hostile values
                 self._broke(rule, error, see, out)
 

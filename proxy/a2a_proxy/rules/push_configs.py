@@ -22,7 +22,7 @@ def pushed(see: See) -> Json | None:
     """The push configuration of the first request, in the form of 1.0; None where it has none."""
     if see.operation == CREATE:
         return see.params or None
-    request = see.track.request
+    request = see.request
     if request is None or not may_push(request.payload):
         return None
     found = member(see.params, "configuration").get("taskPushNotificationConfig")

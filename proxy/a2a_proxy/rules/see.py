@@ -19,12 +19,14 @@ from a2a_proxy.protocol.json_summary import camel
 from a2a_proxy.protocol.request import request as canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match
 from a2a_proxy.protocol.schema import MEDIA_LINE
+from a2a_proxy.redaction.labels import withheld
 from a2a_proxy.rules import failure
 from a2a_proxy.rules.declared import Declared
 from a2a_proxy.rules.failure import Failure
 from a2a_proxy.rules.glance import Seen, StatusLook, status_of
 from a2a_proxy.rules.registry import Agent, Known, Track
 from a2a_proxy.rules.rule import ENVELOPE, When
+from a2a_proxy.rules.withheld import unseen
 from a2a_proxy.rules.world import World
 
 _UNSET: Any = object()
@@ -77,7 +79,8 @@ class See:
 
     def look(self, frame: Frame | None, task: Known | None = None, flags: int = 0) -> None:
         """Go on to a frame."""
-        self.shown, self.task, self.flags = frame, task, flags
+        self.shown = unseen(frame) if frame is not None and withheld(frame) else frame
+        self.task, self.flags = task, flags
         self.seen = False
         self._value = self._body = self._event = self._failure = _UNSET
         self._cache = None
@@ -96,6 +99,12 @@ class See:
         return self.shown
 
     # --- the frame ----------------------------------------------------------------------------------------------
+
+    def needs_payload(self) -> None:
+        """For rules that go by what the payloads of this task said before: where those were not recorded, nobody can
+        tell. Raises Withheld then, which the engine expects."""
+        if self.shown is not None:
+            _ = self.shown.payload
 
     @property
     def value(self) -> Any:
@@ -196,6 +205,12 @@ class See:
         return self.exchange.dialect in (Dialect.V1_0, Dialect.V1_1)
 
     @property
+    def request(self) -> Frame | None:
+        """The first request; None where there is none yet."""
+        found = self.track.request
+        return unseen(found) if found is not None and withheld(found) else found
+
+    @property
     def params(self) -> dict[str, Any]:
         """The first request's parameters in the 1.0 form; of REST those in path and query as well, as text."""
         if self._params is _UNSET:
@@ -204,7 +219,7 @@ class See:
         return found
 
     def _read_params(self) -> dict[str, Any]:
-        frame, exchange = self.track.request, self.exchange
+        frame, exchange = self.request, self.exchange
         if frame is None:
             return {}
         value = plain(frame.payload, frame.schema) if frame.payload else {}

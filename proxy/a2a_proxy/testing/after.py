@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -83,12 +82,11 @@ def commit(recording: Path, cassette: Path) -> None:
 
 
 def append(recording: Path, cassette: Path) -> None:
-    """What the cassette has, and then a session more. Raises RecordingError."""
-    handle, name = tempfile.mkstemp(suffix=".a2a.db", dir=recording.parent)
-    os.close(handle)
+    """What the cassette has, then a session more. `recording` lies in a folder of its own. Raises RecordingError."""
+    together = recording.with_name("together.a2a.db")
     with Several([os.fspath(cassette), os.fspath(recording)]) as both:
-        merge(both, name, overwrite=True)
-    commit(Path(name), cassette)
+        merge(both, together, overwrite=True)
+    commit(together, cassette)
 
 
 def listed(lines: list[str], more: str) -> str:

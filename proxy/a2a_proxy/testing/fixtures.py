@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -14,6 +14,7 @@ from a2a_proxy.testing.age import too_old
 from a2a_proxy.testing.agent import Agent
 from a2a_proxy.testing.collected import cassettes_of
 from a2a_proxy.testing.guard import GUARD
+from a2a_proxy.testing.naming import shown
 from a2a_proxy.testing.plan import CannotPlay, Plan, Write, plan
 from a2a_proxy.testing.plugin import MARKER, PHASE, SAID, SCENES, hosts_typed
 from a2a_proxy.testing.process import Process, Refused
@@ -33,7 +34,7 @@ def agent(request: _Request) -> Iterator[Agent]:
     try:
         chosen = _plan(request, settings, cassettes)
     except CannotPlay as wrong:
-        pytest.fail(str(wrong), pytrace=False)
+        _fail(str(wrong))
     if chosen.warning:
         request.node.warn(pytest.PytestWarning(chosen.warning))
     yield from _play(request, Scene, chosen, settings, cassettes)
@@ -48,7 +49,7 @@ def recording(request: _Request) -> Iterator[Recorded]:
     """`a2a_recording`."""
     scenes = request.node.stash.get(SCENES, [])
     if not scenes:
-        pytest.fail("a2a_recording is of an agent: the test also needs a2a_agent or a2a_live", pytrace=False)
+        _fail("a2a_recording is of an agent: the test also needs a2a_agent or a2a_live")
 
     def settle() -> None:
         for scene in scenes:
@@ -73,18 +74,20 @@ def _play(
     try:
         given = scene.open(upstream)
     except Refused as refused:
-        pytest.fail(str(refused), pytrace=False)
+        _fail(str(refused))
     node.stash.setdefault(SCENES, []).append(scene)
     yield given
     phase = node.stash.get(PHASE, "")
     try:
         wrong = scene.close(passed=phase == "passed", failed=phase == "failed")
-    except (Refused, RecordingError) as refused:
-        pytest.fail(f"{refused}\n{getattr(refused, 'hint', '')}".strip(), pytrace=False)
+    except Refused as refused:
+        _fail(str(refused))
+    except RecordingError as trouble:
+        _fail(str(Refused(trouble.message, trouble.hint)))
     if scene.unused and phase == "passed":
-        node.stash.setdefault(SAID, []).extend(f"{node.nodeid}: {each}" for each in scene.unused)
+        node.stash.setdefault(SAID, []).append(f"{node.nodeid}: {', '.join(scene.unused)}")
     if wrong:
-        pytest.fail("\n\n".join(wrong), pytrace=False)
+        _fail("\n\n".join(wrong))
 
 
 def _plan(request: _Request, settings: Settings, cassettes: list[Path]) -> Plan:
@@ -92,15 +95,17 @@ def _plan(request: _Request, settings: Settings, cassettes: list[Path]) -> Plan:
     first = cassettes[0]
     missing = next((path for path in cassettes[1:] if not path.exists()), None)
     if missing is not None:
-        raise CannotPlay(f"there is no cassette {missing}\nhint: only the first one that a test names is recorded")
+        hint = "only the first one that a test names is recorded"
+        raise CannotPlay(f"there is no cassette {shown(missing)}\nhint: {hint}")
     exists = first.exists()
     old = too_old(first, settings.max_age, time.time()) if exists and settings.max_age is not None else ""
-    chosen = plan(settings, str(first), exists=exists, too_old=old)
+    chosen = plan(settings, shown(first), exists=exists, too_old=old)
     sharing = _targets(request.session).get(first, [])
-    if chosen.write is not Write.NOT and len(sharing) > 1:
+    if exists and chosen.write is not Write.NOT and len(sharing) > 1:
         raise CannotPlay(
-            f"{len(sharing)} tests would record into {first}: {', '.join(sharing[:3])}\n"
-            "hint: record it with one of them: pytest --a2a-record-mode=rewrite TEST_ID"
+            f"{len(sharing)} tests share {shown(first)}, and one would record over what the others need: "
+            f"{', '.join(sharing[:3])}\nhint: record it with one of them alone: "
+            f"pytest --a2a-record-mode={settings.record_mode} TEST_ID"
         )
     return chosen
 
@@ -124,7 +129,7 @@ def _settings(request: _Request) -> Settings:
         settings = merged(layers)
         return merged([*layers, ("the command line", command_line(config, settings.allowed_hosts))])
     except WrongSetting as wrong:
-        pytest.fail(str(wrong), pytrace=False)
+        _fail(str(wrong))
 
 
 def _marked(node: pytest.Item) -> list[tuple[pytest.Item, pytest.Mark]]:
@@ -146,12 +151,16 @@ def command_line(config: pytest.Config, hosts: tuple[str, ...] = ()) -> dict[str
 def _upstream(request: _Request, settings: Settings) -> str:
     found = request.getfixturevalue("a2a_upstream")
     if not found:
-        pytest.fail(
+        _fail(
             f"there is no live agent to {'record' if settings.record_mode != 'verify' else 'compare with'}\n"
-            "hint: name it: --a2a-upstream=http://HOST:PORT, a2a_upstream in the ini file, or a fixture a2a_upstream",
-            pytrace=False,
+            "hint: name it: --a2a-upstream=http://HOST:PORT, a2a_upstream in the ini file, or a fixture a2a_upstream"
         )
     return str(found)
+
+
+def _fail(message: str) -> NoReturn:
+    """The test fails for this, without the frames that led here."""
+    raise pytest.fail.Exception(message, pytrace=False) from None
 
 
 def _process(config: pytest.Config) -> Process:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+
+from a2a_proxy.protocol.text import visible
 
 FOLDER, SUFFIX = "cassettes", ".a2a.jsonl"
 _ODD = re.compile(r"[^A-Za-z0-9_.\[\],=+-]")
@@ -28,6 +31,11 @@ def folder_of(test_file: Path) -> Path:
 def named(test_file: Path, name: str) -> Path:
     """A cassette that a marker names: beside the test file, unless the path is absolute."""
     return test_file.parent / name
+
+
+def shown(path: Path) -> str:
+    """A path as a person types it: from the current folder where it lies in that. No character acts on a terminal."""
+    return visible(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else os.fspath(path))
 
 
 def file_name(name: str) -> str:

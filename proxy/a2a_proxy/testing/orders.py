@@ -66,10 +66,12 @@ class Standing(msgspec.Struct, frozen=True, tag="standing"):
     """What was asked and not found in the cassettes, each with its reason."""
     unused: tuple[str, ...] = ()
     """Recorded calls that nobody has asked for."""
+    loose: tuple[str, ...] = ()
+    """What was answered though it differs from what was recorded, as `match="loose"` allows."""
     notes: tuple[str, ...] = ()
     """What the relay or the replay had to say, as of signed cards."""
     forwarded: int = 0
-    """Connections that the live agent behind a replay has got."""
+    """Calls that the live agent behind a replay has answered."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from a2a_proxy.protocol.text import visible
 from a2a_proxy.testing import after
 from a2a_proxy.testing.agent import Agent
 from a2a_proxy.testing.guard import GUARD
+from a2a_proxy.testing.naming import shown
 from a2a_proxy.testing.orders import Ask, Open, Opened, Settle, Standing, Stop
 from a2a_proxy.testing.plan import Plan, Write
 from a2a_proxy.testing.process import Process
@@ -63,8 +65,11 @@ class Scene:
         """For the report of a failed test: what was replayed, what was missed, where the recording will be."""
         if self._agent >= 0:
             self._hear(self._process.do(Ask(self._agent)))
-        lines = [f"replayed: {visible(str(path))}" for path in self._cassettes] if self._plan.replay else []
-        lines += [*self._standing.misses, *(visible(note) for note in self._standing.notes)]
+        lines = [f"replayed: {shown(path)}" for path in self._cassettes] if self._plan.replay else []
+        if self._standing.misses:
+            lines += [*self._standing.misses, self._mend()]
+        lines += [f"answered though it differs: {each}" for each in self._standing.loose]
+        lines += [visible(note) for note in self._standing.notes]
         lines.append(f"recording of what passed: {self.recording}\nlook at it with: a2a-inspect {self.recording}")
         return "\n".join(lines)
 
@@ -102,12 +107,17 @@ class Scene:
 
     def _missed(self) -> list[str]:
         wrong = []
-        if self._standing.misses and not self._plan.live:
-            wrong.append("\n".join(self._standing.misses))
+        if self._standing.misses:
+            wrong.append("\n".join([*self._standing.misses, self._mend()]))
         if self._settings.fail_unused and self._standing.unused:
             unused = after.listed(list(self._standing.unused), "see the cassette")
             wrong.append(f"recorded, and never asked for:\n{unused}")
         return wrong
+
+    def _mend(self) -> str:
+        mode = "new_episodes" if len(self._cassettes) == 1 else "rewrite"
+        command = f"pytest {shlex.quote(self._test)} --a2a-record-mode={mode} --a2a-upstream=URL"
+        return f"hint: if the test should ask that, record it: {command}"
 
     def _judged(self) -> list[str]:
         if not self._plan.compare:
@@ -115,8 +125,9 @@ class Scene:
         found = after.differences(self._cassettes[0], self.recording)
         if not found:
             return []
-        how = f"a2a-inspect diff {self._cassettes[0]} {self.recording}"
-        return [f"the agent does not answer as in {self._cassettes[0]}:\n{after.listed(found, how)}\nsee: {how}"]
+        cassette = shown(self._cassettes[0])
+        how = f"a2a-inspect diff {cassette} {self.recording}"
+        return [f"the agent does not answer as in {cassette}:\n{after.listed(found, how)}\nsee: {how}"]
 
     def _kept(self) -> None:
         cassette, new = self._cassettes[:1], self._folder / NEW_RECORDING

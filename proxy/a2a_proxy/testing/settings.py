@@ -51,6 +51,10 @@ class Settings:
     """Pauses between events: `instant`, `recorded`, or how many times faster."""
     policies: Mapping[str, str] = field(default_factory=dict)
     """By operation, what a request gets that comes again: one of POLICIES."""
+    lenient: bool = False
+    """A client that leaves the recording within a stream is told of, and the stream goes on."""
+    faults: tuple[str, ...] = ()
+    """What goes wrong on purpose: `drop #3.4`, `stall 30s before #3.6`."""
     keep_times: bool = False
     """Timestamps stay as recorded; else they are shifted to now."""
     allow_redacted: bool = False
@@ -64,9 +68,9 @@ class Settings:
 
 
 NAMES = tuple(each.name for each in fields(Settings))
-REPLAY = ("match", "speed", "policies", "keep_times", "allow_redacted", "allow_incomplete")
+REPLAY = ("match", "speed", "policies", "lenient", "faults", "keep_times", "allow_redacted", "allow_incomplete")
 _CHOICES = {"record_mode": MODES, "on_expiry": ON_EXPIRY, "fail_on": SEVERITIES, "match": PRESETS}
-_LISTS = ("ignore", "allowed_hosts")
+_LISTS = ("ignore", "allowed_hosts", "faults")
 
 
 def merged(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> Settings:

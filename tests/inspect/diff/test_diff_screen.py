@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
 
 from a2a_inspect.app import InspectApp
 from a2a_inspect.screen.choose_recording import recordings_beside
@@ -83,7 +82,7 @@ async def test_another_recording_from_the_palette(tmp_path: Path) -> None:
 async def names(person: Person, path: Path) -> None:
     """Put a name into the box."""
     await person.types("tab")
-    person.app.screen.query_one(Input).value = str(path)
+    await person.writes(str(path))
     await person.types("enter")
 
 

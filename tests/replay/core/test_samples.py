@@ -1,46 +1,70 @@
-"""Every recorded request of every sample is found again, and answered as recorded."""
+"""Every recorded request of every sample is found again, whatever identifiers a client makes now."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.replay.core.asked import Asked
+from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.recording.difference.structure import compare
+from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.options import Options, Preset
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.script import Call, Script
-from a2a_proxy.replay.load import load
+from support_replay import SAMPLES, Stage, again, sample
 
-SAMPLES = sorted(Path(__file__).parents[3].glob("recordings/*.a2a.jsonl"))
-
-
-def again(call: Call) -> Asked:
-    """A recorded request as it was."""
-    return Asked(
-        operation=call.operation,
-        value=call.request,
-        binding=call.binding,
-        dialect=call.dialect,
-        tenant=call.tenant,
-        headers=call.headers,
-    )
+_UUID = re.compile(r'(?<="messageId":")[^"]+')
 
 
-def script_of(path: Path) -> Script:
-    with open_any(path) as recording:
-        return load(recording)
+def name(path: Path) -> str:
+    return path.name.removesuffix(".a2a.jsonl")
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name.partition(".a2a")[0])
+@pytest.mark.parametrize("path", SAMPLES, ids=name)
 def test_a_recorded_request_matches_itself(path: Path) -> None:
-    script = script_of(path)
-    player = Player(script)
-    for call in script.calls:
-        play = player.begin(again(call), call.began)
+    """In recorded order each finds its own call, and all of them are found: record and match read alike."""
+    script = sample(name(path))
+    for preset in (Preset.DEFAULT, Preset.STRICT):
+        player = Player(script, Options(match=preset))
+        for call in script.calls:
+            play = player.begin(again(call), call.began)
+            assert not isinstance(play, Miss), play.text()
+            assert play.call.place == call.place
+            play.client_gone()
+        assert not player.unused()
+        assert not player.misses
+        assert not player.loose
+
+
+@pytest.mark.parametrize("line", ["sdk-1.x", "sdk-0.3"])
+@pytest.mark.parametrize(("then", "now"), [("jsonrpc", "grpc"), ("grpc", "rest"), ("rest", "jsonrpc")])
+def test_a_request_on_another_binding_finds_the_same_call(line: str, then: str, now: str) -> None:
+    """The same program once on each binding: what the one asked finds the other one's calls, its ids mapped."""
+    asks = sample(f"{line}-{now}")
+    stage = Stage(sample(f"{line}-{then}"))
+    mine = IdMap()  # left: of the asking recording, right: of now
+    for call in asks.calls:
+        play = stage.player.begin(again(call, value=mine.value(call.request)), stage.now)
         assert not isinstance(play, Miss), play.text()
-        assert play.call is call
+        assert play.call.operation == call.operation
+        for send, line_ in zip(stage.run(play, 1100), call.answers, strict=False):
+            compare(line_.value, send.value, mine, Fields())
+        play.client_gone()
+    assert not stage.player.unused()
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=name)
+def test_other_message_ids_match_too(path: Path) -> None:
+    script = sample(name(path))
+    player = Player(script)
+    for number, call in enumerate(script.calls):
+        text = json.dumps(call.request, separators=(",", ":"))
+        value: Any = json.loads(_UUID.sub(f"new-message-{number}", text))
+        play = player.begin(again(call, value=value), call.began)
+        assert not isinstance(play, Miss), play.text()
         play.client_gone()
     assert not player.unused()
-    assert not player.misses

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_inspect.cleaned import Wish, cleaned
 from a2a_inspect.commands.wanted import Wanted
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
@@ -30,6 +31,7 @@ class Options(msgspec.Struct, frozen=True):
     exact: bool = False
     """Nothing beside what was chosen, though it may be needed to replay it."""
     overwrite: bool = False
+    wish: Wish = Wish()
     as_json: bool = False
 
 
@@ -40,13 +42,16 @@ def trim(recording: Recording, options: Options) -> None:
         UserError: nothing was chosen, or what was is not there.
         RecordingError: the recording cannot be read, or the cassette not be written.
     """
-    if not (options.words or options.where):
+    if not (options.words or options.where or options.wish.policy):
         raise UserError("nothing says what is to stay", "name places (2, 1:, a task's id), or a filter: -f 'task:b2a4'")
     chosen = _chosen(recording, options)
     besides = {} if options.exact else needed(recording, chosen)
     picked = " ".join((*options.words, options.where)).strip()
-    selection = Selection(recording, chosen | besides.keys(), f"only {picked} and what that needs")
-    write_cassette(recording, options.target, selection=selection, overwrite=options.overwrite)
+    keys = chosen | besides.keys() if picked else None
+    with cleaned(recording, keys, options.wish) as (clean, kept):
+        remark = f"only {picked} and what that needs"
+        selection = Selection(clean, kept, remark) if kept is not None else None
+        write_cassette(clean, options.target, selection=selection, overwrite=options.overwrite)
     with open_any(options.target) as made:
         before, after = recording.counts(), made.counts()
     several = len(recording.sessions()) > 1

@@ -10,16 +10,16 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.gates import Step
-from a2a_proxy.replay.core.matching import token
-from a2a_proxy.replay.core.script import FOLLOWING, Call, Line, Script, What
+from a2a_proxy.replay.core.matching import asked_task, token
+from a2a_proxy.replay.core.script import FOLLOWING, SPEAKING, Call, Line, Script, What
 
 if TYPE_CHECKING:
     from a2a_proxy.replay.core.play import Play
     from a2a_proxy.replay.core.player import Player
+    from a2a_proxy.replay.core.timeline import Timeline
 
 SOFT = 1_000_000_000
 """Ns: how long a line waits at most for a call that did not cause it, as one that has joined or raced its stream."""
-_SPEAKS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"})
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -41,9 +41,9 @@ class Beside:
         tasks: dict[str, list[Call]] = defaultdict(list)
         alike: dict[bytes, list[Call]] = defaultdict(list)
         for call in script.calls:
-            for task in {call.task, asked_task(call)} - {""}:
+            for task in {call.task, asked_task(call.request)} - {""}:
                 tasks[task].append(call)
-            if call.operation in _SPEAKS:
+            if call.operation in SPEAKING:
                 alike[token(call.request)].append(call)
         for call in script.calls:
             if call.streams:
@@ -54,7 +54,7 @@ class Beside:
 
     def _look(self, call: Call, other: Call, *, rival: bool = False) -> None:
         """What `other` means to the lines of `call`."""
-        if other is call or not call.began <= other.began <= call.began + _end(call):
+        if other is call or _refused(other) or not call.began <= other.began <= call.began + _end(call):
             return
         if rival:
             self._rivals[call.place].add(other.place)
@@ -65,7 +65,7 @@ class Beside:
             return
         if rival or other.operation in FOLLOWING:
             self._causes[line.place].append(Cause(other, certain=False))
-        elif other.operation == "CancelTask" or (other.operation in _SPEAKS and _waiting(call, line)):
+        elif other.operation == "CancelTask" or (other.operation in SPEAKING and _waiting(call, line)):
             self._causes[line.place].append(Cause(other, certain=True))
 
     def held(self, play: Play, step: Step, waited: int, player: Player) -> str:
@@ -82,7 +82,7 @@ class Beside:
                 continue
             if key is not None and not player.timeline.told(key) and self._gated(other, line, player):
                 return f"{line.place} waits for {other.call.place}, which waits for its client"
-            if waited < SOFT and self._earlier(play, step, other):
+            if waited < SOFT and self._earlier(play, step, other, player.timeline):
                 return f"{line.place} waits for what {other.call.place} says before it"
         return ""
 
@@ -96,25 +96,21 @@ class Beside:
                 return False
         return False
 
-    def _earlier(self, play: Play, step: Step, other: Play) -> bool:
+    def _earlier(self, play: Play, step: Step, other: Play, timeline: Timeline) -> bool:
         """Another stream of the task, or one that races this call, has something to say that was said before."""
         tied = other.call.place in self._rivals.get(play.call.place, ()) or (
             bool(play.call.task) and play.call.task == other.call.task
         )
         pending = other.pending()
+        tied = tied and play.call.streams and other.call.streams and step.line.what is What.MESSAGE
         if not tied or not pending or other.holds(pending[0]):
             return False
-        return other.call.began + pending[0].line.at < play.call.began + step.line.at
+        return timeline.when(pending[0].line, other.call) < timeline.when(step.line, play.call)
 
 
-def asked_task(call: Call) -> str:
-    """Recorded id of the task that a request is about; empty where it is about none."""
-    request = call.request
-    if not isinstance(request, dict):
-        return ""
-    message = request.get("message")
-    found = message.get("taskId") if isinstance(message, dict) else request.get("taskId") or request.get("id")
-    return found if isinstance(found, str) else ""
+def _refused(call: Call) -> bool:
+    """The agent said no: it has changed nothing."""
+    return any(line.what is What.ERROR or line.status > 0 for line in call.answers)
 
 
 def _end(call: Call) -> int:

@@ -46,7 +46,7 @@ def steps(call: Call) -> Steps:
     numbers = {line.number: index + 1 for index, line in enumerate(client)}
     usual = _usual(call)
     made: list[Step] = []
-    gate, said, state, last = 0, 0, 0, 0
+    gate, said, passed, state, last = 0, 0, 0, 0, 0
     waited = False
     """The client has spoken since the agent asked it to."""
     for line in call.lines:
@@ -56,14 +56,14 @@ def steps(call: Call) -> Steps:
                 waited = waited or state in _WAITS
             continue
         before = gate
-        speaks = said > gate and client[said - 1].what is What.MESSAGE
-        if said > gate and (waited or (speaks and (not made or line.at - last > usual))):
+        speaks = said > passed and client[said - 1].what is What.MESSAGE
+        if said > passed and (waited or (speaks and (not made or line.at - last > usual))):
             gate = said
         if line.after >= 0:
             gate = max(gate, numbers.get(line.after, 0))
         since = client[gate - 1].at if gate > before else last
         made.append(Step(line, gate, max(line.at - since, 0)))
-        state, last, waited = line.state or state, line.at, False
+        state, last, waited, passed = line.state or state, line.at, False, said
     return Steps(tuple(made), client, leaves)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.recording.difference.fields import AMBIGUOUS, OPAQUE, Fields
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, Ids
 from a2a_proxy.recording.difference.reduced import DEPTH
+from a2a_proxy.replay.core.script import Call, Side
 
 _WORD = re.compile(r"[0-9A-Za-z_-]{8,}")
 """An identifier inside a text; shorter ones may be words."""
@@ -19,31 +21,58 @@ _SPECIAL = ("url", "token")
 class IdMap(Ids):
     """Left is the recording, right is now. A trial lies over the map of the player until its match is certain."""
 
-    def __init__(self, under: IdMap | None = None) -> None:
+    def __init__(self, under: IdMap | None = None, minted: frozenset[tuple[str, str]] = frozenset()) -> None:
         super().__init__()
         self._under = under
+        self._minted = minted
+        """Kind and identifier of those that the agent made: no client can know another one in their place."""
         self._now: dict[tuple[str, str], str] = {}
         self._then: dict[tuple[str, str], str] = {}
         self._texts: dict[str, str] = {}
 
     def trial(self) -> IdMap:
         """A map that knows what this one knows, and learns for itself."""
-        return IdMap(self)
+        return IdMap(self, self._minted)
 
     def adopt(self, trial: IdMap) -> None:
         """What a trial has learned holds."""
         for (kind, then), now in trial._now.items():
             self.pair(kind, then, now)
 
+    def turn(self, other: IdMap) -> None:
+        """Another call stands in the place of one: its identifiers, left in `other`, are now what those of the first
+        one, right in it, have been until now. Where the first one plays after all, its agent has those of the other."""
+        for (kind, then), before in other._now.items():
+            if then == before:
+                continue
+            now = self.now(kind, before) or before
+            if (kind, before) in self._minted:
+                self._set(kind, before, self.now(kind, then) or then)
+            else:
+                self._now.pop((kind, before), None)
+            self._set(kind, then, now)
+
     def pair(self, kind: str, left: str, right: str) -> bool:
         """Whether the two stand for each other; two that nobody has seen yet do from now on."""
         known, other = self.now(kind, left), self.then(kind, right)
         if known is not None or other is not None:
             return known == right and other == left
-        self._now[kind, left], self._then[kind, right] = right, left
-        if left != right and kind not in _SPECIAL and _WORD.fullmatch(left):
-            self._texts[left] = right
+        if left != right and (kind, left) in self._minted:
+            return False
+        self._set(kind, left, right)
         return True
+
+    def _set(self, kind: str, recorded: str, now: str) -> None:
+        self._now[kind, recorded], self._then[kind, now] = now, recorded
+        if kind not in _SPECIAL and _WORD.fullmatch(recorded) and (recorded != now or recorded in self._texts):
+            self._texts[recorded] = now
+
+    def may(self, recorded: str, now: str) -> bool:
+        """Whether a task of now may be this recorded one, as far as is known."""
+        known = self.now("task", recorded)
+        if known is None and self.then("task", now) is None:
+            return recorded == now or ("task", recorded) not in self._minted
+        return known == now
 
     def now(self, kind: str, recorded: str) -> str | None:
         """What stands for a recorded identifier; None where nobody has met it."""
@@ -88,8 +117,39 @@ class IdMap(Ids):
             return [self._of(item, name, holder, opaque, depth + 1) for item in value]
         if not isinstance(value, str) or not value:
             return value
-        kind = "" if opaque else _ANSWER.id_kind(name, holder if name in AMBIGUOUS else None)
+        kind = "" if opaque else _kind(name, holder)
         if not kind:
             return self.text(value)
         self.pair(kind, value, value)
         return self.now(kind, value) or value
+
+
+def minted(calls: tuple[Call, ...]) -> frozenset[tuple[str, str]]:
+    """Identifiers of a recording that its agent said before any client did."""
+    spoken = [(call.began, Side.CLIENT, call.request) for call in calls]
+    spoken += [(call.began + line.at, line.side, line.value) for call in calls for line in call.lines]
+    known: dict[Side, set[tuple[str, str]]] = {Side.CLIENT: set(), Side.AGENT: set()}
+    for _, side, value in sorted(spoken, key=lambda each: each[0]):
+        other = known[Side.AGENT if side is Side.CLIENT else Side.CLIENT]
+        known[side].update(each for each in _named(value) if each not in other)
+    return frozenset(known[Side.AGENT])
+
+
+def _named(
+    value: Any, name: str = "", holder: dict[str, Any] | None = None, depth: int = 0
+) -> Iterator[tuple[str, str]]:
+    """Kind and text of each identifier in a message."""
+    if depth > DEPTH or name in OPAQUE:
+        return
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _named(item, key, value, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _named(item, name, holder, depth + 1)
+    elif isinstance(value, str) and value and (kind := _kind(name, holder)):
+        yield kind, value
+
+
+def _kind(name: str, holder: dict[str, Any] | None) -> str:
+    return _ANSWER.id_kind(name, holder if name in AMBIGUOUS else None)

@@ -43,7 +43,7 @@ def unknown(script: Script, asked: Asked) -> Miss:
         why=why,
         known=tuple(f"{name} x{count}" for name, count in known.items()),
         recording=script.name,
-        hints=(f"see what it has: a2a-inspect ls {quote(script.name)}", _AGAIN),
+        hints=(f"see what it has: a2a-inspect ls {quote(script.name)}", AGAIN),
     )
 
 
@@ -53,7 +53,7 @@ def differs(script: Script, asked: Asked, nearest: Call, rows: tuple[Row, ...]) 
     hints = [_show(script, nearest)]
     if any((path and path[0] in ("id", "taskId")) or path[-1:] == ("taskId",) for path in places):
         hints.append("the task is another one than the recorded call's: ask about the one that this replay has told of")
-    hints += ["answer it all the same: --match loose, or --match by-operation", _AGAIN]
+    hints += ["answer it all the same: --match loose, or --match by-operation", AGAIN]
     return Miss(
         kind=Kind.DIFFERS,
         operation=asked.operation,
@@ -75,7 +75,7 @@ def exhausted(script: Script, asked: Asked, last: Call, times: int) -> Miss:
         nearest=last.place,
         why=f"nothing differs from {last.place}, but it was recorded {played} and has been played {played}",
         recording=script.name,
-        hints=(f"let the last answer repeat: --policy {asked.operation}=last-sticky", _AGAIN),
+        hints=(f"let the last answer repeat: --policy {asked.operation}=last-sticky", AGAIN),
     )
 
 
@@ -94,7 +94,7 @@ def diverged(script: Script, play: Play, why: str, place: str, rows: tuple[Row, 
     )
 
 
-_AGAIN = "record it again where the agent or the client has changed"
+AGAIN = "record it again where the agent or the client has changed"
 
 
 def _show(script: Script, call: Call) -> str:

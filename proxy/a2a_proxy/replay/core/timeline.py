@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.replay.core.script import Line, Script, Side, What
+from a2a_proxy.replay.core.script import Call, Line, Script, Side, What
 
 Key = tuple[str, bytes, int]
 """Task, what the event says, and which time on its stream it says so."""
@@ -90,6 +90,11 @@ class Timeline:
             self._reach[line.task] = max(self._reach[line.task], self._index[line.place] + 1)
             if (key := self._keys[line.place]) is not None:
                 self._told.add(key)
+
+    def when(self, line: Line, call: Call) -> int:
+        """When a line was said, ns since the Unix epoch: an event, when it was first told on any stream."""
+        index = self._index.get(line.place)
+        return call.began + line.at if index is None else self._order[line.task][index].at
 
     def told(self, key: Key) -> bool:
         """Some stream has said it."""

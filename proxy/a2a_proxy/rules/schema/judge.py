@@ -205,7 +205,7 @@ def asker(see: See) -> Family | None:
     known = see.track.remember()
     name = known.get(_ASKER)
     if name is None:
-        request = see.track.request
+        request = see.request
         params = plain(request.payload, request.schema) if request is not None and request.payload else None
         if see.enveloped and isinstance(params, dict):
             params = params.get("params")

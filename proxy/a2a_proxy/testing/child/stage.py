@@ -1,32 +1,81 @@
-"""One agent of one test: a relay in front of a live agent."""
+"""One agent of one test: a relay in front of a live agent, or of a mock, or of a mock with a live agent behind it."""
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.tell import AGAIN
+from a2a_proxy.replay.serve.behind import forwarded
+from a2a_proxy.replay.serve.mock import Mock
 from a2a_proxy.testing.child.lane import Lane
+from a2a_proxy.testing.child.played import mock_of
+from a2a_proxy.testing.child.words import as_settings
 from a2a_proxy.testing.orders import Open, Standing
 
 
 class Stage:
-    """The agent that a fixture gives to a test."""
+    """The agent that a fixture gives to a test. What passes before it is recorded when somebody asks."""
 
     def __init__(self, order: Open) -> None:
-        """Raises RouteError where an address cannot be read."""
         self._order = order
-        self._front = Lane(order.upstream, order.upstream_grpc, order.recording, order.command)
+        self._front: Lane | None = None
+        """Between the test and whoever answers."""
+        self._mock: Mock | None = None
+        self._back: Lane | None = None
+        """Between the mock and the live agent."""
 
     async def start(self) -> str:
         """Its address. Raises RouteError, RecordingError, OSError."""
+        try:
+            return await self._start(self._order)
+        except BaseException:
+            await self.stop(keep=False)
+            raise
+
+    async def _start(self, order: Open) -> str:
+        upstream, grpc = order.upstream, order.upstream_grpc
+        if order.cassettes:
+            behind = ""
+            if upstream:
+                self._back = Lane(upstream, grpc, order.new_recording, order.command)
+                behind = await self._back.start()
+            self._mock = mock_of(order.cassettes, order.replay, behind)
+            await self._mock.start()
+            upstream, grpc = self._mock.address, ""
+        self._front = Lane(upstream, grpc, order.recording, order.command)
         return await self._front.start()
 
     def settle(self) -> None:
         """Store all that has passed. Raises RecordingError."""
-        self._front.settle()
+        if self._front is not None:
+            self._front.settle()
 
     def standing(self) -> Standing:
         """How things are."""
-        return Standing(notes=tuple(self._front.notes))
+        notes = tuple(note for lane in (self._front, self._back) if lane is not None for note in lane.notes)
+        if self._mock is None:
+            return Standing(notes=notes)
+        player, behind = self._mock.player, self._mock.behind
+        return Standing(
+            misses=tuple(_told(miss) for miss in player.misses if behind is None or not forwarded(miss)),
+            unused=tuple(f"{call.place} {call.operation}" for call in player.unused()),
+            loose=tuple(miss.line for miss in player.loose),
+            notes=notes,
+            forwarded=behind.calls if behind is not None else 0,
+        )
 
     async def stop(self, *, keep: bool) -> Standing:
         """The same at the end. Raises RecordingError."""
-        await self._front.stop(keep=keep)
+        if self._front is not None:
+            await self._front.stop(keep=keep)
+        if self._mock is not None:
+            await self._mock.stop()
+        if self._back is not None:
+            answered = self._mock is not None and self._mock.behind is not None and self._mock.behind.calls > 0
+            await self._back.stop(keep=keep and answered)
         return self.standing()
+
+
+def _told(miss: Miss) -> str:
+    return replace(miss, hints=tuple(as_settings(hint) for hint in miss.hints if hint != AGAIN)).text()

@@ -16,7 +16,8 @@ from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.recorder.store import open_writer
 from a2a_proxy.recording.writer import Writer
-from a2a_proxy.redaction import Redactor
+from a2a_proxy.redaction import redactor
+from a2a_proxy.redaction.policy import policy_of
 
 _HELD = 8 << 20
 """Octets that wait in memory; with more of them they are stored without being asked for."""
@@ -28,7 +29,7 @@ class Tape:
     def __init__(self, session: SessionFile) -> None:
         """Makes no file yet. Raises RecordingError where the state directory's key is none."""
         self._session = session
-        self._redactor = Redactor(_key(), enabled=not session.keep_secrets)
+        self._redactor = redactor(_key(), policy_of(session.redact))
         self._observer = Observer(self._redactor, session.live)
         self._chunks: list[Chunk] = []
         self._held = 0

@@ -23,6 +23,7 @@ def lines(report: Report) -> Iterator[str]:
                 "frames": one.frames,
                 "complete": not one.missing,
                 "missing": one.missing,
+                "quiet": one.quiet,
             }
         )
     yield json.dumps(

@@ -45,6 +45,8 @@ class Checked(msgspec.Struct):
     missing: str
     """What the capture lacks, in words; empty where it is whole."""
     found: list[Found]
+    quiet: list[str] = []
+    """Ids of the rules that said nothing, for payloads were not recorded on purpose."""
 
 
 class Report(msgspec.Struct):
@@ -130,11 +132,12 @@ def check(recording: Recording, path: Path, wanted: set[str], where: str = "") -
     unwanted = OWN.keys() - wanted
     for session in recording.sessions():
         counts = recording.counts(session.id)
-        told = (each for each in recheck(recording, session, asked) if each.rule not in unwanted)
+        quiet: set[str] = set()
+        told = (each for each in recheck(recording, session, asked, quiet) if each.rule not in unwanted)
         if keys is not None:
             told = (each for each in told if key(session.id, each.exchange) in keys)
         found = [Found(each, _operation(recording, session, each)) for each in told]
-        yield Checked(str(path), session.id, counts.exchanges, counts.frames, _missing(session), found)
+        yield Checked(str(path), session.id, counts.exchanges, counts.frames, _missing(session), found, sorted(quiet))
 
 
 def _operation(recording: Recording, session: SessionRow, finding: Finding) -> str:

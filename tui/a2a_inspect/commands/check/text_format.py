@@ -40,6 +40,8 @@ def _session(one: Checked) -> Iterator[str]:
     yield f"{name}: {text.plural(one.exchanges, 'exchange')}, {text.plural(one.frames, 'frame')}"
     if one.missing:
         yield f"  the capture is incomplete: {visible(one.missing)}"
+    if one.quiet:
+        yield f"  without payloads (metadata only): {text.plural(len(one.quiet), 'rule')} that need them said nothing"
     for each in one.found:
         if not each.suppressed:
             yield from _finding(each)

@@ -48,6 +48,7 @@ def unknown(see: See) -> Iterator[Hit]:
 
     There is nothing to append to: clients drop the chunk, or show an artifact that lacks its beginning.
     """
+    see.needs_payload()
     frame, task = see.frame, see.task
     if not frame.append or see.is_(When.KNOWN_ARTIFACT) or task is None or see.track.unread:
         return

@@ -64,7 +64,7 @@ def input_modes(see: See) -> Iterator[Hit]:
 
     Clients choose by the modes what they send: the card hides what the agent can do, or they cannot tell why it failed.
     """
-    declared, request = see.declared, see.track.request
+    declared, request = see.declared, see.request
     if declared is None or not declared.input_modes or request is None or b"/" not in request.payload:
         return
     modes = [_kind(mode) for mode in declared.input_modes]

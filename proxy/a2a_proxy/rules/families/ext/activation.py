@@ -63,7 +63,7 @@ def required(see: See) -> Iterator[Hit]:
     if not see.agent.card or not card_was_known(see):
         return
     missing = [uri for uri, needed in declared(see.agent.card).items() if needed and uri not in asked(see)]
-    request = see.track.request
+    request = see.request
     missing = [uri for uri in missing if request is None or uri.encode() not in request.payload]
     for uri in missing:
         if see.shown is None:

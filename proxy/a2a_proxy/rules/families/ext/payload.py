@@ -48,7 +48,7 @@ def inactive(see: See) -> Iterator[Hit]:
 
 
 def _of_client(see: See) -> Iterator[Hit]:
-    request = see.track.request
+    request = see.request
     if request is None or not may_have(request):
         return
     wanted = asked(see)

@@ -53,5 +53,5 @@ def explains(see: See, gap: Verdict) -> bool:
 
 def profile_2153(see: See) -> bool:
     """The stream is one of that proposal."""
-    request = see.track.request
+    request = see.request
     return see.frame.schema.endswith(_PROFILE) or (request is not None and request.schema.endswith(_PROFILE))

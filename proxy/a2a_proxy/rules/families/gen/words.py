@@ -51,7 +51,7 @@ def if_match(see: See) -> int | None:
 
 def _wish(see: See, name: str, zero: bytes) -> int | None:
     """A number other than 0 is in the summary of the request; an explicit 0 has to be looked for."""
-    asked, request = see.track.asked, see.track.request
+    asked, request = see.track.asked, see.request
     if asked is None or request is None:
         return None
     if asked.generation:

@@ -48,9 +48,9 @@ def type_of_call(see: See) -> Iterator[Hit]:
     Agents choose how to read a body by its type: many answer 415, or do not find any body.
     """
     kind = media_type(types(see)[0])
-    if kind != _JSON and see.track.request is not None:
+    if kind != _JSON and see.request is not None:
         told = f"the content type of the JSON-RPC request is {named(kind)}, it must be `{_JSON}`"
-        yield Hit(summary=told, value=kind, seq=see.track.request.seq)
+        yield Hit(summary=told, value=kind, seq=see.request.seq)
 
 
 @rule(
@@ -108,7 +108,7 @@ def type_of_rest(see: See) -> Iterator[Hit]:
 
     The receiver may not know how to read it; `application/a2a+json` lets gateways tell A2A from other JSON.
     """
-    asked = see.track.request
+    asked = see.request
     if asked is not None and asked.size:
         kind = media_type(types(see)[0])
         yield from _judged(kind, "request", see.world.client(see.track.client), asked.seq)

@@ -58,7 +58,7 @@ def _query(see: See) -> tuple[tuple[str, str], ...]:
 
 
 def _request(see: See) -> int:
-    return see.track.request.seq if see.track.request is not None else -1
+    return see.request.seq if see.request is not None else -1
 
 
 _STATES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState) | {"TASK_STATE_UNSPECIFIED"}

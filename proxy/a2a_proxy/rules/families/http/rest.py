@@ -116,7 +116,7 @@ def body_of_get(see: See) -> Iterator[Hit]:
 
     What such a body means is not defined: agents ignore it, and proxies may drop it or refuse the request.
     """
-    asked, method = see.track.request, see.exchange.method
+    asked, method = see.request, see.exchange.method
     if asked is not None and asked.size and method in ("GET", "DELETE"):
         yield Hit(summary=f"{method} has a body of {asked.size} octets, parameters go in path and query", seq=asked.seq)
 

@@ -150,7 +150,7 @@ def _accepts(item: str) -> bool:
 
 
 def _request(see: See) -> int:
-    return see.track.request.seq if see.track.request is not None else -1
+    return see.request.seq if see.request is not None else -1
 
 
 _SPREAD = 2.0

@@ -55,7 +55,7 @@ def undeclared(see: See) -> Iterator[Hit]:
     An agent without it refuses the call; one that takes it nevertheless may stop doing so without notice.
     """
     if _undeclared(see):
-        request = see.track.request
+        request = see.request
         other = request is not None and request.schema.endswith("@live-2153")
         told = f"the client calls `{see.operation}`, the card does not declare `bidiStreaming`"
         yield Hit(summary=told, seq=-1, severity=Severity.INFO if other else None, sure=_sure(see))
@@ -125,7 +125,7 @@ def not_grpc(see: See) -> Iterator[Hit]:
     Live streams are defined for gRPC only. An agent answers that it knows no such method, and what the client has to
     say is lost.
     """
-    request = see.track.request
+    request = see.request
     told = f"`{see.operation}` on {see.binding}, live streams are defined for gRPC only"
     if see.shown is None:
         if not see.track.answers:

@@ -96,7 +96,7 @@ def reconfigured(see: See) -> Iterator[Hit]:
 
     Agents take the configuration from the first message: what the client wants changed stays as it was.
     """
-    first = see.track.request
+    first = see.request
     if first is None or not later_request(see) or see.frame.redacted or first.redacted:
         return
     now = _configuration(see.frame)

@@ -230,7 +230,7 @@ def two_proposals(see: See) -> Iterator[Hit]:
 
     Several proposals use this method name with messages that do not fit: each side reads nonsense.
     """
-    first, frame = see.track.request, see.frame
+    first, frame = see.request, see.frame
     if first is None or not frame.payload or see.is_(When.END):
         return
     one, two = detect_live(first.payload, None), detect_live(None, frame.payload)

@@ -27,7 +27,7 @@ def question(text: str = "which one?", *, second: int = 1, id: str = "q1") -> Js
 def plain_live(see: See) -> bool:
     """Its messages are SendMessageRequest and StreamResponse, so the rules of that proposal hold. Two other ones carry
     other messages under the same name, and have rules of their own; one of them may show late."""
-    request, frame = see.track.request, see.shown
+    request, frame = see.request, see.shown
     if request is None or not request.schema.endswith("SendMessageRequest"):
         return False
     return not frame.schema.endswith("@live-2153") if frame is not None else see.exchange.live_payload != "2153"
@@ -43,7 +43,7 @@ def reconnects(track: Track) -> bool:
 
 def later_request(see: See) -> bool:
     """The frame is a request on a live stream, and not its first."""
-    first = see.track.request
+    first = see.request
     return first is not None and see.frame.seq != first.seq and plain_live(see) and not see.frame.truncated
 
 

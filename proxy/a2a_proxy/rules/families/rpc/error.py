@@ -102,7 +102,7 @@ def unknown_method(see: See) -> Iterator[Hit]:
     if see.shown is None:
         _remember(see)
         return
-    exchange, asked = see.exchange, see.track.request
+    exchange, asked = see.exchange, see.request
     if exchange.operation or asked is None or see.track.answers != 1 or asked.note == "batch":
         return
     value = envelope(see)

@@ -44,7 +44,7 @@ def other_id(see: See) -> Iterator[Hit]:
     Clients find the call that an answer belongs to by comparing ids; 1 and "1" are two of them, and what fits no call
     is dropped.
     """
-    frame, asked = see.frame, see.track.request
+    frame, asked = see.frame, see.request
     if asked is None or frame.rpc_id == asked.rpc_id or frame.kind not in _ANSWERS:
         return
     # The ids of a batch are told apart by nobody here; a request without an id is A2A-RPC-017's.
@@ -119,7 +119,7 @@ def answered_notification(see: See) -> Iterator[Hit]:
 
     JSON-RPC forbids that: the client has no call that the answer could belong to.
     """
-    frame, asked = see.frame, see.track.request
+    frame, asked = see.frame, see.request
     if asked is None or asked.rpc_id or asked.note == "batch" or frame.kind not in _ANSWERS:
         return
     if "jsonrpc" in envelope(see) and asked.size:

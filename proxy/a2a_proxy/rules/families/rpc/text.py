@@ -61,7 +61,7 @@ def _empty(see: See) -> bool:
     """Nothing is there where something has to be. A notification has no answer."""
     if said_by_client(see):
         return see.exchange.method == "POST"
-    asked = see.track.request
+    asked = see.request
     if see.frame.kind is not FrameKind.RESPONSE or see.exchange.status != 200 or see.field("content-length") != "0":
         return False
     return asked is not None and asked.rpc_id not in ("", "null") and bool(see.operation)

@@ -60,7 +60,7 @@ _ASKED = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
 
 def _at_once(see: See) -> bool | None:
     """What the request says of `returnImmediately` (0.x: the opposite of `blocking`); None where it says nothing."""
-    asked = see.track.request
+    asked = see.request
     if asked is None or (asked.schema == "json" and not _WAIT.search(asked.payload)):
         return None
     if see.v1 and asked.schema == "json" and (quick := _quick(asked.payload, rpc=see.enveloped)) is not None:

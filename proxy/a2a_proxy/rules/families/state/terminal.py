@@ -91,7 +91,7 @@ def accepted(see: See) -> Iterator[Hit]:
     asked, frame = see.track.asked, see.frame
     if asked is None or not asked.terminal or not asked.task_id or not see.succeeded or not frame.event:
         return
-    request = see.track.request
+    request = see.request
     if see.operation == "SendLiveMessage" and request is not None and not sent(request).parts:
         return  # the reconnect form: it asks for the final Task
     told = f"task {asked.task_id} was {label(asked.state)}, a message to it is answered with {named(frame)}"
@@ -117,7 +117,7 @@ def written_to(see: See) -> Iterator[Hit]:
 
     The agent must refuse it. A message to the same context, with the task in `referenceTaskIds`, starts a new task.
     """
-    asked, first = see.track.asked, see.track.request
+    asked, first = see.track.asked, see.request
     if asked is None or not asked.terminal or not asked.task_id or first is None or see.frame.seq != first.seq:
         return
     if see.operation == "SendLiveMessage" and not sent(first).parts:

@@ -76,6 +76,7 @@ def idle(see: See) -> Iterator[Hit]:
 
     It costs every client and every webhook a message, and tells nothing.
     """
+    see.needs_payload()
     frame = see.frame
     if not frame.generation or frame.generation == see.generation_before:
         told = f"the state is {label(frame.state)} again, with nothing new: no message, no metadata, the same timestamp"

@@ -32,7 +32,7 @@ def _wanted(see: See) -> int | None:
 
 def _limits(see: See) -> bool:
     """The request may have a `historyLength`: told without decoding it."""
-    asked = see.track.request
+    asked = see.request
     if asked is None:
         return False
     if is_protobuf(asked.schema):

@@ -1,0 +1,63 @@
+"""From cassettes and what a test says of them to a mock agent."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.merge import merge
+from a2a_proxy.recording.several import Several
+from a2a_proxy.replay.core.faults import FORMS, FaultError, fault, with_faults
+from a2a_proxy.replay.core.options import Options, Policy, Preset
+from a2a_proxy.replay.core.script import Script
+from a2a_proxy.replay.load import load
+from a2a_proxy.replay.serve.behind import Behind
+from a2a_proxy.replay.serve.mock import Mock
+from a2a_proxy.testing.child.words import as_settings
+
+_SPEEDS = {"instant": 0.0, "recorded": 1.0}
+
+
+def mock_of(cassettes: Sequence[str], replay: dict[str, Any], behind: str) -> Mock:
+    """A mock of them, not started. `replay` has all of `settings.REPLAY`; `behind` is the address of an agent that
+    answers what they do not, or empty. Raises RecordingError."""
+    speed = replay["speed"]
+    options = Options(
+        match=Preset(replay["match"]),
+        policies={operation: Policy(name) for operation, name in replay["policies"].items()},
+        speed=_SPEEDS[speed] if isinstance(speed, str) else float(speed),
+        keep_times=replay["keep_times"],
+        lenient=replay["lenient"],
+    )
+    script, live = _script(cassettes, replay), Behind(behind) if behind else None
+    try:
+        return Mock(with_faults(script, [fault(text) for text in replay["faults"]]), options, behind=live)
+    except FaultError as wrong:
+        raise RecordingError(f"a fault cannot be made: {wrong}", f"there are: {FORMS}") from wrong
+
+
+def _script(cassettes: Sequence[str], replay: dict[str, Any]) -> Script:
+    """Several are read as one, with a session each."""
+    if len(cassettes) == 1:
+        return _loaded(cassettes[0], replay)
+    with tempfile.TemporaryDirectory() as folder:
+        together = str(Path(folder) / "together.a2a.db")
+        with Several(cassettes) as several:
+            merge(several, together)
+        return _loaded(together, replay)
+
+
+def _loaded(path: str, replay: dict[str, Any]) -> Script:
+    with open_any(path) as recording:
+        try:
+            return load(
+                recording,
+                allow_incomplete=replay["allow_incomplete"],
+                allow_redacted=replay["allow_redacted"],
+            )
+        except RecordingError as wrong:
+            raise RecordingError(wrong.message, as_settings(wrong.hint)) from wrong

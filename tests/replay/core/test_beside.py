@@ -1,0 +1,149 @@
+"""Calls beside one another: streams of one task, what one call causes in another, and races."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.replay.core.script import Call
+from support_replay import MS, TASK, Stage, artifact, call, message, one, said, script, status, task
+
+S = TaskState
+
+
+def stream(*events: tuple[int, Any], number: int = 1, operation: str = "SendStreamingMessage", **facts: Any) -> Call:
+    request = facts.pop("request", message("plan"))
+    said = [("s", at, event) for at, event in events]
+    return call(number, operation, request, *said, ("s", events[-1][0] + 1, "end"), **facts)
+
+
+def subscription(*events: tuple[int, Any], began: int, number: int = 2) -> Call:
+    return stream(*events, number=number, operation="SubscribeToTask", request={"id": TASK}, began=began)
+
+
+FIRST = stream((10, task(S.SUBMITTED)), (20, status(S.WORKING)), (500, artifact("text")), (900, status(S.COMPLETED)))
+JOINED = subscription((5, task(S.WORKING)), (400, artifact("text")), (800, status(S.COMPLETED)), began=100)
+
+
+def test_a_stream_waits_a_little_for_the_subscription_that_was_recorded_beside_it() -> None:
+    stage = Stage(script(FIRST, JOINED))
+    first = stage.ask("SendStreamingMessage", message("plan"))
+    assert said(first.due(stage.now)) == ["task submitted", "working"]
+    stage.now += 200 * MS
+    joined = stage.ask("SubscribeToTask", {"id": TASK})
+    assert joined.call is JOINED
+    rest = ["text", "completed", "end"]
+    assert stage.together(first, joined, ms=20) == [rest, ["task working", *rest]]
+
+
+def test_it_does_not_wait_for_a_client_that_does_not_come() -> None:
+    stage = Stage(script(FIRST, JOINED))
+    first = stage.ask("SendStreamingMessage", message("plan"))
+    assert said(stage.run(first, 999)) == ["task submitted", "working"]
+    assert said(stage.run(first, 20)) == ["text", "completed", "end"]
+    assert not stage.player.misses
+
+
+def test_who_joins_later_than_recorded_gets_the_task_as_it_is_and_the_rest() -> None:
+    stage = Stage(script(FIRST, JOINED), speed=1.0)
+    first = stage.ask("SendStreamingMessage", message("plan"))
+    stage.run(first, 1600)
+    assert not first.over
+    joined = stage.ask("SubscribeToTask", {"id": TASK})
+    sends = stage.run(joined)
+    assert said(sends) == ["task working"]
+    assert sends[0].value["task"]["artifacts"][0]["parts"] == [{"text": "text"}]
+    assert stage.together(first, joined, ms=390) == [["completed", "end"], []]
+    assert stage.together(first, joined, ms=20) == [[], ["completed", "end"]]
+
+
+def test_who_joins_after_the_end_gets_the_task_as_it_ended() -> None:
+    stage = Stage(script(FIRST, JOINED))
+    stage.run(stage.ask("SendStreamingMessage", message("plan")), 2000)
+    assert said(stage.run(stage.ask("SubscribeToTask", {"id": TASK}))) == ["task completed", "end"]
+
+
+def test_who_resubscribes_without_a_recorded_subscription_gets_the_rest_all_the_same() -> None:
+    stage = Stage(script(FIRST), speed=1.0)
+    first = stage.ask("SendStreamingMessage", message("plan"))
+    stage.run(first, 30)
+    first.client_gone()
+    joined = stage.ask("SubscribeToTask", {"id": TASK})
+    assert said(stage.run(joined, 1000)) == ["task working", "text", "completed", "end"]
+    assert not stage.player.misses
+
+
+def test_a_stream_of_events_goes_on_after_the_one_that_the_client_had_last() -> None:
+    *lines, end = FIRST.lines
+    numbered = replace(FIRST, lines=(*(replace(line, event_id=f"e{line.number}") for line in lines), end))
+    for known, rest in (("e2", ["text", "completed", "end"]), ("e4", ["end"]), ("e9", ["task completed", "end"])):
+        stage = Stage(script(numbered))
+        stage.run(stage.ask("SendStreamingMessage", message("plan")))
+        headers = ((b"Last-Event-ID", known.encode()),)
+        assert said(stage.run(stage.ask("SubscribeToTask", {"id": TASK}, headers))) == rest
+
+
+def test_nobody_subscribes_to_a_task_that_nobody_was_told_of() -> None:
+    assert Stage(script(FIRST)).miss("SubscribeToTask", {"id": TASK}).kind == "unknown-operation"
+
+
+def test_a_stream_does_not_tell_what_waits_for_a_client_elsewhere() -> None:
+    """Two streams of one task agree: the one that only listens does not run ahead of the approval."""
+    asks = call(
+        1,
+        "SendLiveMessage",
+        message("deploy"),
+        ("s", 10, task(S.SUBMITTED)),
+        ("s", 200, status(S.INPUT_REQUIRED)),
+        ("c", 500, message("yes", "m-2")),
+        ("s", 510, status(S.COMPLETED)),
+        ("s", 511, "end"),
+    )
+    hears = subscription((5, task(S.SUBMITTED)), (101, status(S.INPUT_REQUIRED)), (411, status(S.COMPLETED)), began=100)
+    stage = Stage(script(asks, hears))
+    asked = stage.ask("SendLiveMessage", message("deploy"))
+    assert said(stage.run(asked)) == ["task submitted"]
+    heard = stage.ask("SubscribeToTask", {"id": TASK})
+    assert stage.together(asked, heard, ms=3000) == [["input_required"], ["task submitted", "input_required"]]
+    assert "#1, which waits for its client" in heard.waits
+    asked.heard(message("yes"), stage.now)
+    assert stage.together(asked, heard, ms=20) == [["completed", "end"]] * 2
+
+
+def test_a_task_is_canceled_when_somebody_cancels_it() -> None:
+    works = stream((10, task(S.SUBMITTED)), (20, status(S.WORKING)), (300, status(S.CANCELED)))
+    cancels = call(2, "CancelTask", {"id": TASK}, ("s", 8, task(S.CANCELED)), ("s", 8, "end"), began=295)
+    stage = Stage(script(works, cancels))
+    play = stage.ask("SendStreamingMessage", message("plan"))
+    assert said(stage.run(play, 20_000)) == ["task submitted", "working"]
+    assert play.waits == "#1.3 waits for the call #2, CancelTask"
+    canceled = stage.ask("CancelTask", {"id": TASK})
+    assert said(stage.run(play, 20)) == ["canceled", "end"]
+    assert one(stage.run(canceled))["task"]["status"] == {"state": "TASK_STATE_CANCELED"}
+
+
+def test_of_two_that_race_the_one_that_won_wins_again() -> None:
+    other = "33333333-cccc-4ccc-8ccc-333333333333"
+    slow = stream((300, task(S.WORKING)), (900, status(S.COMPLETED)))
+    quick = stream((50, task(S.WORKING, other)), (80, status(S.COMPLETED, other)), number=2, began=100)
+    stage = Stage(script(slow, quick))
+    one_ = stage.ask("SendStreamingMessage", message("plan"))
+    assert stage.run(one_, 400) == []
+    two = stage.ask("SendStreamingMessage", message("plan", "m-2"))
+    assert stage.run(one_) == []
+    assert said(stage.run(two)) == ["task working", "completed", "end"]
+    one_.client_gone()
+    assert not stage.player.misses
+
+
+def test_the_loser_comes_after_the_winner() -> None:
+    other = "33333333-cccc-4ccc-8ccc-333333333333"
+    slow = stream((300, task(S.WORKING)), (900, status(S.COMPLETED)))
+    quick = stream((50, task(S.WORKING, other)), (80, status(S.COMPLETED, other)), number=2, began=100)
+    stage = Stage(script(slow, quick))
+    one_ = stage.ask("SendStreamingMessage", message("plan"))
+    two = stage.ask("SendStreamingMessage", message("plan", "m-2"))
+    stage.run(two)
+    assert said(stage.run(one_, 20)) == ["task working", "completed", "end"]

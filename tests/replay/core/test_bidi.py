@@ -1,0 +1,309 @@
+"""The approval loop against clients that answer fast, slow, early, wrongly or not at all: what 2.6 decides, no hang."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.replay.core.gates import steps
+from a2a_proxy.replay.core.miss import Kind
+from a2a_proxy.replay.core.script import Call, What
+from support_replay import MS, TASK, Stage, call, message, one, said, sample, script, status, task
+
+S = TaskState
+APPROVAL = call(
+    1,
+    "SendLiveMessage",
+    message("deploy"),
+    ("s", 10, task(S.SUBMITTED)),
+    ("s", 20, status(S.WORKING)),
+    ("s", 40, status(S.INPUT_REQUIRED)),
+    ("c", 940, message("yes", "m-2")),
+    ("s", 950, status(S.WORKING)),
+    ("s", 990, status(S.COMPLETED)),
+    ("s", 991, "end"),
+    ("c", 995, "end"),
+)
+BEFORE = ["task submitted", "working", "input_required"]
+AFTER = ["working", "completed", "end"]
+YES = message("yes", "m-now")
+
+
+def begun(recorded: Call = APPROVAL, **options: object) -> Stage:
+    return Stage(script(recorded), **options)
+
+
+@pytest.mark.parametrize("speed", [0.0, 1.0, 10.0])
+def test_the_agent_waits_for_the_answer_however_slow_the_client_is(speed: float) -> None:
+    stage = begun(speed=speed)
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    assert said(stage.run(play, 29_000)) == BEFORE
+    play.heard(YES, stage.now)
+    assert said(stage.run(play, 100)) == AFTER
+    assert not stage.player.misses
+    assert not stage.player.plays
+
+
+def test_a_fast_client_gets_all_at_once() -> None:
+    stage = begun()
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    assert said(play.due(stage.now)) == BEFORE
+    play.heard(YES, stage.now)
+    assert said(play.due(stage.now)) == AFTER
+
+
+def test_a_client_may_answer_before_it_is_asked() -> None:
+    """Its line is the recorded one: the agent's lines keep their order."""
+    stage = begun(speed=1.0)
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    play.heard(YES, stage.now)
+    assert said(stage.run(play, 1000)) == BEFORE + AFTER
+    assert not stage.player.misses
+
+
+def test_another_answer_diverges_at_its_line() -> None:
+    stage = begun()
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    stage.run(play)
+    play.heard(message("no"), stage.now)
+    sends = play.due(stage.now)
+    assert said(sends) == ["miss"]
+    miss = sends[0].miss
+    assert miss is not None
+    assert miss.kind is Kind.DIVERGED
+    assert miss.nearest == "#1.4"
+    assert [(row.before, row.after) for row in miss.rows] == [("yes", "no")]
+    assert play.over
+    assert stage.player.misses == [miss]
+
+
+def test_of_two_streams_that_begin_alike_the_client_chooses_one() -> None:
+    """Both are recorded, the approved one first; this client says no, and what follows is about the task it knows."""
+    other = "33333333-cccc-4ccc-8ccc-333333333333"
+    refused = call(
+        2,
+        "SendLiveMessage",
+        message("deploy", "m-3"),
+        ("s", 10, task(S.SUBMITTED, other)),
+        ("s", 20, status(S.WORKING, other)),
+        ("s", 40, status(S.INPUT_REQUIRED, other)),
+        ("c", 900, message("no", "m-4", taskId=other)),
+        ("s", 910, status(S.REJECTED, other)),
+        ("s", 911, "end"),
+        began=5000,
+    )
+    look = call(3, "GetTask", {"id": other}, ("s", 1, task(S.REJECTED, other)), ("s", 1, "end"), began=9000)
+    stage = Stage(script(APPROVAL, refused, look))
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    assert said(stage.run(play)) == BEFORE
+    play.heard(message("no", taskId=TASK), stage.now)
+    sends = stage.run(play)
+    assert said(sends) == ["rejected", "end"]
+    assert sends[0].value["statusUpdate"]["taskId"] == TASK
+    assert not stage.player.misses
+    assert one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]["id"] == TASK
+    assert [each.place for each in stage.player.unused()] == ["#1"]
+    assert said(stage.run(stage.ask("SendLiveMessage", message("deploy")))) == BEFORE
+
+
+def test_a_lenient_player_reports_and_goes_on() -> None:
+    stage = begun(lenient=True)
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    stage.run(play)
+    play.heard(message("no"), stage.now)
+    assert said(play.due(stage.now)) == AFTER
+    assert [miss.nearest for miss in stage.player.loose] == ["#1.4"]
+    assert not stage.player.misses
+
+
+def test_a_client_that_says_more_diverges() -> None:
+    stage = begun()
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    play.heard(YES, stage.now)
+    play.heard(message("and now"), stage.now)
+    sends = play.due(stage.now)
+    assert said(sends) == ["miss"]
+    assert "the client says more than the recorded one" in stage.player.misses[0].text()
+
+
+def test_a_client_that_half_closes_early_hears_all_up_to_the_gate() -> None:
+    stage = begun()
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    play.client_ended(stage.now)
+    assert said(stage.run(play)) == [*BEFORE, "miss"]
+    assert [miss.nearest for miss in stage.player.misses] == ["#1.4"]
+
+
+def test_a_half_close_that_only_comes_early_is_told_and_does_no_harm() -> None:
+    """Nothing that is left waits for the client's words: the agent goes on to its end."""
+    free = call(
+        1,
+        "SendLiveMessage",
+        message("sing"),
+        ("s", 10, task(S.WORKING)),
+        ("s", 110, status(S.WORKING)),
+        ("c", 111, message("louder", "m-2")),
+        ("s", 112, status(S.WORKING)),
+        ("s", 212, status(S.COMPLETED)),
+        ("s", 213, "end"),
+    )
+    stage = begun(free)
+    play = stage.ask("SendLiveMessage", message("sing"))
+    play.client_ended(stage.now)
+    assert said(stage.run(play)) == ["task working", "working", "working", "completed", "end"]
+    assert [miss.kind for miss in stage.player.misses] == [Kind.DIVERGED]
+
+
+def test_a_client_that_never_answers_gets_a_miss_in_the_end() -> None:
+    stage = begun(patience=2_000 * MS)
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    assert said(stage.run(play, 1999)) == BEFORE
+    assert play.waits == "#1.5 waits for what the client said in #1.4"
+    assert said(stage.run(play, 2)) == ["miss"]
+    assert "nothing came for 2 s" in stage.player.misses[0].text()
+
+
+def test_without_patience_it_waits_for_ever() -> None:
+    stage = begun(patience=None)
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    stage.run(play, 10**9)
+    assert play.wake is None
+    assert not play.over
+
+
+def test_what_a_client_that_leaves_does_not_hear_is_not_missing() -> None:
+    stage = begun()
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    stage.run(play)
+    play.client_gone()
+    assert play.over
+    assert play.left
+    assert play.due(stage.now) == []
+    assert not stage.player.misses
+    assert not stage.player.plays
+    assert not stage.player.unused()
+
+
+def test_the_recorded_client_left_and_this_one_stays() -> None:
+    left = call(1, "SendLiveMessage", message("deploy"), ("s", 10, task(S.WORKING)), ("c", 20, "reset"))
+    stage = begun(left, patience=1_000 * MS)
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    assert said(stage.run(play, 999)) == ["task working"]
+    assert said(stage.run(play, 1)) == ["miss"]
+    assert "the recorded client broke the call off here (#1.2)" in stage.player.misses[0].text()
+
+
+def test_pauses_count_from_what_was_sent_last() -> None:
+    """A slow client stops the clock: nothing is dropped, nothing hurries after it."""
+    stage = begun(speed=1.0)
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    stage.now += 5_000 * MS
+    assert said(play.due(stage.now)) == ["task submitted"]
+    assert said(play.due(stage.now)) == []
+    assert play.wake == stage.now + 10 * MS
+    assert play.skew == 4_990 * MS
+
+
+@pytest.mark.parametrize(
+    ("options", "times"),
+    [
+        ({}, [0, 0, 0]),
+        ({"speed": 1.0}, [10, 20, 40]),
+        ({"speed": 2.0}, [5, 10, 20]),
+        ({"speed": 1.0, "max_gap": 12 * MS}, [10, 20, 32]),
+        ({"gap": 7 * MS}, [7, 14, 21]),
+    ],
+)
+def test_the_clock_between_gates(options: dict[str, float], times: list[int]) -> None:
+    stage = begun(**options)
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    found = []
+    while len(found) < len(times):
+        assert play.wake is not None
+        stage.now = max(stage.now, play.wake)
+        found += [stage.now - play.began for _ in play.due(stage.now)]
+    assert found == [each * MS for each in times]
+
+
+def needs(*lines: tuple[str, int, object]) -> list[int]:
+    return [step.needs for step in steps(call(1, "SendLiveMessage", message("x"), *lines)).agent]
+
+
+def test_an_answer_to_a_task_that_waits_opens_a_gate() -> None:
+    lines = ("s", 5, status(S.AUTH_REQUIRED)), ("c", 6, message("key")), ("s", 7, status(S.WORKING)), ("s", 8, "end")
+    assert needs(*lines) == [0, 1, 1]
+
+
+def test_the_first_line_waits_for_what_the_client_said_before_it() -> None:
+    assert needs(("c", 1, message("and")), ("s", 7, status(S.WORKING)), ("s", 8, "end")) == [1, 1]
+
+
+def test_a_long_pause_after_the_clients_line_makes_a_gate_and_a_short_one_does_not() -> None:
+    usual = [("s", at, status(S.WORKING)) for at in (10, 20, 30)]
+    assert needs(*usual, ("c", 31, message("go on")), ("s", 40, status(S.WORKING)), ("s", 50, "end")) == [0] * 5
+    assert (
+        needs(*usual, ("c", 31, message("go on")), ("s", 90, status(S.WORKING)), ("s", 100, "end")) == [0] * 3 + [1] * 2
+    )
+
+
+def test_nothing_waits_for_a_half_close_but_a_task_that_waits() -> None:
+    """A client that keeps its side open until the agent is done must not wait for itself."""
+    assert needs(("c", 1, "end"), ("s", 7, status(S.WORKING)), ("s", 90, "end")) == [0, 0]
+    assert needs(("s", 7, status(S.INPUT_REQUIRED)), ("c", 8, "end"), ("s", 9, status(S.FAILED))) == [0, 1]
+
+
+def test_an_author_pins_a_gate() -> None:
+    recorded = call(
+        1,
+        "SendLiveMessage",
+        message("x"),
+        ("s", 10, status(S.WORKING)),
+        ("c", 11, message("y")),
+        ("s", 12, status(S.WORKING)),
+    )
+    assert [step.needs for step in steps(recorded).agent] == [0, 0]
+    *before, last = recorded.lines
+    pinned = replace(recorded, lines=(*before, replace(last, after=2)))
+    assert [step.needs for step in steps(pinned).agent] == [0, 1]
+
+
+def test_a_message_only_stream_is_one_message_and_the_end() -> None:
+    hello = {"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "hello"}]}}
+    stage = begun(call(1, "SendLiveMessage", message("hi"), ("s", 3, hello), ("s", 4, "end")))
+    play = stage.ask("SendLiveMessage", message("hi"))
+    assert said(play.due(stage.now)) == ["hello", "end"]
+
+
+@pytest.mark.parametrize("what", [What.CUT, What.RESET])
+def test_a_stream_that_broke_off_breaks_off(what: What) -> None:
+    stage = begun(call(1, "SendLiveMessage", message("hi"), ("s", 3, task(S.WORKING)), ("s", 4, str(what))))
+    play = stage.ask("SendLiveMessage", message("hi"))
+    assert said(play.due(stage.now)) == ["task working", str(what)]
+    assert play.over
+
+
+def test_a_line_after_the_last_state_goes_out_as_recorded() -> None:
+    late = ("s", 3, status(S.COMPLETED)), ("s", 4, status(S.WORKING)), ("s", 5, "end")
+    stage = begun(call(1, "SendStreamingMessage", message("hi"), *late))
+    assert said(stage.ask("SendStreamingMessage", message("hi")).due(stage.now)) == ["completed", "working", "end"]
+
+
+def test_the_recorded_loop_replays_to_a_client_that_answers_each_question() -> None:
+    """The sample's live streams, each with a client that speaks when the agent has said what it waited for."""
+    whole = sample("live-bidi")
+    alone = [each for each in whole.calls if each.live and each.place not in ("#11", "#12")]  # 12 takes 11's task over
+    stage = Stage(replace(whole, calls=tuple(alone)))
+    for recorded in alone:
+        play = stage.again(recorded)
+        sends = stage.run(play)
+        for line in recorded.lines:
+            if line.side == "client" and line.what is What.MESSAGE:
+                play.heard(line.value, stage.now)
+            elif line.side == "client" and line.what is What.END:
+                play.client_ended(stage.now)
+            elif line.side == "client":
+                play.client_gone()
+            sends += stage.run(play, 1100)
+        assert [send.line for send in sends] == list(recorded.answers), recorded.place
+    assert not stage.player.misses

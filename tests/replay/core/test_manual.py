@@ -1,0 +1,39 @@
+"""The manual's misses are the player's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+import a2a_proxy
+from a2a_proxy.replay.core.faults import FORMS
+from support_replay import Stage, message, sample
+
+MANUAL = (Path(a2a_proxy.__file__).parent / "manual" / "replay.md").read_text()
+
+
+def shown(text: str) -> bool:
+    return "\n".join(f"    {line}" for line in text.splitlines()) in MANUAL
+
+
+def test_misses_of_the_demo() -> None:
+    stage = Stage(replace(sample("demo"), name="demo.a2a.jsonl"))
+    assert shown(stage.miss("CancelTask", {"id": "0821d0a7-2216-4e89-9d48-b939dae7c269"}).text())
+    assert shown(stage.miss("SendMessage", message("Book two tables by the water")).text())
+    stage.ask("SendMessage", message("Book a table by the water"))
+    assert shown(stage.miss("SendMessage", message("Book a table by the water")).text())
+
+
+def test_a_divergence_of_the_live_sample() -> None:
+    whole = replace(sample("live-bidi"), name="live-bidi.a2a.jsonl")
+    stage = Stage(whole)
+    play = stage.again(whole.calls[1])
+    stage.run(play)
+    play.heard(message("no, stop"), stage.now)
+    assert shown(stage.player.misses[0].text())
+
+
+def test_every_fault_is_in_the_table() -> None:
+    for form in FORMS.split(", "):
+        assert f"| `{form}` |" in MANUAL

@@ -1,0 +1,126 @@
+"""What a person reads when a replay has no answer: what was asked, what is nearest, what differs, what to type next."""
+
+from __future__ import annotations
+
+import json
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.replay.core.miss import DETAIL
+from a2a_proxy.replay.core.script import Unservable
+from support_replay import TASK, Stage, call, message, script, status, task
+
+S = TaskState
+SENT = call(3, "SendMessage", message("Book a table by the water"), ("s", 5, task()), ("s", 5, "end"))
+POLL = call(4, "GetTask", {"id": TASK}, ("s", 1, task()), ("s", 1, "end"), began=20)
+
+
+def test_an_operation_that_the_recording_does_not_have() -> None:
+    miss = Stage(script(SENT, POLL)).miss("CancelTask", {"id": "t-1"})
+    assert miss.text() == (
+        "replay miss (unknown-operation): CancelTask of task t-1\n"
+        "  the recording has no call of CancelTask\n"
+        "  recorded: SendMessage x1, GetTask x1\n"
+        "  hint: see what it has: a2a-inspect ls talk.a2a.db\n"
+        "  hint: record it again where the agent or the client has changed"
+    )
+
+
+def test_a_method_that_is_none() -> None:
+    miss = Stage(script(SENT)).miss("tasks/frobnicate", {})
+    assert "tasks/frobnicate is no operation of A2A, and the recording has no such call either" in miss.text()
+
+
+def test_a_call_that_is_not_replayed_says_why() -> None:
+    made = script(SENT)
+    made = type(made)(
+        name=made.name, calls=made.calls, unservable=(Unservable("#9", "its request was not recorded", "CancelTask"),)
+    )
+    miss = Stage(made).miss("CancelTask", {"id": "t-1"})
+    assert "the recording has it in #9, which is not replayed: its request was not recorded" in miss.text()
+
+
+def test_arguments_that_differ() -> None:
+    asked = message("Book two tables by the water", taskId="t-1", metadata={"a": 1})
+    miss = Stage(script(POLL, SENT)).miss("SendMessage", asked)
+    assert miss.text() == (
+        'replay miss (arguments-differ): SendMessage "Book two tables by the water" of task t-1\n'
+        "  nearest: #3, which differs in:\n"
+        '    $.message.taskId: asked "t-1", not recorded\n'
+        '    $.message.parts[0].text: recorded "Book a table by the water", asked "Book two tables by the water"\n'
+        "  hint: see it: a2a-inspect show talk.a2a.db 3\n"
+        "  hint: the task is another one than the recorded call's: ask about the one that this replay has told of\n"
+        "  hint: answer it all the same: --match loose, or --match by-operation\n"
+        "  hint: record it again where the agent or the client has changed"
+    )
+
+
+def test_the_nearest_of_several() -> None:
+    other = call(5, "SendMessage", message("Cancel everything"), ("s", 5, task()), began=30)
+    far = call(6, "SendMessage", message("Book a table inside", taskId=TASK), ("s", 5, task()), began=40)
+    assert Stage(script(far, other, SENT)).miss("SendMessage", message("Cancel everything now")).nearest == "#5"
+    miss = Stage(script(SENT, far, other)).miss("SendMessage", message("Book a table inside", taskId="t-9"))
+    assert miss.nearest == "#6"
+
+
+def test_exhausted_never_says_that_nothing_differs_and_stops_there() -> None:
+    stage = Stage(script(SENT))
+    stage.ask("SendMessage", SENT.request)
+    miss = stage.miss("SendMessage", message("Book a table by the water", "m-2"))
+    assert miss.text() == (
+        'replay miss (exhausted): SendMessage "Book a table by the water"\n'
+        "  nothing differs from #3, but it was recorded once and has been played once\n"
+        "  nearest: #3\n"
+        "  hint: let the last answer repeat: --policy SendMessage=last-sticky\n"
+        "  hint: record it again where the agent or the client has changed"
+    )
+
+
+def test_diverged_names_the_line() -> None:
+    asks = call(
+        7,
+        "SendLiveMessage",
+        message("deploy"),
+        ("s", 5, status(S.INPUT_REQUIRED)),
+        ("c", 9, message("yes")),
+        ("s", 10, "end"),
+    )
+    stage = Stage(script(asks))
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    play.heard(message("no"), stage.now)
+    assert stage.player.misses[0].text() == (
+        'replay miss (diverged): SendLiveMessage "no"\n'
+        "  the client says something else than the recorded one\n"
+        "  nearest: #7.2, which differs in:\n"
+        '    $.message.parts[0].text: recorded "yes", asked "no"\n'
+        "  hint: see it: a2a-inspect show talk.a2a.db 7\n"
+        "  hint: go on all the same: --lenient"
+    )
+
+
+def test_the_detail_says_the_same_to_machines() -> None:
+    miss = Stage(script(SENT)).miss("SendMessage", message("Book two"))
+    detail = json.loads(json.dumps(miss.detail()))
+    assert detail["@type"] == DETAIL
+    assert detail["kind"] == "arguments-differ"
+    assert detail["nearest"] == "#3"
+    assert detail["differences"] == [
+        {"path": "$.message.parts[0].text", "recorded": "Book a table by the water", "asked": "Book two"}
+    ]
+    assert miss.line == 'replay miss (arguments-differ): SendMessage "Book two"'
+
+
+def test_credentials_and_control_codes_are_not_repeated() -> None:
+    secret = "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
+    asked = message(f"use {secret} \x1b[2J now") | {"configuration": {"apiKey": "sk-live-0123456789abcdef"}}
+    miss = Stage(script(SENT)).miss("SendMessage", asked)
+    for text in (miss.text(), json.dumps(miss.detail())):
+        assert "eyJ" not in text
+        assert "sk-live" not in text
+        assert "\x1b" not in text
+    assert "redacted" in miss.text()
+
+
+def test_long_values_are_cut() -> None:
+    miss = Stage(script(SENT)).miss("SendMessage", message("x" * 5000))
+    assert len(max(miss.text().splitlines(), key=len)) < 420
+    assert "(5002 characters)" in miss.text()

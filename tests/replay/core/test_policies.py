@@ -1,0 +1,128 @@
+"""What comes again: each call once, the last one again and again, or what the task has come to."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.replay.core.miss import Kind
+from a2a_proxy.replay.core.options import Policy
+from support_replay import CONTEXT, TASK, Stage, artifact, call, message, one, said, script, status, task
+
+S = TaskState
+POLLS = tuple(
+    call(number, "GetTask", {"id": TASK}, ("s", 1, task(state)), ("s", 1, "end"), began=number)
+    for number, state in enumerate([S.SUBMITTED, S.WORKING, S.COMPLETED], 1)
+)
+
+
+def poll(stage: Stage) -> str:
+    return said(stage.run(stage.ask("GetTask", {"id": TASK})))[0]
+
+
+def test_the_last_poll_repeats() -> None:
+    stage = Stage(script(*POLLS))
+    assert [poll(stage) for _ in range(5)] == ["task submitted", "task working"] + ["task completed"] * 3
+    assert not stage.player.misses
+
+
+def test_fewer_polls_than_recorded_are_no_miss() -> None:
+    stage = Stage(script(*POLLS))
+    poll(stage)
+    assert [each.place for each in stage.player.unused()] == ["#2", "#3"]
+    assert not stage.player.misses
+
+
+def test_each_once_and_then_exhausted() -> None:
+    stage = Stage(script(*POLLS), policies={"GetTask": Policy.SEQUENCE})
+    assert [poll(stage) for _ in POLLS] == ["task submitted", "task working", "task completed"]
+    miss = stage.miss("GetTask", {"id": TASK})
+    assert miss.kind is Kind.EXHAUSTED
+    assert miss.nearest == "#3"
+    assert not miss.rows
+
+
+def test_a_send_plays_once_unless_it_may_repeat() -> None:
+    sent = call(1, "SendMessage", message("hi"), ("s", 1, task()), ("s", 1, "end"))
+    stage = Stage(script(sent))
+    stage.ask("SendMessage", message("hi"))
+    assert stage.miss("SendMessage", message("hi", "m-2")).kind is Kind.EXHAUSTED
+    stage = Stage(script(sent), policies={"SendMessage": Policy.LAST_STICKY})
+    assert [stage.ask("SendMessage", message("hi", f"m-{n}")).call for n in range(3)] == [sent] * 3
+
+
+STREAM = call(
+    1,
+    "SendStreamingMessage",
+    message("plan"),
+    ("s", 10, task(S.SUBMITTED)),
+    ("s", 20, status(S.WORKING)),
+    ("s", 30, artifact("first ")),
+    ("s", 40, artifact("second", append=True)),
+    ("s", 50, status(S.COMPLETED)),
+    ("s", 51, "end"),
+)
+LOOK = call(2, "GetTask", {"id": TASK}, ("s", 1, task(S.COMPLETED)), ("s", 1, "end"), began=100)
+
+
+def test_by_progress_a_poll_tells_what_the_stream_has_told() -> None:
+    stage = Stage(script(STREAM, LOOK), speed=1.0, policies={"GetTask": Policy.BY_PROGRESS})
+    stream = stage.ask("SendStreamingMessage", message("plan"))
+    stage.run(stream, 25)
+    poll = stage.ask("GetTask", {"id": TASK})
+    got = one(stage.run(poll, 1))
+    assert got == {"task": {"id": TASK, "contextId": CONTEXT, "status": {"state": "TASK_STATE_WORKING"}}}
+    stage.run(stream, 15)
+    got = one(stage.run(stage.ask("GetTask", {"id": TASK}), 1))["task"]
+    assert got["artifacts"] == [{"artifactId": "a", "parts": [{"text": "first "}, {"text": "second"}]}]
+    stage.run(stream, 100)
+    assert one(stage.run(stage.ask("GetTask", {"id": TASK}), 1))["task"]["status"] == {"state": "TASK_STATE_COMPLETED"}
+
+
+def numbered(state: TaskState, number: int) -> dict[str, object]:
+    return status(state, generation=str(number))
+
+
+LIVE = call(
+    1,
+    "SendStreamingMessage",
+    message("plan"),
+    ("s", 10, task(S.SUBMITTED, generation="1")),
+    ("s", 20, numbered(S.WORKING, 2)),
+    ("s", 300, numbered(S.COMPLETED, 3)),
+    ("s", 301, "end"),
+)
+LONG = call(
+    2,
+    "GetTask",
+    {"id": TASK, "currentGeneration": "2"},
+    ("s", 270, task(S.COMPLETED, generation="3")),
+    ("s", 270, "end"),
+    began=30,
+)
+
+
+@pytest.mark.parametrize("speed", [0.0, 1.0])
+def test_a_long_poll_is_held_until_the_stream_has_come_so_far(speed: float) -> None:
+    stage = Stage(script(LIVE, LONG), speed=speed)
+    stream = stage.ask("SendStreamingMessage", message("plan"))
+    first = stream.due(stage.now)
+    stage.now += 20_000_000
+    if speed:
+        first += stage.run(stream, 15)
+        assert said(first) == ["task submitted", "working"]
+    poll = stage.ask("GetTask", {"id": TASK, "currentGeneration": "2"})
+    if speed:
+        stage.now += 275_000_000
+        assert poll.due(stage.now) == []
+        assert poll.waits == "#2.1 waits for a later generation than 2"
+        stage.run(stream, 300)
+    assert one(stage.run(poll, 300))["task"]["generation"] == "3"
+
+
+def test_a_long_poll_that_nobody_will_answer_gets_what_was_recorded() -> None:
+    stage = Stage(script(LIVE, LONG))
+    stream = stage.ask("SendStreamingMessage", message("plan"))
+    stream.client_gone()
+    poll = stage.ask("GetTask", {"id": TASK, "currentGeneration": "2"})
+    assert one(stage.run(poll))["task"]["generation"] == "3"

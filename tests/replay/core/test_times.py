@@ -1,0 +1,49 @@
+"""Timestamps move by the offset of the replay, and keep their form."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.replay.core.asked import Asked
+from a2a_proxy.replay.core.options import Options
+from a2a_proxy.replay.core.play import Play
+from a2a_proxy.replay.core.player import Player
+from a2a_proxy.replay.core.times import shifted
+from support_replay import START, call, message, script
+
+HOUR = 3_600_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("2026-11-21T22:49:26.006009Z", "2026-11-21T23:49:26.006009Z"),
+        ("2026-11-21T23:30:00Z", "2026-11-22T00:30:00Z"),
+        ("2026-11-21T22:49:26.006009001+02:00", "2026-11-21T23:49:26.006009001+02:00"),
+        ("2026-11-21T22:49:26.5", "2026-11-21T23:49:26.5"),
+        ("yesterday", "yesterday"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
+        ("2026-02-30T00:00:00Z", "2026-02-30T00:00:00Z"),
+    ],
+)
+def test_a_timestamp_moves(before: str, after: str) -> None:
+    assert shifted({"status": {"timestamp": before}}, HOUR) == {"status": {"timestamp": after}}
+
+
+def test_what_is_the_peers_own_stays() -> None:
+    value = {"metadata": {"timestamp": "2026-11-21T23:30:00Z"}, "text": "2026-11-21T23:30:00Z", "timestamp": 5}
+    assert shifted(value, HOUR) == value
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_the_offset_is_that_of_the_first_call(keep: bool) -> None:
+    said = {"task": {"id": "t", "status": {"timestamp": "2026-11-21T22:00:00Z"}}}
+    one = call(1, "SendMessage", message("a"), ("s", 1, said), ("s", 1, "end"))
+    two = call(2, "SendMessage", message("b"), ("s", 1, said), ("s", 1, "end"), began=5000)
+    player = Player(script(one, two), Options(keep_times=keep))
+    stamps = []
+    for words, at in (("a", START + HOUR), ("b", START + 7 * HOUR)):
+        play = player.begin(Asked(operation="SendMessage", value=message(words)), at)
+        assert isinstance(play, Play)
+        stamps.append(play.due(at)[0].value["task"]["status"]["timestamp"])
+    assert stamps == ["2026-11-21T22:00:00Z" if keep else "2026-11-21T23:00:00Z"] * 2

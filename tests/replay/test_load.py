@@ -1,0 +1,119 @@
+"""What a recording becomes, and when it is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.recording.cassette import open_any, read_cassette
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.note_writer import Place, annotate
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import key
+from a2a_proxy.replay.core.script import Side, What
+from a2a_proxy.replay.load import load
+from support_replay import SAMPLES, sample
+
+
+def copy(name: str, folder: Path, **changes: str) -> Path:
+    """A sample as a recording, with some words in the place of others."""
+    text = next(each for each in SAMPLES if each.name == f"{name}.a2a.jsonl").read_text()
+    for before, after in changes.items():
+        assert before in text
+        text = text.replace(before, after)
+    cassette, path = folder / "edited.a2a.jsonl", folder / f"{name}.a2a.db"
+    cassette.write_text(text)
+    read_cassette(cassette, path, verify=False)
+    return path
+
+
+def changed(path: Path, *statements: str) -> Recording:
+    with sqlite3.connect(path) as db:
+        for each in statements:
+            db.execute(each)
+    db.close()
+    return Recording(path)
+
+
+def test_a_call_in_canonical_form() -> None:
+    script = sample("demo")
+    assert [call.operation for call in script.calls] == [
+        *("SendStreamingMessage", "SendMessage", "SendMessage", "GetTask", "SendStreamingMessage", "GetTask")
+    ]
+    assert [call.operation for call in script.cards] == ["GetAgentCard"]
+    rest = script.calls[3]
+    assert rest.request == {"id": "9fd084a2-bcb5-4df3-b657-a3d7ec83f7a7"}
+    assert [line.what for line in rest.lines] == [What.ERROR, What.END]
+    assert rest.status == 404
+    grpc = script.calls[4]
+    assert [line.place for line in grpc.lines] == [f"#6.{number}" for number in range(2, 9)]
+    assert grpc.lines[-1].status == 0
+    assert list(grpc.lines[2].value) == ["artifactUpdate"]
+
+
+def test_a_client_that_cancelled_ends_the_lines() -> None:
+    cancelled = next(call for call in sample("live-bidi").calls if call.place == "#5")
+    assert [(line.side, line.what) for line in cancelled.lines][-1] == (Side.CLIENT, What.RESET)
+
+
+def test_labels_in_headers_are_not_delivered() -> None:
+    for path in SAMPLES:
+        for call in sample(path.name.removesuffix(".a2a.jsonl")).calls:
+            assert not any(b"redacted-" in value for _, value in call.answer_headers)
+
+
+def test_a_session_or_an_agent_that_is_not_there() -> None:
+    with open_any(SAMPLES[0]) as recording:
+        with pytest.raises(RecordingError, match="has no session 9"):
+            load(recording, session=9)
+        assert not load(recording, agent="nobody:1").calls
+
+
+def test_an_incomplete_capture_is_refused(tmp_path: Path) -> None:
+    path = copy("demo", tmp_path)
+    with changed(path, "UPDATE session SET complete = 'the proxy was killed; complete until noon'") as recording:
+        with pytest.raises(RecordingError, match="is no complete capture: the proxy was killed") as wrong:
+            load(recording)
+        assert "--allow-incomplete" in wrong.value.hint
+        assert len(load(recording, allow_incomplete=True).calls) == 6
+
+
+def test_a_call_that_was_open_at_the_end_is_a_cut(tmp_path: Path) -> None:
+    path = copy("demo", tmp_path)
+    statements = (
+        f"UPDATE exchange SET closed = NULL, how = 0 WHERE id = {key(1, 2)}",
+        "DELETE FROM frame WHERE exchange = 2 AND seq > 3",
+    )
+    with changed(path, *statements) as recording:
+        with pytest.raises(RecordingError, match="not captured to the end: #2"):
+            load(recording)
+        call = load(recording, allow_incomplete=True).calls[0]
+    assert [line.what for line in call.lines] == [What.MESSAGE] * 3 + [What.CUT]
+    assert call.lines[-1].note == "the recording ends here"
+
+
+def test_an_author_pins_a_gate_by_a_note(tmp_path: Path) -> None:
+    path = copy("live-bidi", tmp_path)
+    annotate(path, Place(1, 3, 10), 1, text="gate: after #3.9")
+    with Recording(path) as recording:
+        call = next(call for call in load(recording).calls if call.place == "#3")
+    assert {line.number: line.after for line in call.lines if line.after >= 0} == {10: 9}
+
+
+LABEL = "redacted-0123456789ab"
+
+
+def test_a_label_that_nobody_can_fill_in_is_refused(tmp_path: Path) -> None:
+    with Recording(copy("demo", tmp_path, Morning=LABEL)) as recording:
+        with pytest.raises(RecordingError, match=f"would deliver labels .* #2.3 .{LABEL}.") as wrong:
+            load(recording)
+        assert "--allow-redacted" in wrong.value.hint
+        assert load(recording, allow_redacted=True).calls
+
+
+def test_a_label_that_a_client_has_said_is_played(tmp_path: Path) -> None:
+    """The agent repeats what it was told: whoever asks now says what belongs there."""
+    with Recording(copy("demo", tmp_path, Lisbon=LABEL, Morning=LABEL, Porto=LABEL)) as recording:
+        assert load(recording).calls

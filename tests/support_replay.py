@@ -1,0 +1,181 @@
+"""Scripts for the player, and a client that follows a clock of its own."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.replay.core.asked import Asked, Send
+from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.options import Options
+from a2a_proxy.replay.core.play import Play
+from a2a_proxy.replay.core.player import Player
+from a2a_proxy.replay.core.script import Call, Line, Push, Script, Side, What
+from a2a_proxy.replay.load import load
+
+SAMPLES = sorted(Path(__file__).parents[1].glob("recordings/*.a2a.jsonl"))
+MS = 1_000_000
+START = 1_700_000_000_000_000_000
+"""When the recording began, ns."""
+TASK, CONTEXT = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb-222222222222"
+
+
+@cache
+def sample(name: str) -> Script:
+    """The script of a sample recording."""
+    with open_any(next(path for path in SAMPLES if path.name == f"{name}.a2a.jsonl")) as recording:
+        return load(recording)
+
+
+def message(text: str, identifier: str = "m-00000001", **members: Any) -> dict[str, Any]:
+    """A request that sends a message."""
+    return {"message": {"messageId": identifier, "role": "ROLE_USER", "parts": [{"text": text}], **members}}
+
+
+def task(state: TaskState = TaskState.WORKING, identifier: str = TASK, **members: Any) -> dict[str, Any]:
+    """A look at a task."""
+    return {
+        "task": {"id": identifier, "contextId": CONTEXT, "status": {"state": f"TASK_STATE_{state.name}"}, **members}
+    }
+
+
+def status(state: TaskState, identifier: str = TASK, **members: Any) -> dict[str, Any]:
+    """An event that tells a state."""
+    told = {"state": f"TASK_STATE_{state.name}"}
+    return {"statusUpdate": {"taskId": identifier, "contextId": CONTEXT, "status": told, **members}}
+
+
+def artifact(text: str, *, append: bool = False, identifier: str = TASK) -> dict[str, Any]:
+    """An event that brings text."""
+    made = {"artifactId": "a", "parts": [{"text": text}]}
+    return {"artifactUpdate": {"taskId": identifier, "contextId": CONTEXT, "artifact": made, "append": append}}
+
+
+_KINDS = {"task": EventKind.TASK, "statusUpdate": EventKind.STATUS, "artifactUpdate": EventKind.ARTIFACT}
+
+
+def call(
+    number: int, operation: str, request: Any, *said: tuple[str, int, Any], began: int = 0, **members: Any
+) -> Call:
+    """A recorded call. `said`: (`s` agent or `c` client, ms since it began, message or `end`, `reset`, `cut`)."""
+    lines = [_line(f"#{number}", index, each) for index, each in enumerate(said, 1)]
+    return Call(
+        place=f"#{number}",
+        operation=operation,
+        binding=members.pop("binding", Binding.GRPC),
+        dialect=members.pop("dialect", Dialect.V1_0),
+        request=request,
+        lines=tuple(lines),
+        began=START + began * MS,
+        **members,
+    )
+
+
+def _line(place: str, number: int, said: tuple[str, int, Any]) -> Line:
+    side, at, value = said
+    facts: dict[str, Any] = {"what": What.MESSAGE, "value": value}
+    if isinstance(value, str):
+        facts = {"what": What(value), "status": 0 if value == "end" else -1}
+    elif value and side == "s":
+        kind, inner = next(iter(value.items()))
+        state = (inner.get("status") or {}).get("state", "TASK_STATE_UNSPECIFIED").removeprefix("TASK_STATE_")
+        facts |= {
+            "event": _KINDS.get(kind, EventKind.NONE),
+            "task": inner.get("taskId") or inner.get("id") or "",
+            "state": TaskState[state].value,
+            "generation": int(inner.get("generation", 0)),
+            "raw": b"x" * 100,
+        }
+    return Line(
+        number=number, side=Side.AGENT if side == "s" else Side.CLIENT, at=at * MS, place=f"{place}.{number}", **facts
+    )
+
+
+def script(*calls: Call, pushes: tuple[Push, ...] = ()) -> Script:
+    """A recording of these calls."""
+    return Script(name="talk.a2a.db", calls=calls, pushes=pushes)
+
+
+def again(recorded: Call, **changes: Any) -> Asked:
+    """A recorded request as it was, but for `changes`."""
+    facts = {"value": recorded.request, "binding": recorded.binding, "dialect": recorded.dialect}
+    return Asked(
+        **{"operation": recorded.operation, "tenant": recorded.tenant, "headers": recorded.headers} | facts | changes
+    )
+
+
+class Stage:
+    """A player, and the time."""
+
+    def __init__(self, of: Script, **options: Any) -> None:
+        self.player = Player(of, Options(keep_times=True, **options))
+        self.now = START + 1_000_000 * MS
+
+    def ask(self, operation: str, value: Any, headers: Headers = ()) -> Play:
+        """A call that must be answered."""
+        found = self.player.begin(Asked(operation=operation, value=value, headers=headers), self.now)
+        assert isinstance(found, Play), found.text()
+        return found
+
+    def miss(self, operation: str, value: Any, **facts: Any) -> Miss:
+        """A call that must not be."""
+        found = self.player.begin(Asked(operation=operation, value=value, **facts), self.now)
+        assert isinstance(found, Miss)
+        return found
+
+    def again(self, recorded: Call) -> Play:
+        """A recorded call, asked again."""
+        found = self.player.begin(again(recorded), self.now)
+        assert isinstance(found, Play), found.text()
+        return found
+
+    def run(self, play: Play, ms: int = 0) -> list[Send]:
+        """All that goes out within so many ms, the clock going on from one to the next."""
+        until = self.now + ms * MS
+        sends = play.due(self.now)
+        while play.wake is not None and play.wake <= until:
+            self.now = max(self.now, play.wake)
+            sends += play.due(self.now)
+        self.now = until
+        return sends
+
+    def together(self, *plays: Play, ms: int = 0) -> list[list[str]]:
+        """What goes out on each of several calls within so many ms, each asked when it wakes, as a server does."""
+        until = self.now + ms * MS
+        found: list[list[str]] = [said(play.due(self.now)) for play in plays]
+        while True:
+            awake = [(play.wake, number) for number, play in enumerate(plays) if play.wake is not None]
+            soon, number = min(awake, default=(until + 1, 0))
+            if soon > until:
+                self.now = until
+                return found
+            self.now = max(self.now, soon)
+            found[number] += said(plays[number].due(self.now))
+
+
+def said(sends: list[Send]) -> list[str]:
+    """What went out in short: states, texts, ends."""
+    return [_short(send) for send in sends]
+
+
+def _short(send: Send) -> str:
+    if send.what is not What.MESSAGE:
+        return str(send.what)
+    inner = next(iter(send.value.values()))
+    if "status" in inner:
+        state = str(inner["status"]["state"]).removeprefix("TASK_STATE_").lower()
+        return f"task {state}" if "task" in send.value else state
+    return str(inner.get("artifact", inner)["parts"][0].get("text"))
+
+
+def one(sends: list[Send]) -> Any:
+    """The message of an answer that has only one."""
+    messages = [send.value for send in sends if send.what is What.MESSAGE]
+    assert len(messages) == 1
+    return messages[0]

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.testing.child.words import as_settings
+
+IN = "(in @pytest.mark.a2a_cassette)"
+
+
+@pytest.mark.parametrize(
+    ("hint", "said"),
+    [
+        ("record it again", "record it again"),
+        (
+            "answer it all the same: --match loose, or --match by-operation",
+            f'answer it all the same: match="loose", or match="by-operation" {IN}',
+        ),
+        ("let it repeat: --policy GetTask=last-sticky", f'let it repeat: policies={{"GetTask": "last-sticky"}} {IN}'),
+        ("go on all the same: --lenient", f"go on all the same: lenient=True {IN}"),
+        ("deliver them: --allow-redacted", f"deliver them: allow_redacted=True {IN}"),
+    ],
+)
+def test_an_option_is_said_as_a_setting(hint: str, said: str) -> None:
+    assert as_settings(hint) == said
