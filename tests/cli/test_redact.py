@@ -128,7 +128,7 @@ def test_a_capture_without_payloads(proxy: Callable[..., Proxy], agent: Agent, t
         assert [frame.payload for frame in frames] == [b""] * len(frames)
         assert all("payload" in frame.redacted for frame in frames if frame.size)
         assert sum(frame.size for frame in frames) > 100
-        assert frames[1].message_id == "a-1"
+        assert frames[1].message_id.startswith("a-")
         assert dict(next(recording.exchanges()).exchange.request_headers)[b"X-Tenant"].startswith(b"redacted-")
         assert [each.rule for each in recheck(recording, session) if each.severity >= 2] == []
 
