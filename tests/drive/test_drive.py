@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from a2a_proxy.recording.cassette import read_cassette
 from a2a_proxy.recording.reader import Recording
 from support_drive import SAMPLES, Ports, demo_agent
 
+STORY = Path(__file__).resolve().parents[1] / "peers" / "stdio" / "story.py"
 SECRET = "Bearer of-the-live-agent"
+OTHER_SECRET = "not-to-be-seen-anywhere"
 _DEFAULTS: dict[str, Any] = {
     "header": (),
     "strict": False,
@@ -27,6 +30,9 @@ _DEFAULTS: dict[str, Any] = {
     "ignore": (),
     "speed": "instant",
     "timeout": 30.0,
+    "binding": None,
+    "dialect": None,
+    "command": (),
 }
 
 
@@ -50,16 +56,19 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: Ports) -> Call
 
 
 def test_the_same_agent_answers_the_same(
-    drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On three bindings; the recording of the drive holds the label of the credential, not the credential."""
     kept = tmp_path / "live.a2a.db"
-    assert drive(record=kept, header=(f"authorization: {SECRET}",), strict=True) == 0
+    given = (f"authorization: {SECRET}", f"x-own: {OTHER_SECRET}")
+    monkeypatch.setattr(sys, "argv", ["a2a-proxy", "drive", "-H", *given])
+    assert drive(record=kept, header=given, strict=True) == 0
     out = capsys.readouterr().out
     assert "same: 7 calls compared" in out
     assert "is a label" not in out
     assert f"a2a-inspect diff {SAMPLES / 'demo.a2a.jsonl'} {kept}" in out
     assert SECRET.encode() not in kept.read_bytes()
+    assert OTHER_SECRET.encode() not in kept.read_bytes()
     with Recording(kept) as recording:
         sent = [dict(row.exchange.request_headers) for row in recording.exchanges()]
     assert len(sent) == 7
@@ -97,6 +106,43 @@ def test_json_says_it_for_programs(
     (note,) = (line["message"] for line in lines if line["kind"] == "note")
     assert "--header 'authorization: VALUE'" in note
     assert HEADERS in note
+
+
+def test_over_one_binding_what_was_recorded_on_three(
+    drive: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ids, artifacts and errors arrive all the same; how the binding carries them does not count."""
+    assert drive(binding="rest") == 0
+    assert "same: 7 calls compared" in capsys.readouterr().out
+
+
+def test_a_stdio_agent(drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Is started for it, behind the proxy, and ended."""
+    command = (sys.executable, str(STORY))
+    kept = tmp_path / "live.a2a.db"
+    assert drive("stdio", upstream="", upstream_grpc="", command=command, record=kept) == 0
+    assert "same: 9 calls compared" in capsys.readouterr().out
+    with Recording(kept) as recording:
+        assert [session.how for session in recording.sessions()] == ["clean"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"command": ("python3",)}, "two agents"),
+        ({"binding": "stdio"}, "command of the stdio agent is missing"),
+        ({"upstream": "", "command": ("no-such-command-here",)}, "there is no command no-such-command-here"),
+        ({"upstream": "", "command": ("python3",), "binding": "rest"}, "a command is a stdio agent"),
+        ({"where": "op:ListTasks"}, "there is no call to be driven"),
+        ({"where": "op:Nothing"}, "there is no operation"),
+    ],
+)
+def test_agents_and_calls_that_do_not_go_together(
+    drive: Callable[..., int], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as wrong:
+        drive(**more)
+    assert wrong.value.code == 2
 
 
 def test_an_agent_that_is_not_there(drive: Callable[..., int]) -> None:

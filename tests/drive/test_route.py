@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
+from a2a_proxy.drive.request import Request
 from a2a_proxy.drive.route import Route, Routes
-from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.drive.speech import Speech
+from a2a_proxy.model.exchange import Binding, Dialect
 
 RPC, REST = Binding.JSONRPC, Binding.REST
 
@@ -28,12 +29,18 @@ RPC, REST = Binding.JSONRPC, Binding.REST
 def test_the_path_of_the_interface_is_changed_and_nothing_else(
     binding: Binding, recorded: str | None, now: str | None, target: str, sent: str
 ) -> None:
-    exchange = Exchange(1, 1, 1, binding, 0)
-    exchange = msgspec.structs.replace(exchange, method="POST" if "message" in target else "GET", target=target)
+    method = "POST" if "message" in target else "GET"
     routes = Routes(Route("a:1"), {binding: Route("b:2", now)}, {} if recorded is None else {binding: recorded})
-    assert routes.http(exchange, target) == ("http://b:2", sent)
+    assert routes.http(Speech(binding, Dialect.V1_0, ""), Request(b"", (), target, method)) == ("http://b:2", sent)
+
+
+def test_a_translated_call_begins_at_the_interface() -> None:
+    """Whatever the recorded interface of that binding was."""
+    routes = Routes(Route("a:1"), {REST: Route("b:2", "/api")}, {REST: "/tasks"})
+    speech = Speech(REST, Dialect.V1_0, "GetTask", translated=True)
+    assert routes.http(speech, Request(b"", (), "/tasks/7", "GET")) == ("http://b:2", "/api/tasks/7")
 
 
 def test_what_the_card_does_not_name_goes_to_the_named_agent() -> None:
-    routes = Routes(Route("a:1"))
-    assert routes.http(Exchange(1, 1, 1, Binding.CARD, 0), "/card") == ("http://a:1", "/card")
+    asked = Request(b"", (), "/card", "GET")
+    assert Routes(Route("a:1")).http(Speech(Binding.CARD, Dialect.V1_0, ""), asked) == ("http://a:1", "/card")

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.drive.verdict import BadPath, Counting, counted, place
+from a2a_proxy.drive.verdict import BadPath, Counting, counted, place, with_skipped
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.recording.difference.exchanges import Difference
 from a2a_proxy.recording.difference.runs import Match, RunDifference
 from a2a_proxy.recording.difference.values import Change, Ignored, Part, Path, Row
@@ -92,6 +93,30 @@ def test_after_the_client_broke_off_it_is_chance_what_comes() -> None:
     states = changed(("states",), "submitted", "submitted > working", Part.CALL)
     assert count(states, Counting(), "client gone") == 0
     assert count(changed(("states",), "working", "failed", Part.CALL), Counting(), "client gone") == 1
+
+
+def test_headers_that_were_given_are_no_difference() -> None:
+    row = Row(Change.RIGHT, (), ("request_headers", "x-key"), None, "k", part=Part.HEADERS)
+    assert count(row, Counting(given=frozenset({"x-key"}))) == 0
+    assert count(row, Counting()) == 1
+
+
+def test_a_call_that_was_not_made_stands_in_its_place() -> None:
+    rows = [step(number, 1, 2).row for number in (1, 2, 3)]
+    found = with_skipped(RunDifference([Match(rows[0], rows[0]), Match(rows[2], rows[2])], []), [rows[1]])
+    assert [(match.left, match.change) for match in found.matches] == [
+        (rows[0], None),
+        (rows[1], Change.LEFT),
+        (rows[2], None),
+    ]
+
+
+@pytest.mark.parametrize(("binding", "counts"), [(Binding.GRPC, 0), (Binding.JSONRPC, 1)])
+def test_rules_of_another_binding_are_no_difference(binding: Binding, counts: int) -> None:
+    left, right = step(1, 1, 2).row, step(1, 1, 2, binding=binding).row
+    row = only(Change.RIGHT, {"A2A-GRPC-018": "x"}, Part.FINDINGS)
+    match = Match(left, right, difference=Difference(left, right, (row,)), inside=1)
+    assert counted(RunDifference([match], []), Counting()).count == counts
 
 
 def test_the_words_of_a_rule_are_ours() -> None:

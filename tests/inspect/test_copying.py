@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -177,25 +178,48 @@ def test_python_runs_with_the_sdk(name: str, operation: str, peer: Agent, tmp_pa
     assert "completed" in ran.stdout.lower()
 
 
-@pytest.mark.parametrize("name", [HTTP[0], HTTP[-1]])
-def test_the_test_passes_and_can_fail(name: str, peer: Agent, tmp_path: Path) -> None:
-    """Against the agent it was seen from it holds; where another state is expected it fails."""
-    text = made("pytest", at(recorded(name, "SendStreamingMessage"), peer))
+def run_cases(folder: Path, call: Call, *words: str) -> str:
+    """The case of a call, and one that expects another end, run as the user of the plug-in runs them."""
+    text = made("pytest", call)
     changed = text.replace("'completed']", "'rejected']").replace("'TASK_STATE_COMPLETED']", "'TASK_STATE_REJECTED']")
     assert changed != text
-    (tmp_path / "test_good.py").write_text(text)
-    (tmp_path / "test_bad.py").write_text(changed)
+    (folder / "test_good.py").write_text(text)
+    (folder / "test_bad.py").write_text(changed)
     line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", "."]
-    ran = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert "1 failed, 1 passed" in ran.stdout, ran.stdout
-    assert "FAILED test_bad.py" in ran.stdout
+    ran = subprocess.run([*line, *words], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    return ran.stdout
+
+
+def test_the_case_replays(tmp_path: Path) -> None:
+    """From the recording that it was copied from; where another state is expected it fails."""
+    name = "sdk-1.x-rest.a2a.jsonl"
+    for module in ("test_good", "test_bad"):
+        folder = tmp_path / "cassettes" / module
+        folder.mkdir(parents=True)
+        shutil.copy(RECORDINGS / name, folder / "test_send_streaming_message.a2a.jsonl")
+    said = run_cases(tmp_path, recorded(name, "SendStreamingMessage"))
+    assert "1 failed, 1 passed" in said, said
+    assert "FAILED test_bad.py" in said
+
+
+@pytest.mark.parametrize("name", [HTTP[0], HTTP[-1]])
+def test_the_case_records_its_agent(name: str, peer: Agent, tmp_path: Path) -> None:
+    """Against the agent it was seen from it holds, and has a cassette then; the one that fails has none."""
+    call = at(recorded(name, "SendStreamingMessage"), peer)
+    said = run_cases(tmp_path, call, "--a2a-record-mode=once", f"--a2a-upstream={call.url}")
+    assert "1 failed, 1 passed" in said, said
+    cassettes = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.a2a.jsonl")]
+    assert cassettes == [Path("cassettes/test_good/test_send_streaming_message.a2a.jsonl")]
 
 
 @pytest.mark.parametrize("name", GRPC)
-def test_the_test_of_a_grpc_call_holds(name: str, peer: Agent, tmp_path: Path) -> None:
-    """It needs grpcio and the SDK's messages alone."""
-    (tmp_path / "case.py").write_text(made("pytest", at(recorded(name, "SendStreamingMessage"), peer)))
-    line = [str(ENVIRONMENTS / peer.kind / "bin" / "python"), "-c", "import case; case.test_send_streaming_message()"]
+def test_the_case_of_a_grpc_call_holds(name: str, peer: Agent, tmp_path: Path) -> None:
+    """Besides the agent it needs grpcio and the SDK's messages alone."""
+    (tmp_path / "case.py").write_text(made("pytest", recorded(name, "SendStreamingMessage")))
+    code = (
+        f"import case, types; case.test_send_streaming_message(types.SimpleNamespace(grpc_target={peer.grpc_target!r}))"
+    )
+    line = [str(ENVIRONMENTS / peer.kind / "bin" / "python"), "-c", code]
     ran = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ran.returncode == 0, ran.stderr
 

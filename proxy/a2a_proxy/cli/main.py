@@ -196,15 +196,93 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     context.exit(run_wrap_card(card, options_of(**typed)))
 
 
+@cli.command(short_help="Serve a recording as a mock agent.")
+@click.option("--listen", "-l", multiple=True, metavar="[HOST]:PORT", help="Where clients connect.  [default: :9001]")
+@click.option("--stdio", is_flag=True, help="Talk over stdin and stdout instead.")
+@click.option(
+    "--match",
+    type=click.Choice(["strict", "default", "by-operation", "loose"]),
+    default="default",
+    show_default=True,
+    help="What of a request must be as recorded.",
+)
+@click.option(
+    "--policy",
+    multiple=True,
+    metavar="OPERATION=POLICY",
+    help="What a repeated request gets: sequence, last-sticky or by-progress.",
+)
+@click.option(
+    "--speed", default="instant", show_default=True, metavar="instant|recorded|N", help="How the clock of pauses runs."
+)
+@click.option("--gap", type=click.FloatRange(0), metavar="MS", help="This pause before each thing the agent says.")
+@click.option("--max-gap", type=click.FloatRange(0), metavar="MS", help="No pause is longer.")
+@click.option(
+    "--patience",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a stream waits for what its client said in the recording; 0 for ever.",
+)
+@click.option("--keep-times", is_flag=True, help="Leave timestamps as recorded; they are moved to now otherwise.")
+@click.option("--lenient", is_flag=True, help="Go on where a client says something else within a stream, and say so.")
+@click.option(
+    "--fault",
+    multiple=True,
+    metavar="FAULT",
+    help='Go wrong on purpose: "drop #3.4", "stall 30s before #3.6" and more.',
+)
+@click.option("--session", type=int, metavar="N", help="Only this session of the recording.")
+@click.option("--agent", default="", metavar="HOST:PORT", help="Only what this agent said, of several.")
+@click.option("--allow-incomplete", is_flag=True, help="Serve a recording of which something is missing.")
+@click.option("--allow-redacted", is_flag=True, help="Deliver labels where credentials stood.")
+@click.option("--keep-card", is_flag=True, help="Serve the agent card as recorded, URLs included.")
+@click.option(
+    "--add-interface",
+    multiple=True,
+    type=click.Choice(["jsonrpc", "rest", "grpc"]),
+    help="Let the agent card list this binding though the recorded one does not.",
+)
+@click.option("--fail-on-miss", is_flag=True, help="Exit with 1 if a client asked what the recording has no answer to.")
+@click.option("--fail-unused", is_flag=True, help="Exit with 1 if nobody asked for one of the recorded calls.")
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How lines look."
+)
+@click.option("--quiet", "-q", is_flag=True, help="No line per call; misses and the summary stay.")
+@click.argument("recording", type=click.Path(path_type=Path))
+@click.pass_context
+def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
+    """Serve RECORDING (or a cassette) as a mock agent: gRPC, JSON-RPC and REST on one port, with its agent card.
+
+    Recorded on one binding it is served on the others too. What the recording has no answer to is refused, and told
+    with the nearest recorded call and what differs from it.
+    """
+    from a2a_proxy.cli.replay import replay_config, run_replay
+
+    context.exit(run_replay(replay_config(recording=recording, **typed)))
+
+
 @cli.command(short_help="Send a recording's client side to a live agent, and compare the answers.")
 @click.option("--upstream", "-u", default="", metavar="HOST[:PORT]|URL", help="The agent.")
 @click.option("--upstream-grpc", default="", metavar="HOST:PORT", help="Its gRPC port, where its card does not say it.")
+@click.option(
+    "--binding", type=click.Choice(["jsonrpc", "rest", "grpc", "stdio"]), help="Send the calls so, not as recorded."
+)
+@click.option("--dialect", type=click.Choice(["0.1", "0.2", "0.3", "1.0", "1.1"]), help="Say them so, not as recorded.")
 @click.option("--filter", "-f", "where", default="", metavar="EXPR", help="Only the calls that match: 'task:b2a4'.")
 @click.option(
     "--speed", default="instant", show_default=True, metavar="instant|recorded|N", help="Pauses: none, all, divided."
 )
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Of silence in a call.")
-@click.option("--header", "-H", multiple=True, metavar="'NAME: VALUE'", help="Sent in the place of the recorded one.")
+@click.option(
+    "--header",
+    "-H",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    allow_from_autoenv=False,
+    help="Sent in the place of the recorded one; also by A2A_PROXY_DRIVE_HEADERS, one a line.",
+)
 @click.option("--strict", is_flag=True, help="Defaults left out, other chunks and another order count as well.")
 @click.option("--shape", is_flag=True, help="Only kinds, states, order and structure count; model text may differ.")
 @click.option("--ignore", multiple=True, metavar="PATH", help="What is there does not count: text, '$.task.history'.")
@@ -217,12 +295,13 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
 @click.option("--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Trust these CA certificates too.")
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate.")
 @click.argument("recording", type=click.Path(path_type=Path))
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.pass_context
 def drive(context: click.Context, /, **typed: Any) -> None:
     """Send the client side of RECORDING to a live agent, and tell what it answers otherwise than it did.
 
     Each call waits for what it waited for in the recording; ids that the agent makes now take the place of recorded
-    ones. What differs between any two runs (ids, times, ports) does not count.
+    ones. What differs between any two runs (ids, times, ports) does not count. COMMAND is a stdio agent.
 
     \b
     Exit code: 0 the same, 1 different, 2 it cannot be driven, 3 a recording that is not complete.

@@ -64,6 +64,8 @@ class ProxyRun:
 
     def __init__(self, config: ProxyConfig, work: Work | None = None, console: Console | None = None) -> None:
         """`work` is called with the listening addresses; the run ends with it. Without it a signal ends the run."""
+        self.command = ("a2a-proxy", *sys.argv[1:])
+        """As the recording has it, once it is redacted."""
         self._config = config
         self._work = work
         self._console = console or make_console(config.log_format, quiet=config.quiet)
@@ -175,7 +177,7 @@ class ProxyRun:
             pid=os.getpid(),
             started=started,
             uuid=str(uuid.uuid4()),
-            command=("a2a-proxy", *sys.argv[1:]),
+            command=self.command,
             redact=self._config.redact,
             live=self._config.live,
         )

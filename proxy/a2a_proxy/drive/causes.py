@@ -35,11 +35,11 @@ def with_waits(steps: list[Step]) -> Iterator[Step]:
 def _front(front: list[Step], step: Step) -> list[Step]:
     """Of the calls before, those that no later one which has ended as well had waited for."""
     ended = [other for other in front if _over(other, step)]
-    latest = max(((other.row.session, other.exchange.started) for other in ended), default=(0, 0))
+    latest = max(((other.row.session, other.began) for other in ended), default=(0, 0))
     return [
         other
         for other in front
-        if not _over(other, step) or (other.row.session, other.exchange.closed or other.exchange.started) >= latest
+        if not _over(other, step) or (other.row.session, other.exchange.closed or other.began) >= latest
     ]
 
 
@@ -47,7 +47,7 @@ def _over(other: Step, step: Step) -> bool:
     """The one had ended when the other began; what was open at the end of a session ended with it."""
     if other.row.session != step.row.session:
         return True
-    return 0 < other.exchange.closed <= step.exchange.started
+    return 0 < other.exchange.closed <= step.began
 
 
 def _of_call(front: list[Step], step: Step) -> Iterator[Wait]:
@@ -56,7 +56,7 @@ def _of_call(front: list[Step], step: Step) -> Iterator[Wait]:
         if _over(other, step):
             yield Wait(other.number, ENDED)
             continue
-        told = [frame for frame in other.answers if frame.at <= step.exchange.started]
+        told = [frame for frame in other.answers if frame.at <= step.began]
         if _names(step, {name for frame in told for name in _ids_of(frame)}):
             yield Wait(other.number, len(told))
 
@@ -66,7 +66,7 @@ def _meanwhile(steps: list[Step], step: Step, turn: Turn) -> Iterator[Wait]:
     if turn.act is Act.END:
         return
     for other in steps[step.number + 1 :]:
-        if other.exchange.started > turn.at:
+        if other.began > turn.at:
             return
         if 0 < other.exchange.closed <= turn.at:
             yield Wait(other.number, ENDED)

@@ -12,6 +12,7 @@ from a2a_proxy.drive.line import Heard, Line, LineError
 from a2a_proxy.drive.plan import Step
 from a2a_proxy.drive.request import Request
 from a2a_proxy.drive.route import Routes
+from a2a_proxy.drive.speech import Speech
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
@@ -30,9 +31,9 @@ class GrpcWire:
     def __init__(self, routes: Routes) -> None:
         self._channel = grpc.aio.insecure_channel(routes.route(Binding.GRPC).address, options=_OPTIONS)
 
-    def line(self, step: Step) -> Line:
-        """A call of the recorded method."""
-        return _Call(self._channel, step)
+    def line(self, step: Step, speech: Speech, /) -> Line:
+        """A call of the recorded method, or of the one that does the same in another dialect."""
+        return _Call(self._channel, _schema_of_answers(step, speech))
 
     async def close(self) -> None:
         """Close the channel."""
@@ -40,26 +41,32 @@ class GrpcWire:
 
 
 class _Call:
-    def __init__(self, channel: grpc.aio.Channel, step: Step) -> None:
-        self._method: Any = channel.stream_stream(step.exchange.target, _same, _same)
-        self._schema = _schema_of_answers(step)
+    def __init__(self, channel: grpc.aio.Channel, schema: str) -> None:
+        self._channel = channel
+        self._schema = schema
         self._call: Any = None
 
     async def say(self, request: Request) -> None:
         """The first message opens the call. Raises LineError where the agent has ended it."""
         if self._call is None:
-            self._call = self._method(metadata=_metadata(request.headers))
+            method: Any = self._channel.stream_stream(request.target, _same, _same)
+            self._call = method(metadata=_metadata(request.headers))
         try:
             await self._call.write(request.payload)
         except (grpc.RpcError, asyncio.InvalidStateError) as wrong:
-            raise LineError("the agent had ended the call") from wrong
+            raise LineError(f"not sent: the call was over: {await self._status()}") from wrong
 
     async def end(self) -> None:
         """Half-close."""
         try:
             await self._call.done_writing()
-        except (grpc.RpcError, asyncio.InvalidStateError) as wrong:
-            raise LineError("the agent had ended the call") from wrong
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            return  # it is over: there is nothing to be closed
+
+    async def _status(self) -> str:
+        """How the call ended, in words."""
+        code = await self._call.code()
+        return f"{code.name} {await self._call.details()}".strip()
 
     async def cancel(self) -> None:
         """RST_STREAM."""
@@ -90,12 +97,11 @@ def _metadata(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
     return tuple(made)
 
 
-def _schema_of_answers(step: Step) -> str:
+def _schema_of_answers(step: Step, speech: Speech) -> str:
     """How the live agent's messages are read: as the recorded ones were, else as the table says."""
-    for frame in step.answers:
-        if frame.schema:
-            return frame.schema
-    operation = BY_NAME.get(step.exchange.operation)
+    if not speech.translated and step.answers:
+        return step.answers[0].schema
+    operation = BY_NAME.get(speech.operation)
     if operation is None:
         return BYTES
-    return schema_of(line_of(step.exchange.dialect), messages(operation, step.exchange.dialect)[1])
+    return schema_of(line_of(speech.dialect), messages(operation, speech.dialect)[1])

@@ -13,7 +13,7 @@ from a2a_proxy.drive.line import Heard, Line, LineError
 from a2a_proxy.drive.plan import Step
 from a2a_proxy.drive.request import Request
 from a2a_proxy.drive.route import Routes
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.drive.speech import Speech
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.wire.sse import SseEvent, SseSplitter
@@ -33,9 +33,9 @@ class HttpWire:
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
-    def line(self, step: Step) -> Line:
+    def line(self, _step: Step, speech: Speech, /) -> Line:
         """A request like the recorded one."""
-        return _Call(self._session, self._routes, step)
+        return _Call(self._session, self._routes, speech)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -43,10 +43,10 @@ class HttpWire:
 
 
 class _Call:
-    def __init__(self, session: aiohttp.ClientSession, routes: Routes, step: Step) -> None:
+    def __init__(self, session: aiohttp.ClientSession, routes: Routes, speech: Speech) -> None:
         self._session = session
         self._routes = routes
-        self._step = step
+        self._speech = speech
         self._request: Request | None = None
 
     async def say(self, request: Request) -> None:
@@ -62,17 +62,14 @@ class _Call:
     async def answers(self) -> AsyncIterator[Heard]:
         """A body, or the events of a stream."""
         assert self._request is not None
-        exchange = self._step.exchange
-        method = exchange.method if exchange.binding is not Binding.JSONRPC else "POST"
-        base, target = self._routes.http(exchange, self._request.target)
-        headers = CIMultiDict(
-            (name.decode("latin-1"), value.decode("latin-1")) for name, value in self._request.headers
-        )
-        body = self._request.payload or None
+        request, speech = self._request, self._speech
+        base, target = self._routes.http(speech, request)
+        headers = CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers)
+        body = request.payload or None
         url = URL(f"{base}{target}", encoded=True)
         try:
             async with self._session.request(
-                method, url, data=body, headers=headers, allow_redirects=False
+                request.method, url, data=body, headers=headers, allow_redirects=False
             ) as response:
                 async for heard in _read(response):
                     yield heard

@@ -9,6 +9,7 @@ import msgspec
 
 from a2a_proxy.drive.plan import Step
 from a2a_proxy.drive.request import Request
+from a2a_proxy.drive.speech import Speech
 from a2a_proxy.model.frame import FrameKind
 
 
@@ -39,7 +40,7 @@ class Line(Protocol):
 class Wire(Protocol):
     """Opens calls of one binding."""
 
-    def line(self, step: Step) -> Line:
+    def line(self, step: Step, speech: Speech, /) -> Line:
         """A call like the recorded one; nothing is sent yet."""
 
     async def close(self) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+import msgspec
+
 from a2a_proxy.drive.causes import with_waits
 from a2a_proxy.drive.plan import BINDINGS, Act, Left, Plan, Step, Turn
+from a2a_proxy.drive.speech import Wanted
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
@@ -26,8 +29,8 @@ _BROKEN_OFF = ("client cancel", "client gone", "proxy stopped", "proxy killed", 
 """How calls ended that the client, or the end of the recording, broke off."""
 
 
-def load(recording: Recording, rows: Iterable[ExchangeRow]) -> Plan:
-    """The plan of some calls of a recording, in the order in which they began.
+def load(recording: Recording, rows: Iterable[ExchangeRow], wanted: Wanted | None = None) -> Plan:
+    """The plan of some calls of a recording, in the order in which they began, as far as they can be made as wanted.
 
     Raises:
         RecordingError: it cannot be read.
@@ -35,13 +38,17 @@ def load(recording: Recording, rows: Iterable[ExchangeRow]) -> Plan:
     own = _calls_of_agents(recording)
     steps: list[Step] = []
     left: list[Left] = []
-    for row in sorted(rows, key=lambda each: (each.session, each.exchange.started, each.exchange.id)):
+    for row in rows:
         why = "the agent called another agent" if (row.session, row.exchange.id) in own else _unfit(row.exchange)
-        made: Step | str = why or _step(recording, row, len(steps))
+        made: Step | str = why or _step(recording, row)
+        if isinstance(made, Step):
+            made = (wanted or Wanted()).unfit(made) or made
         if isinstance(made, str):
             left.append(Left(row, made))
         else:
             steps.append(made)
+    steps.sort(key=lambda step: (step.row.session, step.began, step.row.exchange.id))
+    steps = [msgspec.structs.replace(step, number=number) for number, step in enumerate(steps)]
     return Plan(tuple(with_waits(steps)), tuple(left), _paths(steps), tuple(_missing(recording, steps, left)))
 
 
@@ -75,7 +82,7 @@ def _unfit(exchange: Exchange) -> str:
     return ""
 
 
-def _step(recording: Recording, row: ExchangeRow, number: int) -> Step | str:
+def _step(recording: Recording, row: ExchangeRow) -> Step | str:
     """The call, or why it cannot be made again."""
     turns: list[Turn] = []
     answers: list[Frame] = []
@@ -91,7 +98,7 @@ def _step(recording: Recording, row: ExchangeRow, number: int) -> Step | str:
     if not any(turn.act is Act.SAY for turn in turns):
         return "its request was not recorded"
     ended = _ended(row.exchange, turns, len(answers))
-    return Step(number, row, (*turns, *ended), tuple(answers), _silence(row.exchange, turns, answers))
+    return Step(0, row, (*turns, *ended), tuple(answers), _silence(row.exchange, turns, answers))
 
 
 def _lost(frame: Frame) -> str:

@@ -76,6 +76,12 @@ class Step(msgspec.Struct, frozen=True):
         return self.row.exchange
 
     @property
+    def began(self) -> int:
+        """When the first octet of its first message came, ns: a live stream may have been open for long by then."""
+        frame = self.turns[0].frame
+        return frame.began if frame is not None else self.turns[0].at
+
+    @property
     def place(self) -> str:
         """`#3`, or `#2:3` in a later session."""
         return place_of(self.row)
@@ -99,7 +105,7 @@ class Left(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """All of it, in the order in which the recorded calls began."""
+    """All of it, in the order in which the first messages of the recorded calls began."""
 
     steps: tuple[Step, ...]
     left: tuple[Left, ...] = ()

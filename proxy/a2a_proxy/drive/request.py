@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -32,20 +33,26 @@ class Request(msgspec.Struct, frozen=True):
     headers: Headers
     """Of the call; those of the connection left out."""
     target: str
-    """The request target on HTTP."""
+    """The request target on HTTP, the path of the method on gRPC."""
+    method: str = "POST"
+    """On HTTP."""
     rpc_id: str = ""
     """The JSON-RPC id as JSON text."""
     framing: str = ""
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """Headers that the user gives, which go out in the place of recorded ones or beside them."""
+    """Headers that the user gives, which go out in the place of recorded ones."""
 
     headers: Headers = ()
+    everywhere: frozenset[bytes] = frozenset()
+    """Names, in lower case, of those that no recorded call had: every call gets them. A recorded call without one of
+    the others may have been one that was to be refused."""
 
     def apply(self, recorded: Headers) -> tuple[Headers, tuple[str, ...]]:
         """What is sent, and the names of recorded headers that hold labels and are therefore left out."""
         given = {name.lower() for name, _ in self.headers}
+        had = {name.lower() for name, _ in recorded} | self.everywhere
         kept: list[tuple[bytes, bytes]] = []
         left: list[str] = []
         for name, value in recorded:
@@ -56,7 +63,12 @@ class Credentials(msgspec.Struct, frozen=True):
                 left.append(name.decode("latin-1"))
             else:
                 kept.append((name, value))
-        return (*kept, *self.headers), tuple(left)
+        return (*kept, *((name, value) for name, value in self.headers if name.lower() in had)), tuple(left)
+
+    def for_plan(self, steps: Iterable[Step]) -> Credentials:
+        """The same, knowing which of its headers none of these calls had."""
+        had = {name.lower() for step in steps for name, _ in step.exchange.request_headers}
+        return Credentials(self.headers, frozenset(name.lower() for name, _ in self.headers) - had)
 
 
 def make(step: Step, turn: Turn, ids: Ids, credentials: Credentials) -> Request:
@@ -64,7 +76,9 @@ def make(step: Step, turn: Turn, ids: Ids, credentials: Credentials) -> Request:
     assert turn.frame is not None
     exchange, frame = step.exchange, turn.frame
     headers, _ = credentials.apply(exchange.request_headers)
-    return Request(_payload(frame, exchange.binding, ids), headers, _target(step, ids), frame.rpc_id, frame.framing)
+    method = "POST" if exchange.binding is Binding.JSONRPC else exchange.method
+    octets = _payload(frame, exchange.binding, ids)
+    return Request(octets, headers, _target(step, ids), method, frame.rpc_id, frame.framing)
 
 
 def _target(step: Step, ids: Ids) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.drive.request import Request
+from a2a_proxy.drive.speech import Speech
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.rest_path import match
 
 
@@ -29,22 +31,24 @@ class Routes(msgspec.Struct, frozen=True):
         """Where calls of a binding go."""
         return self.of.get(binding, self.default)
 
-    def http(self, exchange: Exchange, target: str) -> tuple[str, str]:
+    def http(self, speech: Speech, request: Request) -> tuple[str, str]:
         """`http://host:port`, and the target of a call there."""
-        route = self.route(exchange.binding)
+        route, target = self.route(speech.binding), request.target
         if "://" in target.partition("?")[0]:  # absolute form, as for a forward proxy
             target = "/" + target.partition("://")[2].partition("/")[2]
-        if route.path is not None and exchange.binding is Binding.JSONRPC:
+        if route.path is not None and speech.binding is Binding.JSONRPC:
             target = route.path + target[len(target.partition("?")[0]) :]
-        elif route.path is not None and exchange.binding is Binding.REST:
-            target = route.path.rstrip("/") + target[len(self._path(exchange, target)) :]
+        elif route.path is not None and speech.binding is Binding.REST:
+            target = route.path.rstrip("/") + target[len(self._path(speech, request.method, target)) :]
         return f"http://{route.address}", target if target.startswith("/") else f"/{target}"
 
-    def _path(self, exchange: Exchange, target: str) -> str:
+    def _path(self, speech: Speech, method: str, target: str) -> str:
         """The interface's path as recorded: what the target of a REST call begins with."""
-        said = self.recorded.get(exchange.binding)
+        if speech.translated:
+            return ""
+        said = self.recorded.get(Binding.REST)
         if said is not None and target.startswith(said):
             return said
-        found = match(exchange.method, target.encode("latin-1", "replace"))
+        found = match(method, target.encode("latin-1", "replace"))
         # `/v1` belongs to the paths of 0.3, not to the interface.
         return found.prefix.removesuffix("/v1") if found is not None else ""

@@ -14,7 +14,9 @@ from a2a_proxy.drive.ids import Ids
 from a2a_proxy.drive.line import Heard, Line, LineError, Wire
 from a2a_proxy.drive.plan import ENDED, Act, Plan, Step, Turn, Wait
 from a2a_proxy.drive.progress import Progress
-from a2a_proxy.drive.request import Credentials, make
+from a2a_proxy.drive.request import Credentials, Request, make
+from a2a_proxy.drive.speech import Wanted
+from a2a_proxy.drive.translate import translate
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.event import normalise, typed
@@ -33,6 +35,7 @@ class Manner(msgspec.Struct, frozen=True):
 
     speed: float = 0.0
     """Recorded pauses are divided by it; 0: there are none."""
+    wanted: Wanted = Wanted()
     timeout: float = 30.0
     """Seconds of silence after which a call is given up, beyond those of the recorded one."""
     credentials: Credentials = Credentials()
@@ -124,7 +127,8 @@ class Drive:
                 self._remark(step, f"not sent: the agent gave nothing that stands for {unknown}")
                 self.skipped.add(step.number)
                 return
-            line = self._wires[step.exchange.binding].line(step)
+            speech = self._manner.wanted.of(step)
+            line = self._wires[speech.binding].line(step, speech)
             await self._talk(step, line)
         except LineError as wrong:
             self._remark(step, str(wrong))
@@ -147,7 +151,7 @@ class Drive:
                     self._unsaid(step, step.turns[number:])
                     break
                 if turn.act is Act.SAY:
-                    await line.say(make(step, turn, self._ids, self._manner.credentials))
+                    await self._say(step, turn, line)
                     self._progress.of(step.number).interrupted = False
                 elif turn.act is Act.END:
                     await line.end()
@@ -163,6 +167,25 @@ class Drive:
                 reader.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await reader
+
+    async def _say(self, step: Step, turn: Turn, line: Line) -> None:
+        """Raises LineError where nobody takes the message."""
+        try:
+            async with asyncio.timeout(self._manner.timeout):
+                await line.say(self._request(step, turn))
+        except TimeoutError:
+            await line.cancel()
+            raise LineError(f"the agent took nothing for {self._manner.timeout:.3g} s: given up (--timeout)") from None
+
+    def _request(self, step: Step, turn: Turn) -> Request:
+        """What is sent for a message. Raises LineError where another binding or dialect cannot say it."""
+        speech, credentials = self._manner.wanted.of(step), self._manner.credentials
+        if not speech.translated:
+            return make(step, turn, self._ids, credentials)
+        assert turn.frame is not None
+        value = self._ids.json(canonical(turn.frame, step.exchange))
+        headers, _ = credentials.apply(step.exchange.request_headers)
+        return translate(value, speech, headers, step.number + 1)
 
     def _unsaid(self, step: Step, turns: tuple[Turn, ...]) -> None:
         """The agent ended the call while the recorded client still had something to say."""
@@ -193,7 +216,8 @@ class Drive:
         stand = self._progress.of(step.number)
         exchange = step.exchange
         if exchange.operation:
-            value = normalise(heard.payload, heard.schema, exchange.dialect, exchange.operation, heard.kind)
+            dialect = self._manner.wanted.of(step).dialect
+            value = normalise(heard.payload, heard.schema, dialect, exchange.operation, heard.kind)
             if stand.heard < len(step.answers):
                 self._ids.learn(canonical(step.answers[stand.heard], exchange), value)
             stand.interrupted = _interrupted(value)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
+from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.recording.difference.runs import Match, RunDifference
 from a2a_proxy.recording.difference.values import Change, Ignored, Part, Path, Row
+from a2a_proxy.recording.rows import ExchangeRow
 
 _STEP = re.compile(r"""\.?([A-Za-z_][\w-]*)|\[(\d+|\*)\]|\["([^"]*)"\]|\.?(\*)""")
 _STRICT = (Ignored.DEFAULT, Ignored.DIALECT, Ignored.BINDING, Ignored.ARTIFACT, Ignored.ORDER)
@@ -18,6 +20,7 @@ _TOLD = frozenset({"state", "role", "append", "lastChunk", "final", "code"})
 """Members whose value is shape: they say what kind of thing it is, or where it stands."""
 _CALL_FACTS = frozenset({"operation", "end", "states", "status", "grpc_status", "live_payload", "made_by_proxy"})
 _ANY = "*"
+_AUTH = "A2A-AUTH-"
 
 
 class Counting(msgspec.Struct, frozen=True):
@@ -27,6 +30,10 @@ class Counting(msgspec.Struct, frozen=True):
     """Defaults left out, other chunks, another dialect or binding and another order count as well."""
     shape: bool = False
     """Only kinds, states, order and structure count; texts and data may be others."""
+    bare: frozenset[int] = frozenset()
+    """Keys of recorded exchanges that were sent without their credentials, which nobody knows."""
+    given: frozenset[str] = frozenset()
+    """Names, in lower case, of request headers that the user has given."""
     ignore: tuple[Path, ...] = ()
     """Places that do not count; `*` stands for any step, the first step may be the name of a `Part`."""
 
@@ -74,11 +81,29 @@ def counted(found: RunDifference, counting: Counting) -> RunDifference:
     return RunDifference(matches, [judged(row) for row in found.tasks], found.cut)
 
 
+def with_skipped(found: RunDifference, skipped: Sequence[ExchangeRow]) -> RunDifference:
+    """The same with calls that were not made, each in its place: no call of the live agent can be their like."""
+    alone = [Match(row, None) for row in skipped]
+    place: list[tuple[int, Match]] = []
+    at = 0
+    for match in found.matches:
+        at = match.left.key if match.left is not None else at
+        place.append((at, match))
+    place += [(match.left.key, match) for match in alone if match.left is not None]
+    place.sort(key=lambda each: each[0])
+    return RunDifference([match for _, match in place], found.tasks, found.cut)
+
+
 def _match(match: Match, judged: Callable[[Row], Row], counting: Counting) -> Match:
     overlaps = match.overlaps and not counting.strict
     if match.difference is None:
         return msgspec.structs.replace(match, overlaps=overlaps)
     rows = tuple(map(judged, map(_own_words, _after_the_client(match, match.difference.rows))))
+    if match.left is not None and match.right is not None:
+        rows = tuple(_of_the_manner(row, match.left.exchange, match.right.exchange) for row in rows)
+    rows = tuple(_asked(row, _is_given(row, counting.given)) for row in rows)
+    if match.left is not None and match.left.key in counting.bare:
+        rows = tuple(map(_without_credentials, rows))
     difference = msgspec.structs.replace(match.difference, rows=rows)
     return msgspec.structs.replace(
         match, overlaps=overlaps, difference=difference, inside=difference.count, ignored=difference.ignored
@@ -96,6 +121,26 @@ def _strict(row: Row) -> Row:
 def _own_words(row: Row) -> Row:
     """That a rule has something to say counts; its words are those of the proxy's version."""
     return _asked(row, row.part is Part.FINDINGS and row.change is Change.CHANGED)
+
+
+def _is_given(row: Row, names: frozenset[str]) -> bool:
+    path = row.left or row.right or ()
+    return row.part is Part.HEADERS and path[:1] == ("request_headers",) and path[-1] in names
+
+
+def _of_the_manner(row: Row, left: Exchange, right: Exchange) -> Row:
+    """Each binding and dialect has rules of its own."""
+    if row.part is not Part.FINDINGS or not row.counts:
+        return row
+    other = Ignored.BINDING if left.binding is not right.binding else Ignored.DIALECT
+    same = left.binding is right.binding and left.dialect is right.dialect
+    return row if same else msgspec.structs.replace(row, ignored=other)
+
+
+def _without_credentials(row: Row) -> Row:
+    """That a call had none is our doing."""
+    told = row.part is Part.FINDINGS and isinstance(row.after, dict) and any(_AUTH in rule for rule in row.after)
+    return msgspec.structs.replace(row, ignored=Ignored.SECRET) if told else row
 
 
 def _after_the_client(match: Match, rows: tuple[Row, ...]) -> Iterable[Row]:

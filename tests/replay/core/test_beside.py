@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.script import Call
 from support_replay import MS, TASK, Stage, artifact, call, message, one, said, script, status, task
@@ -71,6 +73,16 @@ def test_who_resubscribes_without_a_recorded_subscription_gets_the_rest_all_the_
     joined = stage.ask("SubscribeToTask", {"id": TASK})
     assert said(stage.run(joined, 1000)) == ["task working", "text", "completed", "end"]
     assert not stage.player.misses
+
+
+def test_a_stream_of_events_goes_on_after_the_one_that_the_client_had_last() -> None:
+    *lines, end = FIRST.lines
+    numbered = replace(FIRST, lines=(*(replace(line, event_id=f"e{line.number}") for line in lines), end))
+    for known, rest in (("e2", ["text", "completed", "end"]), ("e4", ["end"]), ("e9", ["task completed", "end"])):
+        stage = Stage(script(numbered))
+        stage.run(stage.ask("SendStreamingMessage", message("plan")))
+        headers = ((b"Last-Event-ID", known.encode()),)
+        assert said(stage.run(stage.ask("SubscribeToTask", {"id": TASK}, headers))) == rest
 
 
 def test_nobody_subscribes_to_a_task_that_nobody_was_told_of() -> None:

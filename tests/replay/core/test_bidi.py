@@ -9,7 +9,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.gates import steps
 from a2a_proxy.replay.core.miss import Kind
 from a2a_proxy.replay.core.script import Call, What
-from support_replay import MS, Stage, call, message, said, sample, script, status, task
+from support_replay import MS, TASK, Stage, call, message, one, said, sample, script, status, task
 
 S = TaskState
 APPROVAL = call(
@@ -78,6 +78,35 @@ def test_another_answer_diverges_at_its_line() -> None:
     assert stage.player.misses == [miss]
 
 
+def test_of_two_streams_that_begin_alike_the_client_chooses_one() -> None:
+    """Both are recorded, the approved one first; this client says no, and what follows is about the task it knows."""
+    other = "33333333-cccc-4ccc-8ccc-333333333333"
+    refused = call(
+        2,
+        "SendLiveMessage",
+        message("deploy", "m-3"),
+        ("s", 10, task(S.SUBMITTED, other)),
+        ("s", 20, status(S.WORKING, other)),
+        ("s", 40, status(S.INPUT_REQUIRED, other)),
+        ("c", 900, message("no", "m-4", taskId=other)),
+        ("s", 910, status(S.REJECTED, other)),
+        ("s", 911, "end"),
+        began=5000,
+    )
+    look = call(3, "GetTask", {"id": other}, ("s", 1, task(S.REJECTED, other)), ("s", 1, "end"), began=9000)
+    stage = Stage(script(APPROVAL, refused, look))
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    assert said(stage.run(play)) == BEFORE
+    play.heard(message("no", taskId=TASK), stage.now)
+    sends = stage.run(play)
+    assert said(sends) == ["rejected", "end"]
+    assert sends[0].value["statusUpdate"]["taskId"] == TASK
+    assert not stage.player.misses
+    assert one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]["id"] == TASK
+    assert [each.place for each in stage.player.unused()] == ["#1"]
+    assert said(stage.run(stage.ask("SendLiveMessage", message("deploy")))) == BEFORE
+
+
 def test_a_lenient_player_reports_and_goes_on() -> None:
     stage = begun(lenient=True)
     play = stage.ask("SendLiveMessage", message("deploy"))
@@ -103,7 +132,7 @@ def test_a_client_that_half_closes_early_hears_all_up_to_the_gate() -> None:
     play = stage.ask("SendLiveMessage", message("deploy"))
     play.client_ended(stage.now)
     assert said(stage.run(play)) == [*BEFORE, "miss"]
-    assert [miss.nearest for miss in stage.player.misses] == ["#1.4", "#1.4"]
+    assert [miss.nearest for miss in stage.player.misses] == ["#1.4"]
 
 
 def test_a_half_close_that_only_comes_early_is_told_and_does_no_harm() -> None:
@@ -173,6 +202,7 @@ def test_pauses_count_from_what_was_sent_last() -> None:
     assert said(play.due(stage.now)) == ["task submitted"]
     assert said(play.due(stage.now)) == []
     assert play.wake == stage.now + 10 * MS
+    assert play.skew == 4_990 * MS
 
 
 @pytest.mark.parametrize(

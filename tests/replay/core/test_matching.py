@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.redaction.payload import redact
+from a2a_proxy.redaction.scrub import Scrubber
 from a2a_proxy.replay.core.miss import Kind, Miss
 from a2a_proxy.replay.core.options import Options, Preset
 from a2a_proxy.replay.core.player import Player
@@ -72,6 +75,35 @@ def test_two_conversations_do_not_mix() -> None:
     stage.run(stage.ask("SendMessage", message("hello", "m-2")))
     assert stage.ask("SendMessage", message("yes", taskId=other)).call is no
     assert stage.ask("SendMessage", message("yes", taskId=TASK)).call is yes
+
+
+def test_of_two_conversations_that_begin_alike_the_client_chooses_one() -> None:
+    """Recorded with a yes first; this client says no, to the task that it was told of."""
+    other = "33333333-cccc-4ccc-8ccc-333333333333"
+    first = call(1, "SendMessage", message("deploy"), ("s", 1, task(TaskState.INPUT_REQUIRED)), ("s", 1, "end"))
+    yes = call(2, "SendMessage", message("yes", taskId=TASK), ("s", 1, task(TaskState.COMPLETED)), began=10)
+    second = call(
+        3,
+        "SendMessage",
+        message("deploy", "m-3"),
+        ("s", 1, task(TaskState.INPUT_REQUIRED, other)),
+        ("s", 1, "end"),
+        began=20,
+    )
+    no = call(4, "SendMessage", message("no", taskId=other), ("s", 1, task(TaskState.REJECTED, other)), began=30)
+    look = call(5, "GetTask", {"id": other}, ("s", 1, task(TaskState.REJECTED, other)), began=40)
+    stage = Stage(script(first, yes, second, no, look))
+    assert one(stage.run(stage.ask("SendMessage", message("deploy"))))["task"]["id"] == TASK
+    told = one(stage.run(stage.ask("SendMessage", message("no", taskId=TASK))))["task"]
+    assert (told["id"], told["status"]["state"]) == (TASK, "TASK_STATE_REJECTED")
+    assert one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]["id"] == TASK
+    assert [each.place for each in stage.player.unused()] == ["#1", "#2"]
+    again_ = one(stage.run(stage.ask("SendMessage", message("deploy"))))["task"]["id"]
+    assert again_ != TASK
+    assert one(stage.run(stage.ask("SendMessage", message("yes", taskId=again_))))["task"]["status"] == {
+        "state": "TASK_STATE_COMPLETED"
+    }
+    assert not stage.player.misses
 
 
 LOOKED_AT: list[tuple[str, dict[str, Any], bool]] = [
@@ -179,4 +211,44 @@ _REQUESTS = st.fixed_dictionaries(
 def test_any_request_matches_itself(request: dict[str, Any], preset: Preset) -> None:
     recorded = call(1, "SendMessage", request, ("s", 1, "end"))
     found = Player(script(recorded), Options(match=preset)).begin(again(recorded), 0)
+    assert not isinstance(found, Miss), found.text()
+
+
+_SECRET = st.sampled_from(
+    [
+        "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+        "my password=hunter2hunter2 and more",
+        "AKIAIOSFODNN7EXAMPLE",
+        "ghp_0123456789abcdefghijklmnopqrstuvwxyz",
+        "https://user:pa55w0rd@example.com/x?api_key=0123456789abcdef",
+    ]
+)
+_SAID = st.text(alphabet='ab \u00e9\n"\\', max_size=8)
+_SECRETIVE = st.fixed_dictionaries(
+    {
+        "message": st.fixed_dictionaries(
+            {"parts": st.lists(st.fixed_dictionaries({"text": _SECRET | _SAID}), max_size=3)}
+        )
+    },
+    optional={
+        "configuration": st.fixed_dictionaries(
+            {
+                "taskPushNotificationConfig": st.fixed_dictionaries(
+                    {"url": st.just("https://example.com/hook"), "token": _SECRET | st.just("t0ken-0f-mine")},
+                    optional={
+                        "authentication": st.fixed_dictionaries({"scheme": st.just("Bearer"), "credentials": _SECRET})
+                    },
+                )
+            }
+        ),
+        "password": _SECRET | _SAID,
+    },
+)
+
+
+@given(_SECRETIVE, st.sampled_from([Preset.DEFAULT, Preset.STRICT]))
+def test_a_request_matches_what_redaction_has_left_of_it(request: dict[str, Any], preset: Preset) -> None:
+    octets = redact(Scrubber(b"key of the recorder"), "json", msgspec.json.encode(request), cut=False)[0]
+    recorded = call(1, "SendMessage", msgspec.json.decode(octets), ("s", 1, "end"))
+    found = Player(script(recorded), Options(match=preset)).begin(again(recorded, value=request), 0)
     assert not isinstance(found, Miss), found.text()

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.recording.difference.structure import compare
+from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import Options, Preset
 from a2a_proxy.replay.core.player import Player
-from support_replay import SAMPLES, again, sample
+from support_replay import SAMPLES, Stage, again, sample
 
 _UUID = re.compile(r'(?<="messageId":")[^"]+')
 
@@ -35,6 +38,23 @@ def test_a_recorded_request_matches_itself(path: Path) -> None:
         assert not player.unused()
         assert not player.misses
         assert not player.loose
+
+
+@pytest.mark.parametrize("line", ["sdk-1.x", "sdk-0.3"])
+@pytest.mark.parametrize(("then", "now"), [("jsonrpc", "grpc"), ("grpc", "rest"), ("rest", "jsonrpc")])
+def test_a_request_on_another_binding_finds_the_same_call(line: str, then: str, now: str) -> None:
+    """The same program once on each binding: what the one asked finds the other one's calls, its ids mapped."""
+    asks = sample(f"{line}-{now}")
+    stage = Stage(sample(f"{line}-{then}"))
+    mine = IdMap()  # left: of the asking recording, right: of now
+    for call in asks.calls:
+        play = stage.player.begin(again(call, value=mine.value(call.request)), stage.now)
+        assert not isinstance(play, Miss), play.text()
+        assert play.call.operation == call.operation
+        for send, line_ in zip(stage.run(play, 1100), call.answers, strict=False):
+            compare(line_.value, send.value, mine, Fields())
+        play.client_gone()
+    assert not stage.player.unused()
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=name)

@@ -1,13 +1,14 @@
 """A call as a test: the same request, and what was seen of the answer is asserted: status, errors, states, artifacts.
 
-What changes from run to run (ids, times, texts) is not asserted. Over HTTP the test needs nothing but pytest; over gRPC
-grpcio and the messages of the SDK.
+What changes from run to run (ids, times, texts) is not asserted. The agent is the one of this package's pytest plug-in:
+replayed from a cassette, or a live one that is recorded. Over gRPC it needs the messages of the SDK as well.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -70,13 +71,23 @@ def pytest_case(call: Call) -> str:
     helpers = "\n\n\n".join(inspect.getsource(each).rstrip() for each in (members, states, artifacts, errors))
     name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text.title(call.exchange))).strip("_").lower()
     head = f'"""{_told(call)}"""\n\n{imports}\n\n{constants}'
-    test = f"def test_{name}() -> None:\n" + "\n".join(f"    {line}" for line in checks)
+    test = f"def test_{name}(a2a_agent: Any) -> None:\n" + "\n".join(f"    {line}" for line in checks)
     return "\n\n\n".join((head, helpers, request, test)) + "\n"
 
 
 def _told(call: Call) -> str:
-    title = re.sub(r"[^ -~]|[\"\\]", "?", text.title(call.exchange))
-    return f"{title} as it was recorded ({call.place}, {text.manner(call.exchange)})."
+    return f"""{_harmless(text.title(call.exchange))} as it was recorded ({call.place}, {text.manner(call.exchange)}).
+
+Make its cassette, then replay it:
+
+    pytest --a2a-record-mode=once --a2a-upstream={shlex.quote(_harmless(call.url))}
+    pytest
+"""
+
+
+def _harmless(said: str) -> str:
+    """Within a string of Python it is nothing but text."""
+    return re.sub(r"[^ -~]|[\"\\]", "?", said)
 
 
 def _expected(call: Call, answers: list[Any]) -> list[str]:
@@ -90,7 +101,7 @@ def _expected(call: Call, answers: list[Any]) -> list[str]:
 
 def _http(call: Call) -> tuple[str, str, str, list[str]]:
     imports = (
-        "import json\nimport os\nimport urllib.error\nimport urllib.request\n"
+        "import json\nimport urllib.error\nimport urllib.request\n"
         "from collections.abc import Iterator\nfrom typing import Any"
     )
     answers = [plain(frame.payload, frame.schema) for frame in call.answers]
@@ -99,15 +110,15 @@ def _http(call: Call) -> tuple[str, str, str, list[str]]:
     method = "POST" if call.exchange.binding is Binding.JSONRPC else call.exchange.method
     constants = "\n".join(
         (
-            f"URL = os.environ.get('A2A_URL', {call.url!r}) + {call.exchange.target!r}",
+            f"PATH = {call.exchange.target!r}",
             f"HEADERS = {literal(dict(call.headers()))}",
             f"REQUEST = {literal(value)}",
         )
     )
     data = "json.dumps(REQUEST).encode()" if body else "None"
-    request = f'''def ask() -> tuple[int, list[Any]]:
+    request = f'''def ask(url: str) -> tuple[int, list[Any]]:
     """The HTTP status, and every answer as JSON."""
-    request = urllib.request.Request(URL, {data}, HEADERS, method={method!r})
+    request = urllib.request.Request(url + PATH, {data}, HEADERS, method={method!r})
     try:
         response = urllib.request.urlopen(request, timeout=60)
     except urllib.error.HTTPError as refused:
@@ -118,8 +129,8 @@ def _http(call: Call) -> tuple[str, str, str, list[str]]:
             events = said[0].replace("\\r\\n", "\\n").split("\\n\\n")
             said = ["\\n".join(line[5:] for line in each.split("\\n") if line.startswith("data:")) for each in events]
         return response.status, [json.loads(each) for each in said if each]'''
-    checks = ["status, answers = ask()", f"assert status == {call.exchange.status}", *_expected(call, answers)]
-    return imports, constants, request, checks
+    status = f"assert status == {call.exchange.status}"
+    return imports, constants, request, ["status, answers = ask(a2a_agent.url)", status, *_expected(call, answers)]
 
 
 def _grpc(call: Call) -> tuple[str, str, str, list[str]]:
@@ -130,7 +141,7 @@ def _grpc(call: Call) -> tuple[str, str, str, list[str]]:
         raise NotOffered("its answer was not recorded")
     module = _PROTOS[line_and_name(frame.schema)[0]]
     imports = (
-        "import os\nfrom collections.abc import Iterator\nfrom typing import Any\n\nimport grpc\n"
+        "from collections.abc import Iterator\nfrom typing import Any\n\nimport grpc\n"
         f"{'import pytest' + chr(10) if call.exchange.grpc_status > 0 else ''}"
         f"from {module} import a2a_pb2\n"
         "from google.protobuf.json_format import MessageToDict, ParseDict"
@@ -140,20 +151,17 @@ def _grpc(call: Call) -> tuple[str, str, str, list[str]]:
     metadata = [(name.lower(), value) for name, value in call.extra_headers().items() if name != "grpc-timeout"]
     constants = "\n".join(
         (
-            f"TARGET = os.environ.get('A2A_GRPC', {call.authority!r})",
             f"METADATA = {literal(metadata)}",
             f"REQUEST = {literal(call.asked() if frame.payload else {})}",
         )
     )
-    credentials = ", grpc.ssl_channel_credentials()" if call.secure else ""
-    made = f"grpc.{'' if call.secure else 'in'}secure_channel(TARGET{credentials})"
     streams = call.exchange.operation in STREAMS
     reader = f"a2a_pb2.{_answer_kind(call)}.FromString" if call.answers else "None"
     got = "list(answered)" if streams else "[answered]"
-    request = f'''def ask() -> list[Any]:
+    request = f'''def ask(target: str) -> list[Any]:
     """Every answer as JSON."""
     message = ParseDict(REQUEST, a2a_pb2.{kind}(), ignore_unknown_fields=True)
-    with {made} as channel:
+    with grpc.insecure_channel(target) as channel:
         method = channel.{"unary_stream" if streams else "unary_unary"}(
             {call.exchange.target!r}, type(message).SerializeToString, {reader}
         )
@@ -163,11 +171,11 @@ def _grpc(call: Call) -> tuple[str, str, str, list[str]]:
         name = GRPC_STATUS[call.exchange.grpc_status]
         checks = [
             "with pytest.raises(grpc.RpcError) as refused:",
-            "    ask()",
+            "    ask(a2a_agent.grpc_target)",
             f"assert refused.value.code() is grpc.StatusCode.{name}",
         ]
         return imports, constants, request, checks
-    return imports, constants, request, ["answers = ask()", *_expected(call, answers)]
+    return imports, constants, request, ["answers = ask(a2a_agent.grpc_target)", *_expected(call, answers)]
 
 
 def _answer_kind(call: Call) -> str:

@@ -7,24 +7,19 @@ import sys
 from a2a_proxy.cli.console import HookEnd, Start
 from a2a_proxy.cli.errors import tell
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recorder.status import Done, Failed, Status, Troubled
+from a2a_proxy.recorder.status import Failed, Status, Troubled
 
 
 class Quiet:
-    """A `Console` that keeps the recorder's summary."""
-
-    def __init__(self) -> None:
-        self.done: Done | None = None
+    """A `Console` for warnings."""
 
     def start(self, start: Start) -> None:
         """Nobody needs the address."""
 
     def status(self, said: Status) -> None:
-        """Trouble is told, the summary kept."""
+        """Trouble is told."""
         if isinstance(said, Troubled | Failed):
             tell("a2a-proxy", said.message, said.hint)
-        elif isinstance(said, Done):
-            self.done = said
 
     def stopping(self, open_connections: int) -> None:
         """The drive is over."""

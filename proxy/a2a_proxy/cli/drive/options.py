@@ -11,7 +11,9 @@ import msgspec
 
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.drive.request import Credentials
+from a2a_proxy.drive.speech import Wanted
 from a2a_proxy.drive.verdict import BadPath, Counting, place
+from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.wire import Headers
 
 HEADERS = "A2A_PROXY_DRIVE_HEADERS"
@@ -27,10 +29,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     upstream_grpc: str = ""
     command: tuple[str, ...] = ()
     """Of a stdio agent."""
-    binding: str = ""
-    """Empty: as recorded."""
-    dialect: str = ""
-    """Empty: as recorded."""
+    wanted: Wanted = Wanted()
     speed: float = 0.0
     timeout: float = 30.0
     where: str = ""
@@ -75,7 +74,7 @@ def counting(strict: bool, shape: bool, ignore: tuple[str, ...]) -> Counting:
     if strict and shape:
         raise UserError("--strict and --shape contradict each other", "choose one of them")
     try:
-        return Counting(strict, shape, tuple(map(place, ignore)))
+        return Counting(strict, shape, ignore=tuple(map(place, ignore)))
     except BadPath as wrong:
         hint = "for example: --ignore '$.statusUpdate.status.message', --ignore text, --ignore headers"
         raise UserError(f"--ignore {str(wrong)!r} is no place in a message", hint) from wrong
@@ -89,11 +88,12 @@ def options_of(
     ignore: tuple[str, ...],
     speed: str,
     timeout: float,
+    binding: str | None,
+    dialect: str | None,
     **typed: Any,
 ) -> Options:
     """All of it. Raises UserError."""
-    if not typed["upstream"]:
-        raise UserError("--upstream is missing", f"for example: a2a-proxy drive {typed['recording']} -u localhost:8000")
+    _check_agent(typed["upstream"], typed["command"], binding, typed["recording"])
     if not 0 < timeout < 86_400:
         raise UserError(f"--timeout: {timeout:g} is no time to wait", "seconds, for example: --timeout 30")
     return Options(
@@ -101,5 +101,26 @@ def options_of(
         counting=counting(strict, shape, ignore),
         speed=pace(speed),
         timeout=timeout,
+        wanted=Wanted(_binding(binding, typed["command"]), Dialect(dialect) if dialect else None),
         **typed,
     )
+
+
+def _binding(word: str | None, command: tuple[str, ...]) -> Binding | None:
+    """The one that was asked for; a command speaks stdio."""
+    if word is None:
+        return Binding.STDIO if command else None
+    return Binding(word)
+
+
+def _check_agent(upstream: str, command: tuple[str, ...], binding: str | None, recording: Path) -> None:
+    """There is an agent, and only one. Raises UserError."""
+    if command and upstream:
+        raise UserError("--upstream and a command are two agents", "choose one of them")
+    if binding == "stdio" and not command:
+        hint = f"for example: a2a-proxy drive {recording} --binding stdio -- python my_agent.py"
+        raise UserError("the command of the stdio agent is missing", hint)
+    if command and binding not in (None, "stdio"):
+        raise UserError(f"a command is a stdio agent, not one of {binding}", "leave --binding out, or name --upstream")
+    if not command and not upstream:
+        raise UserError("--upstream is missing", f"for example: a2a-proxy drive {recording} --upstream localhost:8000")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.drive.agent import Reached, offered, reach
 from a2a_proxy.cli.drive.console import Quiet
 from a2a_proxy.cli.drive.options import HEADERS, Options
+from a2a_proxy.cli.drive.piped import finished, piped
 from a2a_proxy.cli.drive.report import FORMATS, Report, text_lines
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.run import ProxyRun
@@ -21,13 +25,15 @@ from a2a_proxy.drive.grpc import GrpcWire
 from a2a_proxy.drive.http import HttpWire
 from a2a_proxy.drive.line import Wire
 from a2a_proxy.drive.load import load
-from a2a_proxy.drive.plan import Plan
+from a2a_proxy.drive.plan import Plan, Step
+from a2a_proxy.drive.request import Credentials
 from a2a_proxy.drive.route import Route, Routes
 from a2a_proxy.drive.run import Drive, Manner
-from a2a_proxy.drive.verdict import counted
+from a2a_proxy.drive.speech import Wanted
+from a2a_proxy.drive.verdict import counted, with_skipped
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.recording.cassette import is_cassette, open_any
-from a2a_proxy.recording.difference.runs import RunDifference, compare_runs, run_of
+from a2a_proxy.recording.difference.runs import compare_runs, run_of
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.reader import Recording
@@ -36,7 +42,7 @@ from a2a_proxy.recording.sound import sound
 from a2a_proxy.relay.run import run
 from a2a_proxy.relay.tls import Trust
 
-DIFFERENT, INCOMPLETE = 1, 3
+DIFFERENT, INCOMPLETE, INTERRUPTED = 1, 3, 130
 """Exit codes."""
 
 
@@ -49,11 +55,11 @@ def run_drive(options: Options) -> int:
     _refuse_overwriting(options)
     with _opened(options.recording) as recording:
         rows = recording.find_exchanges(options.where) if options.where else recording.exchanges()
-        plan = load(recording, rows)
+        plan = load(recording, rows, options.wanted)
         _check(plan, options)
         with _place(options) as file:
-            drive, reached, quiet = run(_driven(plan, options, file))
-            report = _compared(recording, plan, drive, reached, options, file, quiet)
+            driven = run(_driven(plan, options, file))
+            report = _compared(recording, plan, driven, options, file)
     _write(report, options)
     if report.incomplete:
         return INCOMPLETE
@@ -72,11 +78,22 @@ def _check(plan: Plan, options: Options) -> None:
         raise UserError(f"there is no call to be driven{why}", hint)
 
 
-async def _driven(plan: Plan, options: Options, file: Path) -> tuple[Drive, Reached, Quiet]:
+class Driven(msgspec.Struct):
+    """What a drive leaves behind."""
+
+    drive: Drive
+    pid: int
+    """Of the process whose session it is."""
+    notes: list[str]
+
+
+async def _driven(plan: Plan, options: Options, file: Path) -> Driven:
     """Raises UserError."""
+    if options.command:
+        return await _piped(plan, options, file)
     trust = Trust(options.upstream_ca, options.upstream_insecure)
     reached = await reach(options.upstream, options.upstream_grpc, trust)
-    _remark_dialects(plan, reached)
+    _remark_dialects(plan, options.wanted, reached)
     config = proxy_config(
         listen=("127.0.0.1:0",) * len(reached.upstreams),
         upstream=tuple(each.text for each in reached.upstreams),
@@ -85,24 +102,50 @@ async def _driven(plan: Plan, options: Options, file: Path) -> tuple[Drive, Reac
         keep_secrets=False,
         log_format="text",
         quiet=True,
+        redact=tuple(f"header:{name.decode()}" for name, _ in options.credentials.headers),
         upstream_ca=options.upstream_ca,
         upstream_insecure=options.upstream_insecure,
     )
-    quiet = Quiet()
     drives: list[Drive] = []
 
     async def work(addresses: list[str]) -> None:
-        wires = _wires(plan, reached, addresses)
-        manner = Manner(options.speed, options.timeout, options.credentials)
-        drives.append(Drive(plan, wires, manner))
-        try:
-            await drives[0].run()
-        finally:
-            for wire in dict.fromkeys(wires.values()):
-                await wire.close()
+        drives.append(await _drive(plan, options, _wires(plan, reached, addresses)))
 
-    await ProxyRun(config, work, quiet).run()
-    return drives[0], reached, quiet
+    proxy = ProxyRun(config, work, Quiet())
+    proxy.command = _command(proxy.command, options.credentials)
+    await proxy.run()
+    if not drives:
+        raise UserError("stopped before all calls were made", "nothing was compared", INTERRUPTED)
+    return Driven(drives[0], os.getpid(), reached.notes)
+
+
+def _command(words: tuple[str, ...], credentials: Credentials) -> tuple[str, ...]:
+    """The command line without the values of headers, whatever they are called."""
+    hidden = list(words)
+    for _, octets in credentials.headers:
+        value = octets.decode()
+        hidden = [word.replace(value, "redacted") if value else word for word in hidden]
+    return tuple(hidden)
+
+
+async def _piped(plan: Plan, options: Options, file: Path) -> Driven:
+    wire = piped(options.command, file)
+    drive = await _drive(plan, options, {Binding.STDIO: wire})
+    if wire.pid:
+        await finished(file, wire.pid)
+    return Driven(drive, wire.pid, [])
+
+
+async def _drive(plan: Plan, options: Options, wires: dict[Binding, Wire]) -> Drive:
+    """Make all calls and let go of what they went over."""
+    credentials = options.credentials.for_plan(plan.steps)
+    drive = Drive(plan, wires, Manner(options.speed, options.wanted, options.timeout, credentials))
+    try:
+        await drive.run()
+    finally:
+        for wire in dict.fromkeys(wires.values()):
+            await wire.close()
+    return drive
 
 
 def _wires(plan: Plan, reached: Reached, addresses: list[str]) -> dict[Binding, Wire]:
@@ -113,47 +156,48 @@ def _wires(plan: Plan, reached: Reached, addresses: list[str]) -> dict[Binding, 
     return dict.fromkeys((Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER), http) | {Binding.GRPC: grpc}
 
 
-def _remark_dialects(plan: Plan, reached: Reached) -> None:
-    """What the recording speaks and the live agent's card does not offer."""
-    spoken = {(step.exchange.binding, step.exchange.dialect) for step in plan.steps if step.exchange.operation}
+def _remark_dialects(plan: Plan, wanted: Wanted, reached: Reached) -> None:
+    """What is spoken and the live agent's card does not offer."""
+    spoken = {(speech.binding, speech.dialect) for speech in map(wanted.of, plan.steps) if speech.operation}
     for binding, dialect in sorted(spoken):
         told = offered(reached, binding)
         if told and str(dialect) not in told and not (str(dialect) == "1.1" and "1.0" in told):
             offers = ", ".join(told)
-            reached.notes.append(f"the recording speaks {dialect} over {binding}, the agent's card offers {offers}")
+            hint = f"to say it so: --dialect {told[-1]}"
+            reached.notes.append(f"calls speak {dialect} over {binding}, the agent's card offers {offers}; {hint}")
         missing = binding not in reached.versions and binding in (Binding.JSONRPC, Binding.REST, Binding.GRPC)
         if missing and reached.versions:
             offers = ", ".join(sorted(map(str, reached.versions)))
-            reached.notes.append(f"the recording has calls over {binding}, the agent's card offers {offers}")
+            hint = f"to send them so: --binding {min(map(str, reached.versions))}"
+            reached.notes.append(f"calls go over {binding}, the agent's card offers {offers}; {hint}")
 
 
-def _compared(
-    recording: Recording, plan: Plan, drive: Drive, reached: Reached, options: Options, file: Path, quiet: Quiet
-) -> Report:
+def _compared(recording: Recording, plan: Plan, driven: Driven, options: Options, file: Path) -> Report:
     with _opened(file) as live:
-        session = _session(live)
-        left = run_of(recording, (step.row for step in plan.steps))
+        session = _session(live, driven.pid)
+        left = run_of(recording, (step.row for step in plan.steps if step.number not in driven.drive.skipped))
         found = compare_runs(left, run_of(live, live.exchanges(session.id)))
-        found = counted(found, options.counting)
-    notes = [*reached.notes, *_labels(plan, options)]
-    lost = quiet.done is None or bool(quiet.done.lost)
-    incomplete = session.complete if lost and session.complete != "complete" else ""
-    kept = str(options.record) if options.record is not None else ""
+        found = with_skipped(found, [plan.steps[number].row for number in sorted(driven.drive.skipped)])
+        bare = frozenset(step.row.key for step in plan.steps if _unsent(step, options))
+        given = frozenset(name.decode().lower() for name, _ in options.credentials.headers)
+        found = counted(found, msgspec.structs.replace(options.counting, bare=bare, given=given))
     return Report(
         str(options.recording),
-        options.upstream,
-        RunDifference(found.matches, found.tasks, found.cut),
-        tuple(drive.remarks),
+        shlex.join(options.command) or options.upstream,
+        found,
+        tuple(driven.drive.remarks),
         plan.left,
-        tuple(notes),
-        kept,
-        incomplete,
+        (*driven.notes, *_labels(plan, options)),
+        str(options.record) if options.record is not None else "",
+        session.complete if session.complete != "complete" else "",
     )
 
 
-def _session(live: Recording) -> SessionRow:
-    """The one that this process has recorded."""
-    own = [session for session in live.sessions() if session.facts.pid == os.getpid()]
+def _session(live: Recording, pid: int) -> SessionRow:
+    """The one that this process has recorded. Raises UserError where there is none."""
+    own = [session for session in live.sessions() if session.facts.pid == pid]
+    if not own:
+        raise UserError("the drive was not recorded", "try once more with --record FILE")
     return own[-1]
 
 
@@ -161,7 +205,7 @@ def _labels(plan: Plan, options: Options) -> Iterator[str]:
     """What could not be sent, for nobody knows it: credentials that are labels in the recording."""
     names: dict[str, int] = {}
     for step in plan.steps:
-        for name in options.credentials.apply(step.exchange.request_headers)[1]:
+        for name in _unsent(step, options):
             names[name.lower()] = names.get(name.lower(), 0) + 1
     for name, count in names.items():
         calls = "1 call" if count == 1 else f"{count} calls"
@@ -172,6 +216,11 @@ def _labels(plan: Plan, options: Options) -> Iterator[str]:
     bodies = sum(any(turn.frame is not None and turn.frame.redacted for turn in step.turns) for step in plan.steps)
     if bodies:
         yield f"{bodies} requests hold labels in the place of credentials, and were sent with them"
+
+
+def _unsent(step: Step, options: Options) -> tuple[str, ...]:
+    """Names of headers that a call goes without."""
+    return options.credentials.apply(step.exchange.request_headers)[1]
 
 
 @contextlib.contextmanager

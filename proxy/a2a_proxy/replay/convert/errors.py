@@ -80,10 +80,12 @@ class Refusal(msgspec.Struct, frozen=True):
     """JSON-RPC; 0: by the reason."""
     http: int = 0
     grpc: int = 0
-    data: Any = None
-    """Of a JSON-RPC error, where it is no list of details."""
     body: Any = None
     """Of a REST error, as it was told."""
+    error: Json | None = None
+    """Of a JSON-RPC error, as it was told."""
+    octets: bytes = b""
+    """That body as text, where it may go out as it was."""
     bare: bool = False
     """HTTP itself said no, before any binding was reached: whatever asks over HTTP gets that body."""
     grpc_text: str = ""
@@ -91,9 +93,9 @@ class Refusal(msgspec.Struct, frozen=True):
 
     def rpc(self, dialect: Dialect) -> Json:
         """The `error` of JSON-RPC."""
+        if self.error is not None:
+            return self.error
         made: Json = {"code": self.code or self._row(dialect)[0], "message": self.message}
-        if self.data is not None:
-            return {**made, "data": self.data}
         details = [] if dialect in OLD else self.details or self._info
         return {**made, "data": details} if details else made
 
@@ -146,9 +148,7 @@ def of_rpc(error: Any, dialect: Dialect) -> Refusal:
     number, data = told.get("code"), told.get("data")
     code = number if isinstance(number, int) else -32603
     details = [one for one in data if isinstance(one, dict) and "@type" in one] if isinstance(data, list) else []
-    listed = isinstance(data, list) and len(details) == len(data)
-    reason = rpc_reason(code, data, dialect)
-    return Refusal(reason, str(told.get("message", "")), details, code, data=None if listed else data)
+    return Refusal(rpc_reason(code, data, dialect), str(told.get("message", "")), details, code, error=told)
 
 
 def of_rest(body: Any, status: int) -> Refusal:

@@ -10,8 +10,8 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.gates import Step
-from a2a_proxy.replay.core.matching import token
-from a2a_proxy.replay.core.script import FOLLOWING, Call, Line, Script, What
+from a2a_proxy.replay.core.matching import asked_task, token
+from a2a_proxy.replay.core.script import FOLLOWING, SPEAKING, Call, Line, Script, What
 
 if TYPE_CHECKING:
     from a2a_proxy.replay.core.play import Play
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 SOFT = 1_000_000_000
 """Ns: how long a line waits at most for a call that did not cause it, as one that has joined or raced its stream."""
-_SPEAKS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"})
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -42,9 +41,9 @@ class Beside:
         tasks: dict[str, list[Call]] = defaultdict(list)
         alike: dict[bytes, list[Call]] = defaultdict(list)
         for call in script.calls:
-            for task in {call.task, asked_task(call)} - {""}:
+            for task in {call.task, asked_task(call.request)} - {""}:
                 tasks[task].append(call)
-            if call.operation in _SPEAKS:
+            if call.operation in SPEAKING:
                 alike[token(call.request)].append(call)
         for call in script.calls:
             if call.streams:
@@ -66,7 +65,7 @@ class Beside:
             return
         if rival or other.operation in FOLLOWING:
             self._causes[line.place].append(Cause(other, certain=False))
-        elif other.operation == "CancelTask" or (other.operation in _SPEAKS and _waiting(call, line)):
+        elif other.operation == "CancelTask" or (other.operation in SPEAKING and _waiting(call, line)):
             self._causes[line.place].append(Cause(other, certain=True))
 
     def held(self, play: Play, step: Step, waited: int, player: Player) -> str:
@@ -107,16 +106,6 @@ class Beside:
         if not tied or not pending or other.holds(pending[0]):
             return False
         return timeline.when(pending[0].line, other.call) < timeline.when(step.line, play.call)
-
-
-def asked_task(call: Call) -> str:
-    """Recorded id of the task that a request is about; empty where it is about none."""
-    request = call.request
-    if not isinstance(request, dict):
-        return ""
-    message = request.get("message")
-    found = message.get("taskId") if isinstance(message, dict) else request.get("taskId") or request.get("id")
-    return found if isinstance(found, str) else ""
 
 
 def _refused(call: Call) -> bool:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import msgspec
 
 from a2a_proxy.replay.core import tell
 from a2a_proxy.replay.core.asked import Asked
+from a2a_proxy.replay.core.branch import same_way
 from a2a_proxy.replay.core.ids import IdMap
-from a2a_proxy.replay.core.matching import Fit, Matcher
+from a2a_proxy.replay.core.matching import Fit, Matcher, asked_task
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import Options, Policy, Preset
-from a2a_proxy.replay.core.script import Call, Script
+from a2a_proxy.replay.core.script import SPEAKING, Call, Script
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -22,6 +23,8 @@ class Chosen(msgspec.Struct, frozen=True):
     fit: Fit
     loose: Miss | None = None
     """What differs from it all the same."""
+    turned: tuple[Call, ...] = ()
+    """Calls that count as played from now on, in the place of others that began a like conversation."""
 
 
 class Choice:
@@ -32,6 +35,11 @@ class Choice:
         self._options = options
         self._matcher = Matcher(script.calls, options.match)
         self._played: Counter[int] = Counter()
+        self._spoken: dict[str, list[int]] = defaultdict(list)
+        """By task: calls that brought messages to it."""
+        for index, call in enumerate(script.calls):
+            if call.operation in SPEAKING and (task := call.task or asked_task(call.request)):
+                self._spoken[task].append(index)
         self._places = {call.place: index for index, call in enumerate(script.calls)}
 
     def choose(self, asked: Asked, ids: IdMap) -> Chosen | Miss:
@@ -39,17 +47,27 @@ class Choice:
         every = self._matcher.of(asked.operation)
         if not every:
             return tell.unknown(self._script, asked)
-        fit = self._matcher.first(asked, ids, [index for index in every if not self._played[index]])
+        near = self._matcher.candidates(asked)
+        fit = self._matcher.first(asked, ids, (index for index in near if not self._played[index]))
         if fit is not None:
             return self._chosen(fit)
-        played = [index for index in reversed(every) if self._played[index]]
+        played = [index for index in reversed(near) if self._played[index]]
         again = self._matcher.first(asked, ids, played)
         if again is None:
-            return self._otherwise(asked, ids, every)
+            return self._parted(asked, ids, near) or self._otherwise(asked, ids, every)
         if self._options.policy(asked.operation) is not Policy.SEQUENCE:
             return self._chosen(again)
         times = self._matcher.count(asked, ids, played)
         return tell.exhausted(self._script, asked, self._script.calls[again.index], times)
+
+    def free(self, operation: str) -> list[Call]:
+        """Calls of an operation that have not been played, in recorded order."""
+        return [self._script.calls[index] for index in self._matcher.of(operation) if not self._played[index]]
+
+    def turn(self, taken: Call, other: Call) -> None:
+        """It was the other call that was played."""
+        self._played[self._places[taken.place]] -= 1
+        self._played[self._places[other.place]] += 1
 
     def played(self, call: Call) -> bool:
         """A client has asked for it."""
@@ -62,6 +80,31 @@ class Choice:
     def _chosen(self, fit: Fit, loose: Miss | None = None) -> Chosen:
         self._played[fit.index] += 1
         return Chosen(self._script.calls[fit.index], fit, loose)
+
+    def _parted(self, asked: Asked, ids: IdMap, near: list[int]) -> Chosen | None:
+        """What fits belongs to another conversation, which has gone the same way until here: that one is meant."""
+        taken = ids.then("task", asked_task(asked.value))
+        mine = [index for index in self._spoken.get(taken or "", ()) if self._played[index]]
+        for index in near:
+            other = asked_task(self._script.calls[index].request)
+            theirs = [each for each in self._spoken.get(other, ()) if each < index]
+            if self._played[index] or other == taken or not mine or len(theirs) != len(mine):
+                continue
+            found = same_way(self._calls(mine), self._calls(theirs))
+            if found is None or any(self._played[each] for each in theirs):
+                continue
+            trial = ids.trial()
+            trial.turn(found)
+            fit = self._matcher.first(asked, trial, [index])
+            if fit is not None:
+                ids.turn(found)
+                for one, two in zip(self._calls(mine), self._calls(theirs), strict=True):
+                    self.turn(one, two)
+                return msgspec.structs.replace(self._chosen(fit), turned=tuple(self._calls(theirs)))
+        return None
+
+    def _calls(self, indexes: list[int]) -> list[Call]:
+        return [self._script.calls[index] for index in indexes]
 
     def _otherwise(self, asked: Asked, ids: IdMap, every: list[int]) -> Chosen | Miss:
         """Nothing fits: the nearest, which answers if that is allowed."""

@@ -10,8 +10,8 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.difference.fields import members
 from a2a_proxy.replay.core.asked import Asked
-from a2a_proxy.replay.core.beside import asked_task
 from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.matching import asked_task
 from a2a_proxy.replay.core.options import Policy
 from a2a_proxy.replay.core.play import Play
 from a2a_proxy.replay.core.script import FOLLOWING, Call, Line, Script, Side, What
@@ -77,7 +77,7 @@ class Follow:
 
     def poll(self, call: Call, asked: Asked, policy: Policy) -> Poll | None:
         """How a GetTask is to be answered; None: as recorded."""
-        task = asked_task(call)
+        task = asked_task(call.request)
         if call.operation != "GetTask" or not self._timeline.updates(task) or not self._timeline.known(task):
             return None
         beyond = _number(asked.value.get("currentGeneration")) if isinstance(asked.value, dict) else None

@@ -39,6 +39,19 @@ class IdMap(Ids):
         for (kind, then), now in trial._now.items():
             self.pair(kind, then, now)
 
+    def turn(self, other: IdMap) -> None:
+        """Another call stands in the place of one: its identifiers, left in `other`, are now what those of the first
+        one, right in it, have been until now. Where the first one plays after all, its agent has those of the other."""
+        for (kind, then), before in other._now.items():
+            if then == before:
+                continue
+            now = self.now(kind, before) or before
+            if (kind, before) in self._minted:
+                self._set(kind, before, self.now(kind, then) or then)
+            else:
+                self._now.pop((kind, before), None)
+            self._set(kind, then, now)
+
     def pair(self, kind: str, left: str, right: str) -> bool:
         """Whether the two stand for each other; two that nobody has seen yet do from now on."""
         known, other = self.now(kind, left), self.then(kind, right)
@@ -46,10 +59,20 @@ class IdMap(Ids):
             return known == right and other == left
         if left != right and (kind, left) in self._minted:
             return False
-        self._now[kind, left], self._then[kind, right] = right, left
-        if left != right and kind not in _SPECIAL and _WORD.fullmatch(left):
-            self._texts[left] = right
+        self._set(kind, left, right)
         return True
+
+    def _set(self, kind: str, recorded: str, now: str) -> None:
+        self._now[kind, recorded], self._then[kind, now] = now, recorded
+        if kind not in _SPECIAL and _WORD.fullmatch(recorded) and (recorded != now or recorded in self._texts):
+            self._texts[recorded] = now
+
+    def may(self, recorded: str, now: str) -> bool:
+        """Whether a task of now may be this recorded one, as far as is known."""
+        known = self.now("task", recorded)
+        if known is None and self.then("task", now) is None:
+            return recorded == now or ("task", recorded) not in self._minted
+        return known == now
 
     def now(self, kind: str, recorded: str) -> str | None:
         """What stands for a recorded identifier; None where nobody has met it."""

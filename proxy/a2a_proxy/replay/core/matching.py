@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -48,36 +48,49 @@ class Matcher:
         self._calls = calls
         self._strict = preset is Preset.STRICT
         self._any = preset is Preset.BY_OPERATION
+        self._tasks = [asked_task(call.request) for call in calls]
         self._by_operation: dict[str, list[int]] = defaultdict(list)
-        self._tokens: list[bytes | None] = []
-        """By call; None where a credential was recorded as a label: anything may be there now."""
+        self._by_token: dict[tuple[str, bytes], list[int]] = defaultdict(list)
+        self._anything: dict[str, list[int]] = defaultdict(list)
+        """Calls that a token cannot find: a credential was recorded as a label, and anything may be there now."""
         for index, call in enumerate(calls):
             self._by_operation[call.operation].append(index)
             key = self._key(call.request, call.tenant)
-            self._tokens.append(None if LABEL.search(repr(key)) else likeness_token(key))
+            if LABEL.search(repr(key)):
+                self._anything[call.operation].append(index)
+            else:
+                self._by_token[call.operation, likeness_token(key)].append(index)
 
     def of(self, operation: str) -> list[int]:
         """All calls of an operation, in recorded order."""
         return self._by_operation.get(operation, [])
 
-    def first(self, asked: Asked, ids: IdMap, among: list[int]) -> Fit | None:
-        """The first of these calls that was asked the same."""
-        return next((fit for fit in self._fits(asked, ids, among)), None)
+    def candidates(self, asked: Asked) -> list[int]:
+        """The calls that may have been asked the same, in recorded order: a sieve."""
+        every = self.of(asked.operation)
+        if self._any or asked.operation not in BY_NAME:
+            return every
+        token = likeness_token(self._key(asked.value, asked.tenant))
+        found = {*self._by_token.get((asked.operation, token), ()), *self._anything.get(asked.operation, ())}
+        if any(self._calls[index].dialect is not asked.dialect for index in every):  # they say some things otherwise
+            found.update(index for index in every if self._calls[index].dialect is not asked.dialect)
+        return sorted(found)
 
-    def count(self, asked: Asked, ids: IdMap, among: list[int]) -> int:
+    def first(self, asked: Asked, ids: IdMap, among: Iterable[int]) -> Fit | None:
+        """The first of these candidates that was asked the same."""
+        return next(self._fits(asked, ids, among), None)
+
+    def count(self, asked: Asked, ids: IdMap, among: Iterable[int]) -> int:
         """How many of them were."""
         return sum(1 for _ in self._fits(asked, ids, among))
 
-    def _fits(self, asked: Asked, ids: IdMap, among: list[int]) -> Iterator[Fit]:
-        if self._any or asked.operation not in BY_NAME:
-            for index in among:
-                yield self._fit(index, asked, ids, learn_only=True)
-            return
-        wanted = likeness_token(self._key(asked.value, asked.tenant))
+    def _fits(self, asked: Asked, ids: IdMap, among: Iterable[int]) -> Iterator[Fit]:
+        free = self._any or asked.operation not in BY_NAME
+        task = asked_task(asked.value)
         for index in among:
-            if self._tokens[index] not in (wanted, None) and self._calls[index].dialect is asked.dialect:
+            if not free and task and self._tasks[index] and not ids.may(self._tasks[index], task):
                 continue
-            fit = self._fit(index, asked, ids)
+            fit = self._fit(index, asked, ids, learn_only=free)
             if not fit.rows:
                 yield fit
 
@@ -96,15 +109,13 @@ class Matcher:
             rows = differences(recorded, now, trial, fields)
             if self._strict:
                 rows += self._of_headers(call, asked)
-        compare(call.request, asked.value, trial, fields)  # also what is not looked at has identifiers
+        differences(call.request, asked.value, trial, fields)  # also what is not looked at has identifiers
         return Fit(index, rows, trial, sum(map(_weight, rows)))
 
     def _key(self, value: Any, tenant: str) -> Any:
         """What counts of a request."""
-        if not isinstance(value, dict):
-            return value
         made = value if self._strict else without(value)
-        return {**made, "tenant": tenant} if tenant and "tenant" not in made else made
+        return {**made, "tenant": tenant} if tenant and isinstance(made, dict) and "tenant" not in made else made
 
     def _of_headers(self, call: Call, asked: Asked) -> tuple[Row, ...]:
         """Headers, in `strict` on one binding: on two they are never the same."""
@@ -127,8 +138,10 @@ def differences(recorded: Any, now: Any, ids: IdMap, fields: Fields) -> tuple[Ro
     return tuple(row for row in rows if not _filled(row, ids) and row.counts)
 
 
-def without(value: dict[str, Any]) -> dict[str, Any]:
+def without(value: Any) -> Any:
     """A request without what a program may change and still mean the same."""
+    if not isinstance(value, dict):
+        return value
     made = {name: item for name, item in value.items() if name not in _LEFT_OUT}
     if isinstance(message := made.get("message"), dict):
         made["message"] = {name: item for name, item in message.items() if name not in _LEFT_OUT}
@@ -141,6 +154,15 @@ class _Blank(Ids):
     def neutral(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
         """A text without what may be an identifier."""
         return _ID.sub("", text)
+
+
+def asked_task(request: Any) -> str:
+    """The id of the task that a request is about; empty where it is about none."""
+    if not isinstance(request, dict):
+        return ""
+    message = request.get("message")
+    found = message.get("taskId") if isinstance(message, dict) else request.get("taskId") or request.get("id")
+    return found if isinstance(found, str) else ""
 
 
 def token(value: Any) -> bytes:

@@ -15,7 +15,7 @@ from a2a_proxy.replay.core.gates import Step, Steps
 from a2a_proxy.replay.core.matching import differences, without
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import Preset
-from a2a_proxy.replay.core.script import Call, What
+from a2a_proxy.replay.core.script import Call, Line, What
 
 if TYPE_CHECKING:
     from a2a_proxy.replay.core.follow import Poll
@@ -40,6 +40,9 @@ class Play:
         """Nothing more is sent, and nothing heard is of interest."""
         self.left = False
         """The client broke it off. What was not sent by then is not missing."""
+        self.skew = 0
+        """Ns by which its lines went out later than they were due, added up: the client read slowly, the server was
+        busy, or other calls kept them back."""
         self.waits = ""
         """What keeps the next line back, in words; empty where nothing does."""
         self._player = player
@@ -54,6 +57,8 @@ class Play:
         """Since when the next line waits for nothing but other calls."""
         self._looked = at
         self._miss: Miss | None = None
+        self._early: Miss | None = None
+        """The client half-closed before it had said all: what the call ends with, if it cannot go on without that."""
 
     @property
     def wake(self) -> int | None:
@@ -89,6 +94,9 @@ class Play:
         if self.over or not self.call.live:
             return
         expected = self._expected()
+        other = self._turned(expected, value)
+        if other is not None:
+            self._steps, expected = other, other.client[len(self._heard)]
         if self._ended or expected is None or expected.what is What.END:
             said = "half-closed" if expected is not None else "said no more"
             self._diverge(
@@ -111,7 +119,7 @@ class Play:
             self._heard.append(at)
         elif expected is not None:
             why = "the client half-closed; the recorded one first had something to say"
-            self._player.diverged(self, why, expected.place, (), None, ends=True)
+            self._early = self._player.diverged(self, why, expected.place, (), None, ends=True)
 
     def client_gone(self) -> None:
         """The client broke the call off, or is not there any more."""
@@ -137,6 +145,7 @@ class Play:
         if self._due(step) > at or self._held(step, at):
             return None
         self._next += 1
+        self.skew += at - self._due(step)
         self._last, self._ready, self.waits = at, 0, ""
         return self._player.send(self, step.line, at)
 
@@ -157,7 +166,7 @@ class Play:
         self.waits = self._player.held(self, step, at - self._ready)
         return bool(self.waits)
 
-    def _expected(self) -> Any:
+    def _expected(self) -> Line | None:
         """The line of the client that comes next in the recording."""
         return self._steps.client[len(self._heard)] if len(self._heard) < len(self._steps.client) else None
 
@@ -167,7 +176,7 @@ class Play:
 
     def _given_up(self) -> int | None:
         """When waiting for the client comes to its end; None: never."""
-        if self._ended and self._step() is not None:
+        if self._early is not None and self._step() is not None:
             return self._looked
         patience = self._player.options.patience
         return None if patience is None else self._since() + patience
@@ -180,7 +189,8 @@ class Play:
         if step is None:
             leaves = self._steps.leaves
             place = leaves.place if leaves is not None else self.call.place
-            self.waits = f"the recorded client broke the call off here ({place}), and the agent said no more"
+            gone = f"the recorded client broke the call off here ({place})"
+            self.waits = f"{gone}, and the agent said no more" if leaves else f"nothing ends the call {place}"
         else:
             expected = self._expected()
             place = expected.place if expected is not None else step.line.place
@@ -188,11 +198,11 @@ class Play:
         given_up = self._given_up()
         if given_up is None or at < given_up:
             return None
-        if step is not None and self._ended:
-            self.waits += ", and it has half-closed"
+        if step is not None and self._early is not None:
+            self._miss = self._early
         else:
             self.waits += f"; nothing came for {(at - self._since()) / 1e9:.0f} s"
-        self._diverge(self.waits, place, (), None, ends=True)
+            self._diverge(self.waits, place, (), None, ends=True)
         return Send(what=What.MISS, miss=self._miss)
 
     def _compare(self, recorded: Any, now: Any) -> tuple[Row, ...]:
@@ -201,13 +211,21 @@ class Play:
         trial = self._player.ids.trial()
         fields = Fields(dialects=self.call.dialect is not self.asked.dialect)
         if preset is not Preset.BY_OPERATION:
-            whole = preset is Preset.STRICT or not isinstance(recorded, dict) or not isinstance(now, dict)
+            whole = preset is Preset.STRICT
             rows = differences(recorded if whole else without(recorded), now if whole else without(now), trial, fields)
             if rows:
                 return rows
         differences(recorded, now, trial, fields)  # also what is not looked at has identifiers
         self._player.ids.adopt(trial)
         return ()
+
+    def _turned(self, expected: Line | None, value: Any) -> Steps | None:
+        """The steps of another recorded call, where this one has something else here and that one what was said."""
+        if self._player.options.match is Preset.BY_OPERATION or self._ended:
+            return None
+        if expected is not None and expected.what is What.MESSAGE and not self._compare(expected.value, value):
+            return None
+        return self._player.turn(self, self._next, len(self._heard), value)
 
     def _diverge(self, why: str, place: str, rows: tuple[Row, ...], value: Any, *, ends: bool = False) -> None:
         """The client has left the recording; where that only warns, the call goes on unless it cannot."""

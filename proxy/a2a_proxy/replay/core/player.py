@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from a2a_proxy.recording.difference.values import Row
 from a2a_proxy.replay.core.asked import Asked, Send
 from a2a_proxy.replay.core.beside import Beside
+from a2a_proxy.replay.core.branch import branch
 from a2a_proxy.replay.core.choice import Choice
 from a2a_proxy.replay.core.follow import Follow, Poll
-from a2a_proxy.replay.core.gates import Step, steps
+from a2a_proxy.replay.core.gates import Step, Steps, steps
 from a2a_proxy.replay.core.ids import IdMap, minted
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import Options
@@ -61,6 +62,8 @@ class Player:
         if found.loose is not None:
             self.loose.append(found.loose)
         self.ids.adopt(found.fit.ids)
+        for line in (line for call in found.turned for line in call.answers):
+            self.timeline.tell(line)
         self._webhooks.asked(found.call, asked)
         poll = self._follow.poll(found.call, asked, self.options.policy(asked.operation))
         return self._play(self._follow.now(found.call, asked, self.plays), asked, at, poll)
@@ -114,6 +117,19 @@ class Player:
         else:
             pause = round(recorded / options.speed) if options.speed else 0
         return pause if options.max_gap is None else min(pause, options.max_gap)
+
+    def turn(self, play: Play, sent: int, heard: int, value: Any) -> Steps | None:
+        """The client says what another recorded call has here that went the same way so far: the play goes on as that
+        one, by these steps. None where there is no such call."""
+        found = branch(play.call, sent, heard, value, self._choice.free(play.call.operation))
+        if found is None:
+            return None
+        self.ids.turn(found.ids)
+        self._choice.turn(play.call, found.call)
+        for step in found.steps.agent[:sent]:
+            self.timeline.tell(step.line)
+        play.call = found.call
+        return found.steps
 
     def diverged(self, play: Play, why: str, place: str, rows: tuple[Row, ...], value: Any, *, ends: bool) -> Miss:
         """A client has left the recording within a call, which does not go on where it `ends`."""

@@ -14,6 +14,8 @@ from a2a_proxy.protocol.operations import STREAMS
 
 LIVE = frozenset({"SendLiveMessage", "ReconnectToTask"})
 """Operations whose client goes on speaking after its request."""
+SPEAKING = frozenset({"SendMessage", "SendStreamingMessage"}) | LIVE
+"""Operations that bring a message to the agent."""
 FOLLOWING = frozenset({"SubscribeToTask"})
 """Operations that are answered from where the task has come to."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.replay.core.asked import Asked, Send
-from a2a_proxy.replay.core.beside import asked_task
+from a2a_proxy.replay.core.matching import asked_task
 from a2a_proxy.replay.core.script import Call, Line, Push, Script, What
 from a2a_proxy.replay.core.timeline import Timeline
 
@@ -39,16 +39,16 @@ class Webhooks:
         if not isinstance(asked.value, dict):
             return
         if call.operation == "CreateTaskPushNotificationConfig":
-            self._registered.append(Registered(asked_task(call), call.request, asked.value))
+            self._registered.append(Registered(asked_task(call.request), call.request, asked.value))
         elif call.operation == "DeleteTaskPushNotificationConfig":
-            task, identifier = asked_task(call), asked.value.get("id")
+            task, identifier = asked_task(call.request), asked.value.get("id")
             self._registered = [
                 each
                 for each in self._registered
                 if not (each.task == task and identifier in (None, each.now.get("id")))
             ]
         elif isinstance(now := _inline(asked.value), dict):
-            self._registered.append(Registered(call.task or asked_task(call), _inline(call.request), now))
+            self._registered.append(Registered(call.task or asked_task(call.request), _inline(call.request), now))
 
     def told(self, line: Line, at: int) -> None:
         """Something was told of a task."""

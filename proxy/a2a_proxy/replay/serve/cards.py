@@ -51,7 +51,7 @@ class Cards:
             return card
         made = dict(card)
         transport = str(card.get("preferredTransport") or card.get("transport") or "")
-        if isinstance(card.get("url"), str) and _known(transport) is not Binding.STDIO:
+        if isinstance(card.get("url"), str) and not _is_command(card["url"], transport):
             made["url"] = _moved(card["url"], transport, authority)
         for member, name in (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport")):
             if isinstance(card.get(member), list):
@@ -64,7 +64,7 @@ class Cards:
             if not isinstance(entry, dict) or not isinstance(entry.get("url"), str):
                 continue
             transport = str(entry.get(name) or "")
-            if _known(transport) is not Binding.STDIO:  # its URL is a command: the agent itself
+            if not _is_command(entry["url"], transport):  # which would start the agent itself
                 made.append({**entry, "url": _moved(entry["url"], transport, authority)})
         offered = {_known(str(entry.get(name) or "")) for entry in made}
         version = {key: made[0][key] for key in ("protocolVersion",) if made and key in made[0]}
@@ -116,6 +116,12 @@ def _page(call: Call) -> CardPage | None:
 
 def _known(transport: str) -> Binding | None:
     return _TRANSPORTS.get(transport.upper(), None if transport else Binding.JSONRPC)
+
+
+def _is_command(url: str, transport: str) -> bool:
+    """An interface on a pipe, whatever its binding is called there (protocol sheet 5.1)."""
+    named = transport.upper().rpartition("/")[2] == "STDIO"
+    return named or (_known(transport) is None and "://" not in url)
 
 
 def _moved(url: str, transport: str, authority: str) -> str:

@@ -10,16 +10,15 @@ from typing import Any
 import grpc
 
 from a2a_proto import RenderError
-from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import GRPC_STATUS, binary_value
-from a2a_proxy.replay.convert.errors import DETAILS
+from a2a_proxy.replay.convert.errors import DETAILS, Refusal
 from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.core.asked import Send
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.script import What
-from a2a_proxy.replay.serve.incoming import Incoming, grpc_schema
+from a2a_proxy.replay.serve.incoming import Incoming, request_schema
 from a2a_proxy.replay.serve.outgoing import GrpcEnd, grpc_miss, grpc_refusal, octets, refusal_of, with_card
 from a2a_proxy.replay.serve.stage import Performance, Stage
 
@@ -27,6 +26,7 @@ _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.Statu
 _OF_TRANSPORT = frozenset({"content-type", "te", "date", "server", "trailer", "connection", "keep-alive"})
 _UNBOUNDED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 _STOP_SECONDS = 0.2
+_CANCEL_SECONDS = 0.02
 _EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # not in the stubs
 
 
@@ -97,6 +97,9 @@ class _Served:
             else:
                 self._end(grpc_miss(performance))
             return
+        if isinstance(performance, Refusal):
+            self._end(grpc_refusal(performance, asked.dialect))
+            return
         listening = asyncio.create_task(self._listen(performance)) if performance.play.call.live else None
         try:
             await self._play(performance)
@@ -125,8 +128,6 @@ class _Served:
         call = performance.play.call
         if send.what is What.MISS and send.miss is not None:
             return grpc_miss(send.miss)
-        if send.what in (What.RESET, What.CUT):
-            return GrpcEnd(GRPC_STATUS.index("UNAVAILABLE"), "the recording breaks off here")
         told = refusal_of(send, call, performance.mapped)
         if told is None:
             return GrpcEnd(0, trailing=_metadata(send.trailers) if same else ())
@@ -150,9 +151,12 @@ class _Served:
         """What the client says after its first message."""
         asked = performance.play.asked
         while (found := await self._context.read()) is not _EOF:
-            schema = grpc_schema(asked.operation, asked.dialect, Direction.TO_AGENT, found)
+            schema = request_schema(asked.operation, asked.dialect, found, performance.play.call.live_payload)
             performance.heard(self._incoming.message(asked.operation, asked.dialect, found, schema))
-        performance.client_ended()
+        # A call that is broken off reads as ended too, a moment before it is known to be cancelled.
+        await asyncio.sleep(_CANCEL_SECONDS)
+        if not self._context.cancelled():
+            performance.client_ended()
 
 
 def _headers(metadata: Any) -> Headers:

@@ -17,7 +17,7 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.script import Call, What
 from a2a_proxy.replay.serve.cards import Cards
 from a2a_proxy.replay.serve.incoming import BadRpc, Incoming, rest_match
-from a2a_proxy.replay.serve.outgoing import RestVoice, RpcVoice, Voice, refusal_of, with_card
+from a2a_proxy.replay.serve.outgoing import RestVoice, RpcVoice, Voice, refusal_of, rpc_failure, with_card
 from a2a_proxy.replay.serve.stage import Performance, Stage
 
 _MOST_BODY = 256 * 1024 * 1024
@@ -83,16 +83,15 @@ class HttpServer:
         try:
             call = self._incoming.rpc(body, request.raw_headers)
         except BadRpc as wrong:
-            error = {"code": wrong.code, "message": wrong.message}
-            return web.json_response({"jsonrpc": "2.0", "id": None, "error": error})
+            return web.Response(body=rpc_failure(wrong.code, wrong.message), content_type="application/json")
         return await self._play(request, call.asked, RpcVoice(call.id, call.asked.operation, call.asked.dialect))
 
     async def _play(self, request: web.Request, asked: Asked, voice: Voice) -> web.StreamResponse:
         found = self._stage.begin(asked)
-        if isinstance(found, Miss):
+        if not isinstance(found, Performance):
             if self._stage.behind is not None:
                 return await self._stage.behind.http(request, await request.read())
-            status, octets = voice.miss(found)
+            status, octets = voice.miss(found) if isinstance(found, Miss) else voice.refusal(found)
             return web.Response(status=status, body=octets, content_type=voice.content_type)
         return await _Answer(request, found, voice, self._cards).give()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proto import choose_a2a_v1
+from a2a_proto import LivePayload, choose_a2a_v1
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
@@ -26,6 +26,8 @@ from a2a_proxy.replay.core.asked import Asked
 from a2a_proxy.replay.core.script import LIVE, Script
 
 _VERSION = b"a2a-version"
+PAYLOADS: tuple[LivePayload, ...] = ("bidi", "1975", "2153")
+"""Of live streams (protocol sheet 2.6)."""
 
 
 class RpcRequest(msgspec.Struct, frozen=True):
@@ -54,6 +56,9 @@ class Incoming:
         """The line before 1.0 that most recorded calls speak; UNKNOWN where none does."""
         self._new = any(call.dialect not in OLD for call in calls)
         self._candidate = any(call.dialect is Dialect.RC for call in calls)
+        lives = {call.live_payload for call in calls if call.live_payload}
+        self._live = lives.pop() if len(lives) == 1 else ""
+        """The payload of all recorded live streams, where it is one."""
         self._tenants = frozenset(call.tenant for call in calls if call.tenant)
 
     def rpc(self, body: bytes, headers: Headers, binding: Binding = Binding.JSONRPC) -> RpcRequest:
@@ -95,7 +100,7 @@ class Incoming:
         dialect = Dialect.V1_1 if proof is Dialect.V1_0 and said is Dialect.V1_1 else proof
         if dialect is Dialect.UNKNOWN:
             dialect = self._package_dialect(operation.request, body)
-        schema = grpc_schema(operation.name, dialect, Direction.TO_AGENT, body)
+        schema = request_schema(operation.name, dialect, body, self._live)
         value = self.message(operation.name, dialect, body, schema)
         return self._asked(operation.name, value, Binding.GRPC, dialect, "", headers), schema
 
@@ -127,11 +132,12 @@ class Incoming:
         return last if last in self._tenants else ""
 
 
-def grpc_schema(operation: str, dialect: Dialect, direction: Direction, body: bytes) -> str:
-    """How a message of a call is read."""
-    if operation in LIVE:
-        return live_schema(payload_of(direction, body), direction)
-    return schema_of(line_of(dialect), messages(BY_NAME[operation], dialect)[direction])
+def request_schema(operation: str, dialect: Dialect, body: bytes, live: str) -> str:
+    """How a client's message is read; `live` is the payload of the live stream, empty where its octets are to tell."""
+    if operation not in LIVE:
+        return schema_of(line_of(dialect), messages(BY_NAME[operation], dialect)[0])
+    known = next((each for each in PAYLOADS if each == live), None)
+    return live_schema(known or payload_of(Direction.TO_AGENT, body), Direction.TO_AGENT)
 
 
 def rest_match(method: str, target: str) -> RestMatch | None:

@@ -19,6 +19,7 @@ from a2a_proxy.replay.serve.grpc import GrpcServer
 from a2a_proxy.replay.serve.http import HttpServer
 from a2a_proxy.replay.serve.incoming import Incoming
 from a2a_proxy.replay.serve.stage import Stage, Tell, Told
+from a2a_proxy.replay.serve.stdio import StdioServer
 from a2a_proxy.replay.serve.webhooks import Webhooks
 
 _SETTLE_SECONDS = 2.0
@@ -57,7 +58,7 @@ class Mock:
         self.player = Player(script, options)
         self.cards = Cards(script, keep=keep_card, add=add_interfaces)
         self._webhooks = Webhooks(tell)
-        stage = Stage(self.player, clock or session_clock(), tell, self._webhooks.post)
+        self._stage = stage = Stage(self.player, clock or session_clock(), tell, self._webhooks.post)
         stage.behind = self.behind = behind
         incoming = Incoming(script)
         self._http = HttpServer(stage, incoming, self.cards)
@@ -95,6 +96,7 @@ class Mock:
 
     async def stop(self) -> None:
         """Accept no more, deliver the webhooks that are due, end what is open."""
+        self._stage.close()
         await self._webhooks.settle(_SETTLE_SECONDS)
         if self._relay is not None:
             await self._relay.stop()
@@ -103,3 +105,32 @@ class Mock:
         await self._webhooks.stop()
         if self.behind is not None:
             await self.behind.stop()
+
+
+class PipeMock:
+    """Serves a script on stdin and stdout, to one client."""
+
+    def __init__(
+        self,
+        script: Script,
+        options: Options | None = None,
+        *,
+        tell: Tell = _silent,
+        read_from: int = 0,
+        write_to: int = 1,
+    ) -> None:
+        """`read_from` and `write_to` are descriptors."""
+        self.player = Player(script, options)
+        self.cards = Cards(script, keep=True)
+        self._webhooks = Webhooks(tell)
+        self._stage = Stage(self.player, session_clock(), tell, self._webhooks.post)
+        self._server = StdioServer(self._stage, Incoming(script), read_from, write_to)
+
+    async def run(self) -> None:
+        """Until the client closes the pipe."""
+        try:
+            await self._server.run()
+            self._stage.close()
+            await self._webhooks.settle(_SETTLE_SECONDS)
+        finally:
+            await self._webhooks.stop()

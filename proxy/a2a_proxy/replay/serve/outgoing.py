@@ -75,6 +75,11 @@ class RpcVoice:
         return msgspec.json.encode({"jsonrpc": "2.0", "id": self._id, **members})
 
 
+def rpc_failure(code: int, message: str) -> bytes:
+    """What answers octets that are no call: an error without an id."""
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
+
+
 class RestVoice:
     """HTTP+JSON."""
 
@@ -91,7 +96,7 @@ class RestVoice:
     def refusal(self, told: Refusal) -> tuple[int, bytes]:
         """Status and body."""
         status, body = told.rest(self._dialect)
-        return status, msgspec.json.encode(body)
+        return status, told.octets or msgspec.json.encode(body)
 
     def miss(self, miss: Miss) -> tuple[int, bytes]:
         """A problem with the detail."""
@@ -158,9 +163,11 @@ def refusal_of(send: Send, call: Call, mapped: Callable[[Any], Any]) -> Refusal 
         return None
     line = send.line
     # As it was on the wire: the canonical form is that of the operation's answers, which an error is none of.
-    value = mapped(plain(line.raw, line.schema)) if line is not None and line.raw else send.value
+    recorded = plain(line.raw, line.schema) if line is not None and line.raw else send.value
+    value = mapped(recorded)
     if call.binding not in _RPC:
-        return of_rest(value, call.status)
+        octets = line.raw if line is not None and value == recorded else b""
+        return msgspec.structs.replace(of_rest(value, call.status), octets=octets)
     if isinstance(value, dict) and "error" in value:
         return of_rpc(value["error"], call.dialect)
     return msgspec.structs.replace(of_rest(value, call.status), reason="", bare=True)

@@ -14,6 +14,7 @@ from a2a_proxy.replay.core.script import LIVE, Call, Line, Script, Side, What
 
 SERVED = (Binding.JSONRPC, Binding.REST, Binding.GRPC)
 """What one port carries."""
+BREAKS = (What.RESET, What.CUT)
 _ONLY_RPC = frozenset({Dialect.V0_1, Dialect.VENDOR})
 
 
@@ -39,6 +40,21 @@ def gaps(script: Script, bindings: tuple[Binding, ...] = SERVED) -> list[Gap]:
     return [Gap(binding, tuple(places), reason) for (binding, reason), places in found.items()]
 
 
+class Ways:
+    """Which calls go out on which binding, found out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Binding], tuple[Call, str]] = {}
+        """By identity: a call holds all its payloads, which are not to be hashed for each client."""
+
+    def why_not(self, call: Call, binding: Binding) -> str:
+        """Why a call cannot be served on a binding; empty where it can."""
+        key = (id(call), binding)
+        if key not in self._known:
+            self._known[key] = (call, why_not(call, binding))
+        return self._known[key][1]
+
+
 def why_not(call: Call, binding: Binding) -> str:
     """Why a call cannot be served on a binding; empty where it can."""
     if call.operation in LIVE and binding is not call.binding:
@@ -47,6 +63,8 @@ def why_not(call: Call, binding: Binding) -> str:
         return f"{call.dialect} has no {binding}"
     if binding in (Binding.JSONRPC, Binding.STDIO) and not _named(call):
         return f"{call.operation} is no method of JSON-RPC {call.dialect}"
+    if binding is Binding.STDIO and binding is not call.binding and any(line.what in BREAKS for line in _answers(call)):
+        return "a pipe cannot break off one call"
     return _no_grpc(call) if binding is Binding.GRPC else _no_frames(call, binding)
 
 

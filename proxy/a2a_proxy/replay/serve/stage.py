@@ -9,12 +9,14 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.replay.convert.errors import Refusal
 from a2a_proxy.replay.core.asked import Asked, Send
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.play import Play
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import What
 from a2a_proxy.replay.serve.behind import Behind
+from a2a_proxy.replay.serve.servable import Ways
 
 _LEAST_WAIT = 0.001
 """Seconds; a clock that is asked again sooner would only spin."""
@@ -44,6 +46,15 @@ class Missed(msgspec.Struct, frozen=True):
     binding: Binding
 
 
+class Unserved(msgspec.Struct, frozen=True):
+    """A call that has no form on the client's binding; the banner has said so."""
+
+    place: str
+    operation: str
+    binding: Binding
+    reason: str
+
+
 class Posted(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook's POST."""
 
@@ -54,15 +65,15 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-Told = Played | Missed | Posted
+Told = Played | Missed | Unserved | Posted
 Tell = Callable[[Told], None]
 
 
-Post = Callable[[Send, Dialect], None]
-"""Takes what goes to a webhook, and the dialect to tell it in."""
+Post = Callable[[Send], None]
+"""Takes what goes to a webhook."""
 
 
-def _nowhere(_send: Send, _dialect: Dialect) -> None:
+def _nowhere(_send: Send) -> None:
     """For a mock that posts nothing."""
 
 
@@ -75,25 +86,38 @@ class Stage:
         self.clock = clock
         self._tell = tell
         self._post = post
+        self._ways = Ways()
         self._waiting: set[Performance] = set()
+        self._timer: asyncio.TimerHandle | None = None
         self.behind: Behind | None = None
         """Who answers what the recording does not; None: nobody."""
 
-    def begin(self, asked: Asked) -> Performance | Miss:
-        """A client calls."""
+    def begin(self, asked: Asked) -> Performance | Miss | Refusal:
+        """A client calls. A refusal where the recorded call has no form on the client's binding."""
         found = self.player.begin(asked, self.clock())
         if isinstance(found, Miss):
             self._tell(Missed(found, asked.binding))
             return found
+        reason = self._ways.why_not(found.call, asked.binding)
+        if reason:
+            return self._unserved(found, reason)
         performance = Performance(self, found)
         self._waiting.add(performance)
         self.moved()
         return performance
 
     def moved(self) -> None:
-        """Something happened that others may wait for: streams of one task share a timeline."""
+        """Something happened that others may wait for: streams of one task share a timeline, webhooks follow it."""
         for each in self._waiting:
             each.stirred.set()
+        self._push()
+
+    def _unserved(self, play: Play, reason: str) -> Refusal:
+        """Give a play up that cannot go out as its client asks."""
+        play.client_gone()
+        asked, call = play.asked, play.call
+        self._tell(Unserved(call.place, asked.operation, asked.binding, reason))
+        return Refusal("UNSUPPORTED_OPERATION", f"replay: {call.place} is not served on {asked.binding}: {reason}")
 
     def over(self, performance: Performance) -> None:
         """A call is at its end."""
@@ -106,9 +130,21 @@ class Stage:
         """A client left the recording within a call."""
         self._tell(Missed(miss, binding))
 
-    def post(self, send: Send, dialect: Dialect) -> None:
-        """Something for a webhook."""
-        self._post(send, dialect)
+    def close(self) -> None:
+        """Post no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _push(self) -> None:
+        """Post what is due for webhooks, and look again when more is."""
+        self.close()
+        now = self.clock()
+        for send in self.player.pushes(now):
+            self._post(send)
+        wake = self.player.wake
+        if wake is not None:
+            seconds = max((wake - now) / 1e9, _LEAST_WAIT)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._push)
 
 
 class Performance:
@@ -132,9 +168,6 @@ class Performance:
                 if found:
                     stage.moved()
                 for send in found:
-                    if send.what is What.PUSH:
-                        stage.post(send, play.asked.dialect)
-                        continue
                     self._count(send)
                     yield send
                     if send.over:

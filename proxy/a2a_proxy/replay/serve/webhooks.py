@@ -25,17 +25,17 @@ class Webhooks:
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
-        self._queues: dict[str, asyncio.Queue[tuple[Send, Dialect]]] = {}
+        self._queues: dict[str, asyncio.Queue[Send]] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._session: aiohttp.ClientSession | None = None
 
-    def post(self, send: Send, dialect: Dialect) -> None:
-        """Take one, to be told in this dialect; returns at once."""
+    def post(self, send: Send) -> None:
+        """Take one; returns at once."""
         where = _receiver(send.url)
         if where not in self._queues:
             self._queues[where] = asyncio.Queue()
             self._workers.add(asyncio.create_task(self._work(self._queues[where])))
-        self._queues[where].put_nowait((send, dialect))
+        self._queues[where].put_nowait(send)
 
     async def settle(self, seconds: float) -> None:
         """Wait until all is posted, so long at most."""
@@ -53,16 +53,17 @@ class Webhooks:
         if self._session is not None:
             await self._session.close()
 
-    async def _work(self, queue: asyncio.Queue[tuple[Send, Dialect]]) -> None:
+    async def _work(self, queue: asyncio.Queue[Send]) -> None:
         while True:
-            send, dialect = await queue.get()
+            send = await queue.get()
             try:
-                self._tell(await self._deliver(send, dialect))
+                self._tell(await self._deliver(send))
             finally:
                 queue.task_done()
 
-    async def _deliver(self, send: Send, dialect: Dialect) -> Posted:
+    async def _deliver(self, send: Send) -> Posted:
         headers = _headers(send.config)
+        dialect = send.push.dialect if send.push is not None else Dialect.UNKNOWN
         body = notification(send.value, dialect) if isinstance(send.value, dict) else send.value
         status, why = 0, "not an http URL"
         if urlsplit(send.url).scheme not in ("http", "https"):

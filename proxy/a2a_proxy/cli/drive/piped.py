@@ -1,0 +1,45 @@
+"""Driving a stdio agent: `a2a-proxy stdio` starts it, relays it and records it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from pathlib import Path
+
+from a2a_proxy.capture import places
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.drive.stdio import StdioWire
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
+
+_SELF = "from a2a_proxy.cli.main import main; main()"
+_SECONDS = 60.0
+"""How long its recorder may take to finish."""
+
+
+def piped(command: tuple[str, ...], record: Path) -> StdioWire:
+    """The wire to the agent. Raises UserError where there is no such command."""
+    if shutil.which(command[0]) is None:
+        raise UserError(
+            f"there is no command {command[0]}", "check the spelling and the PATH; no shell reads the command"
+        )
+    return StdioWire((sys.executable, "-c", _SELF, "stdio", "--record", str(record), "--", *command))
+
+
+async def finished(record: Path, pid: int) -> None:
+    """Wait until the recorder, which outlives the agent, has written all."""
+    async with asyncio.timeout(_SECONDS):
+        while not await asyncio.to_thread(_is_whole, record, pid):
+            await asyncio.sleep(0.02)
+
+
+def _is_whole(record: Path, pid: int) -> bool:
+    if not record.exists():
+        return False
+    try:
+        with Recording(record) as recording:
+            own = [session for session in recording.sessions() if session.facts.pid == pid and session.how]
+            return bool(own) and own[-1].facts.uuid not in places.sessions_with_journal()
+    except RecordingError:  # it is being made just now
+        return False

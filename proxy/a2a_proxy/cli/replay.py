@@ -1,0 +1,213 @@
+"""`a2a-proxy replay`: a recording as a mock agent, until somebody stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.cli.errors import EXIT_USAGE, UserError
+from a2a_proxy.cli.replay_console import ReplayConsole, make_console
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.relay.route import Listen, RouteError
+from a2a_proxy.relay.run import run
+from a2a_proxy.replay.core.faults import Fault, FaultError, fault, with_faults
+from a2a_proxy.replay.core.options import Options, Policy, Preset
+from a2a_proxy.replay.core.player import Player
+from a2a_proxy.replay.core.script import Script
+from a2a_proxy.replay.load import load
+
+EXIT_WANTING = 1
+"""Misses, or recorded calls that nobody asked for, where the user wants to know."""
+_PLAIN = (
+    *("session", "agent", "allow_incomplete", "allow_redacted", "keep_card"),
+    *("fail_on_miss", "fail_unused", "log_format", "quiet"),
+)
+"""Options that mean what they say."""
+_MS = 1_000_000
+_BINDINGS = {"jsonrpc": Binding.JSONRPC, "rest": Binding.REST, "grpc": Binding.GRPC}
+
+
+class ReplayConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One run."""
+
+    recording: Path
+    listen: tuple[Listen, ...]
+    """Empty: stdin and stdout."""
+    options: Options
+    session: int | None = None
+    agent: str = ""
+    allow_incomplete: bool = False
+    allow_redacted: bool = False
+    keep_card: bool = False
+    add_interfaces: tuple[Binding, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    fail_on_miss: bool = False
+    fail_unused: bool = False
+    log_format: str = "text"
+    quiet: bool = False
+
+
+def replay_config(**typed: Any) -> ReplayConfig:
+    """The config of the options, by their names. Raises UserError."""
+    return ReplayConfig(
+        recording=typed["recording"],
+        listen=_listens(typed["listen"], typed["stdio"]),
+        options=_options(typed),
+        faults=tuple(map(_fault, typed["fault"])),
+        add_interfaces=tuple(_BINDINGS[word] for word in typed["add_interface"]),
+        **{name: typed[name] for name in _PLAIN},
+    )
+
+
+def _options(typed: dict[str, Any]) -> Options:
+    """How it is played; pauses are typed in ms, patience in s."""
+    return Options(
+        match=Preset(typed["match"]),
+        policies=dict(map(_policy, typed["policy"])),
+        speed=_speed(typed["speed"]),
+        gap=_ns(typed["gap"]),
+        max_gap=_ns(typed["max_gap"]),
+        patience=round(typed["patience"] * 1e9) or None,
+        keep_times=typed["keep_times"],
+        lenient=typed["lenient"],
+    )
+
+
+def _listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:
+    """Where to listen; nowhere on a pipe."""
+    if stdio and words:
+        raise UserError("--listen and --stdio: a mock has one or the other", "leave one of them out")
+    if stdio:
+        return ()
+    try:
+        return tuple(Listen.parse(word) for word in words or (":9001",))
+    except RouteError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+
+
+def run_replay(config: ReplayConfig) -> int:
+    """Serve until SIGINT or SIGTERM, or until the pipe is closed; the exit code. Raises UserError."""
+    script = _script(config)
+    if not script.calls:
+        raise UserError(
+            f"{config.recording} has no call that can be replayed",
+            f"see what is in it: a2a-inspect ls {config.recording}",
+        )
+    return run(_run(config, script))
+
+
+def _script(config: ReplayConfig) -> Script:
+    try:
+        with contextlib.closing(open_any(config.recording)) as recording:
+            script = load(
+                recording,
+                session=config.session,
+                agent=config.agent,
+                allow_incomplete=config.allow_incomplete,
+                allow_redacted=config.allow_redacted,
+            )
+        return with_faults(script, list(config.faults))
+    except FaultError as wrong:
+        raise UserError(
+            f"--fault: {wrong}", f"see the lines of a call: a2a-inspect show {config.recording} 3"
+        ) from wrong
+    except RecordingError as wrong:
+        raise UserError(str(wrong), wrong.hint, EXIT_USAGE) from wrong
+
+
+async def _run(config: ReplayConfig, script: Script) -> int:
+    console = make_console(config.log_format, quiet=config.quiet, pipe=not config.listen)
+    try:
+        player = await (_network(config, script, console) if config.listen else _pipe(config, script, console))
+        console.summary(player)
+    finally:
+        console.close()
+    unused = config.fail_unused and bool(player.unused())
+    return EXIT_WANTING if unused or (config.fail_on_miss and player.misses) else 0
+
+
+async def _network(config: ReplayConfig, script: Script, console: ReplayConsole) -> Player:
+    from a2a_proxy.replay.serve.mock import Mock
+
+    mock = Mock(
+        script,
+        config.options,
+        listen=config.listen,
+        tell=console.told,
+        keep_card=config.keep_card,
+        add_interfaces=config.add_interfaces,
+    )
+    stop = asyncio.Event()
+    _on_signals(stop)
+    try:
+        await mock.start()
+    except RouteError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+    console.start(script, mock.addresses, mock.cards)
+    await stop.wait()
+    await mock.stop()
+    return mock.player
+
+
+async def _pipe(config: ReplayConfig, script: Script, console: ReplayConsole) -> Player:
+    from a2a_proxy.replay.serve.mock import PipeMock
+
+    mock = PipeMock(script, config.options, tell=console.told)
+    stop = asyncio.Event()
+    _on_signals(stop)
+    console.start(script, [], mock.cards)
+    serving, stopped = asyncio.create_task(mock.run()), asyncio.create_task(stop.wait())
+    await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+    for task in (serving, stopped):
+        task.cancel()
+    await asyncio.gather(serving, stopped, return_exceptions=True)
+    return mock.player
+
+
+def _on_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+
+
+def _policy(word: str) -> tuple[str, Policy]:
+    operation, equals, name = word.partition("=")
+    if not equals or name not in list(Policy):
+        raise UserError(
+            f"cannot read --policy {word!r}", f"write --policy GetTask=POLICY with one of: {', '.join(Policy)}"
+        )
+    from a2a_proxy.protocol.operations import BY_NAME
+
+    if operation not in BY_NAME:
+        raise UserError(f"--policy {word}: there is no operation {operation!r}", "its 1.0 name, as SendMessage")
+    return operation, Policy(name)
+
+
+def _fault(word: str) -> Fault:
+    try:
+        return fault(word)
+    except FaultError as wrong:
+        raise UserError(f"--fault: {wrong}", 'for example: --fault "drop #3.4"') from wrong
+
+
+def _speed(word: str) -> float:
+    named = {"instant": 0.0, "recorded": 1.0}
+    try:
+        speed = named[word] if word in named else float(word)
+    except ValueError:
+        speed = -1.0
+    if not 0 <= speed < 1e9:
+        raise UserError(f"cannot read --speed {word!r}", "write --speed instant, recorded, or a factor as 2 or 0.5")
+    return speed
+
+
+def _ns(milliseconds: float | None) -> int | None:
+    return None if milliseconds is None else round(milliseconds * _MS)

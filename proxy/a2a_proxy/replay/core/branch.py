@@ -1,0 +1,62 @@
+"""Recorded conversations that begin alike and part later: which of them the client has taken shows when it speaks.
+
+What has gone out so far is the same in both but for identifiers and times; those of the other one now stand for the
+identifiers that were handed out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.replay.core.gates import Steps, steps
+from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.matching import differences, without
+from a2a_proxy.replay.core.script import Call, Line, What
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """Another recorded stream that has gone the same way so far."""
+
+    call: Call
+    steps: Steps
+    ids: IdMap
+    """Left are its identifiers, right those of the stream that was taken for it."""
+
+
+def branch(taken: Call, sent: int, heard: int, value: Any, among: list[Call]) -> Branch | None:
+    """The first of some calls that says and hears what `taken` has (`sent` lines of the agent, `heard` of the
+    client), and then hears `value`; None where none does."""
+    mine = steps(taken)
+    for call in among:
+        other = steps(call)
+        if len(other.agent) <= sent or len(other.client) <= heard or other.client[heard].what is not What.MESSAGE:
+            continue
+        ids = IdMap()
+        said = zip(mine.agent[:sent], other.agent[:sent], strict=True)
+        pairs = [(taken.request, call.request), *((one.line.value, two.line.value) for one, two in said)]
+        pairs += [(one.value, two.value) for one, two in zip(mine.client[:heard], other.client[:heard], strict=True)]
+        alike = all(not differences(two, one, ids, Fields()) for one, two in pairs)
+        if alike and not _differs(other.client[heard], value, ids):
+            return Branch(call, other, ids)
+    return None
+
+
+def same_way(taken: list[Call], other: list[Call]) -> IdMap | None:
+    """Identifiers of two runs of calls, left those of `other`, where both were asked the same and answered the same;
+    None where they were not."""
+    ids = IdMap()
+    for one, two in zip(taken, other, strict=True):
+        said = [(one.request, two.request)]
+        if one.operation != two.operation or len(one.lines) != len(two.lines):
+            return None
+        said += [(mine.value, others.value) for mine, others in zip(one.lines, two.lines, strict=True)]
+        if any(differences(others, mine, ids, Fields()) for mine, others in said):
+            return None
+    return ids
+
+
+def _differs(line: Line, value: Any, ids: IdMap) -> bool:
+    return bool(differences(without(line.value), without(value), ids.trial(), Fields()))

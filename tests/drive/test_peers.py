@@ -1,0 +1,86 @@
+"""Real agents are driven with what was recorded of their like; nothing may differ but what the SDKs themselves do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from peers.live.agent import LiveAgent
+from peers.live.payloads import card
+from peers.live.proposals import PROPOSALS
+from peers.live.stories import STORIES
+from peers.live.story import parts
+from support_drive import SAMPLES
+from support_peers import agent, missing
+from support_proxy import environment, program
+from support_thin import thin
+
+Found = list[dict[str, Any]]
+
+_SDK = [
+    ("sdk1", "sdk-1.x-rest", ()),
+    ("sdk1", "sdk-1.x-grpc", ()),
+    ("sdk1", "sdk-1.x-jsonrpc", ()),
+    ("sdk1", "concurrent-grpc", ()),
+    ("sdk1", "js-three-bindings", ("--strict",)),
+    ("sdk1", "js-three-bindings", ("--binding", "grpc")),
+    ("sdk1", "js-three-bindings", ("--binding", "rest")),
+    ("sdk03", "sdk-0.3-grpc", ()),
+    ("sdk03", "sdk-0.3-rest", ()),
+    ("sdk03", "sdk-0.3-jsonrpc", ()),
+    ("generations", "generations", ()),
+    ("0_1", "dialect-0.1", ()),
+    ("0_2", "dialect-0.2", ()),
+]
+
+
+async def drive(sample: str, folder: Path, *words: str) -> Found:
+    """Drive a sample; what is told as JSON."""
+    recording = SAMPLES / f"{sample}.a2a.jsonl"
+    line = [program("a2a-proxy"), "drive", str(recording), "--format", "json", *words]
+    process = await asyncio.create_subprocess_exec(
+        *line, stdout=asyncio.subprocess.PIPE, env=environment(folder / "state")
+    )
+    out, _ = await process.communicate()
+    found = [json.loads(each) for each in out.decode().splitlines()]
+    assert process.returncode == int(not found[0]["same"])
+    return found
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("case", thin(_SDK, 7), ids=str)
+async def test_an_agent_of_an_sdk_answers_as_recorded(case: tuple[str, str, tuple[str, ...]], tmp_path: Path) -> None:
+    """All scenarios of the sample: follow-ups of tasks made now, a second subscriber, cancels, refusals, cuts."""
+    kind, sample, words = case
+    if why := missing(kind):
+        pytest.skip(why)
+    with agent(kind) as far:
+        grpc = ("--upstream-grpc", far.grpc_target) if far.grpc else ()
+        found = await drive(sample, tmp_path, "--upstream", f"127.0.0.1:{far.http}", *grpc, *words)
+    assert [each for each in found if each["kind"] in ("call", "task", "remark")] == []
+    assert found[0]["same"]
+
+
+_LIVE = {
+    "live-bidi": {"approval", "approval-closed", "configured", "lost", "over", "refused", "shared", "watched"}
+    | {"answered", "unknown", "idle", "cancelled", "packed"},
+    "live-1975": {"talk"},
+    "live-2153": {"uplink"},
+}
+
+
+@pytest.mark.parametrize("sample", thin(_LIVE, 3))
+async def test_live_streams_are_driven_in_both_directions(sample: str, tmp_path: Path) -> None:
+    """Each answer after its question, half-closes and a cancel where they were, two streams of one task."""
+    told = [story for story in (*STORIES, *PROPOSALS) if story.name in _LIVE[sample]]
+    far = LiveAgent(parts(told), card(streaming=True, bidiStreaming=True))
+    try:
+        found = await drive(sample, tmp_path, "--upstream", await far.start())
+    finally:
+        await far.stop()
+    assert [each for each in found if each["kind"] in ("call", "task", "remark")] == []
+    assert found[0]["same"]

@@ -1,0 +1,72 @@
+"""Calls in another binding or dialect than the recorded one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from a2a_proxy.drive.line import LineError
+from a2a_proxy.drive.speech import Speech, Wanted
+from a2a_proxy.drive.translate import translate
+from a2a_proxy.model.exchange import Binding, Dialect
+from support_drive import step
+
+ASKED = {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}}
+HEADERS = ((b"Content-Type", b"application/json"), (b"A2A-Version", b"1.0"), (b"X-Story", b"s"), (b"Host", b"a"))
+
+
+def said(binding: Binding, dialect: Dialect, operation: str = "SendMessage", value: Any = None) -> Any:
+    return translate(value or ASKED, Speech(binding, dialect, operation, True), HEADERS, 7)
+
+
+def test_json_rpc_of_an_older_line() -> None:
+    """Its method, its forms, no version header; what is the client's own goes along."""
+    made = said(Binding.JSONRPC, Dialect.V0_3)
+    body = msgspec.json.decode(made.payload)
+    assert (body["method"], body["id"], made.rpc_id) == ("message/send", 7, "7")
+    assert body["params"]["message"]["parts"] == [{"kind": "text", "text": "hi"}]
+    assert [name for name, _ in made.headers] == [b"X-Story", b"Accept", b"Content-Type"]
+
+
+def test_rest_has_ids_in_its_path() -> None:
+    made = said(Binding.REST, Dialect.V1_0, "GetTask", {"id": "t-1", "historyLength": 2})
+    assert (made.method, made.target, made.payload) == ("GET", "/tasks/t-1?historyLength=2", b"")
+    assert (b"A2A-Version", b"1.0") in made.headers
+    assert b"Content-Type" not in dict(made.headers)
+
+
+def test_grpc_has_the_path_of_its_package() -> None:
+    assert said(Binding.GRPC, Dialect.V1_0).target == "/lf.a2a.v1.A2AService/SendMessage"
+    assert said(Binding.GRPC, Dialect.V0_3).target == "/a2a.v1.A2AService/SendMessage"
+
+
+def test_a_stream_is_asked_for_as_one() -> None:
+    assert (b"Accept", b"text/event-stream") in said(Binding.JSONRPC, Dialect.V1_0, "SendStreamingMessage").headers
+
+
+def test_what_cannot_be_said_is_told() -> None:
+    with pytest.raises(LineError, match=r"SendMessage cannot be said in 1\.0 over grpc"):
+        said(Binding.GRPC, Dialect.V1_0, value={"message": {"parts": "none"}})
+
+
+@pytest.mark.parametrize(
+    ("operation", "binding", "dialect", "why"),
+    [
+        ("SendLiveMessage", Binding.REST, None, "live streams go over gRPC, not over rest"),
+        ("ListTasks", Binding.JSONRPC, Dialect.V0_2, ""),
+        ("ListTasks", Binding.GRPC, Dialect.V0_3, "ListTasks is not in 0.3 over grpc"),
+        ("SendMessage", Binding.REST, Dialect.V0_1, "SendMessage is not in 0.1 over rest"),
+        ("SendMessage", Binding.STDIO, None, ""),
+        ("SendMessage", None, None, ""),
+    ],
+)
+def test_which_calls_can_be_made(operation: str, binding: Binding | None, dialect: Dialect | None, why: str) -> None:
+    assert Wanted(binding, dialect).unfit(step(1, 1, 2, operation=operation)) == why
+
+
+def test_a_card_is_fetched_as_it_was() -> None:
+    call = step(1, 1, 2, operation="GetAgentCard", binding=Binding.CARD)
+    speech = Wanted(Binding.GRPC, Dialect.V1_0).of(call)
+    assert (speech.binding, speech.translated) == (Binding.CARD, False)

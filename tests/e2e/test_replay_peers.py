@@ -1,0 +1,108 @@
+"""Real agents, recorded once, and played back to the real clients, which see what they saw.
+
+A client of each SDK runs its scenarios against its agent through the proxy, and then against what was recorded of
+them: on the same binding, and on another one. The transcripts must be the same: kinds, states, contents, errors, order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support_mock import Replay, replaying
+from support_peers import Transcript, agent, missing, normalise, run_client
+from support_proxy import proxy
+from support_thin import thin
+
+STREAMS = ["streaming", "failures", "errors", "concurrent"]
+COMMON = ["card", *STREAMS, "unary", "parts", "tricky", "input", "cancel", "push", "big"]
+ALL = [*COMMON, "message-only", "subscribe"]
+SCENARIOS = {"sdk1": ALL, "sdk03": ALL, "js": ALL, "0_1": COMMON, "0_2": ALL, "vendor": STREAMS}
+PAIRS = [
+    ("sdk1", "sdk1", "jsonrpc"),
+    ("sdk1", "sdk1", "rest"),
+    ("sdk1", "sdk1", "grpc"),
+    ("sdk1", "js", "jsonrpc"),
+    ("sdk1", "js", "rest"),
+    ("sdk1", "js", "grpc"),
+    ("sdk03", "sdk03", "jsonrpc"),
+    ("sdk03", "sdk03", "rest"),
+    ("sdk03", "sdk03", "grpc"),
+    ("sdk1 --compat", "sdk03", "jsonrpc"),
+    ("sdk1 --compat", "sdk03", "rest"),
+    ("sdk1 --compat", "sdk03", "grpc"),
+    ("sdk03", "js", "jsonrpc"),
+    ("sdk03", "js", "rest"),
+    ("sdk03", "js", "grpc"),
+    ("0_1", "0_1", "jsonrpc"),
+    ("0_2", "0_2", "jsonrpc"),
+    ("vendor", "vendor", "jsonrpc"),
+]
+"""Agent, client, binding."""
+
+Seen = dict[str, dict[str, list[dict[str, Any]]]]
+
+
+class Recorded:
+    """One agent's talk with one client over one binding."""
+
+    def __init__(self, client: str, binding: str, scenarios: list[str], folder: Path) -> None:
+        self.client, self.binding, self.scenarios, self.folder = client, binding, scenarios, folder
+        self.seen: list[Transcript] = []
+
+    def record(self, kind: str, *options: str) -> Recorded:
+        """Run the client against the agent through the proxy."""
+        with agent(kind, *options) as far, proxy(self.folder, f"127.0.0.1:{far.http}", far.grpc_target) as between:
+            grpc = between.address if far.grpc else ""
+            self.seen = self.run(self.binding, between.base_url, grpc)
+            between.stop()
+        return self
+
+    def run(self, binding: str, base_url: str, grpc: str) -> list[Transcript]:
+        """Run the client."""
+        return asyncio.run(run_client(self.client, binding, self.scenarios, base_url, grpc))
+
+    def replayed(self, binding: str, *options: str) -> tuple[list[Transcript], Replay]:
+        """Run the client against the recording."""
+        with replaying(self.folder / f"replay-{binding}", self.folder / "recording.a2a", *LABELS, *options) as mock:
+            seen = self.run(binding, mock.url, mock.address)
+            mock.stop()
+            return seen, mock
+
+
+AT = re.compile(r"line \d+ column \d+ \(char \d+\)")
+"""Where a parser gave up: members of an envelope come in another order."""
+LABELS = ("--allow-redacted",)
+"""Tokens of push configurations are recorded as labels, and come back so."""
+
+
+def shown(seen: list[Transcript]) -> Seen:
+    """What is compared: without what differs from run to run."""
+    found: Seen = json.loads(AT.sub("somewhere", json.dumps(normalise(seen))))
+    return found
+
+
+@pytest.fixture(scope="module", params=thin(PAIRS, len(PAIRS)), ids=lambda pair: "-".join(pair).replace(" --", "-"))
+def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """A pair's talk."""
+    kind, client, binding = request.param
+    agent_kind, *options = kind.split()
+    if why := missing(agent_kind, client):
+        pytest.skip(why)
+    made = Recorded(client, binding, SCENARIOS[client], tmp_path_factory.mktemp("recorded"))
+    return made.record(agent_kind, *options)
+
+
+@pytest.mark.peers
+def test_the_client_sees_what_it_saw(recorded: Recorded) -> None:
+    """On the recorded binding: scenario by scenario the same transcript, no miss, and nothing left over."""
+    seen, mock = recorded.replayed(recorded.binding)
+    before, after = shown(recorded.seen), shown(seen)
+    for scenario in recorded.scenarios:
+        assert (scenario, after[scenario]) == (scenario, before[scenario])
+    assert [line["text"] for line in mock.said("miss")] == []

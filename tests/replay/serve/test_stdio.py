@@ -1,0 +1,86 @@
+"""A script on a pipe: frames and lines, several calls at once, octets that are no call, the end of the client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.wire import Framed
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.replay.load import load
+from a2a_proxy.replay.serve.mock import PipeMock
+from a2a_proxy.wire.stdio_reader import PipeReader
+
+SAMPLE = Path(__file__).parents[3] / "recordings" / "stdio.a2a.jsonl"
+SECONDS = 60
+
+
+def frame(call: Any) -> bytes:
+    """With a Content-Length."""
+    octets = json.dumps(call).encode()
+    return b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s" % (len(octets), octets)
+
+
+async def talk(octets: bytes) -> tuple[list[Any], PipeMock]:
+    """What a client gets that writes this and closes its end."""
+    with open_any(SAMPLE) as recording:
+        script = load(recording)
+    to_agent, to_client = os.pipe(), os.pipe()
+    mock = PipeMock(script, read_from=to_agent[0], write_to=to_client[1])
+    os.write(to_agent[1], octets)
+    os.close(to_agent[1])
+    reading = asyncio.create_task(asyncio.to_thread(_read_all, to_client[0]))  # it ends when the last writer closes
+    try:
+        async with asyncio.timeout(SECONDS):
+            await mock.run()
+    finally:
+        os.close(to_client[1])
+        os.close(to_agent[0])
+    told: list[Any] = []
+    reader = PipeReader(Direction.TO_CLIENT)
+    reader.feed(await reading, 1, told)
+    reader.finish(1, told)
+    os.close(to_client[0])
+    return [json.loads(each.data) for each in told if isinstance(each, Framed)], mock
+
+
+def _read_all(descriptor: int) -> bytes:
+    found = b""
+    while data := os.read(descriptor, 65536):
+        found += data
+    return found
+
+
+def call(number: int, method: str, params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+@pytest.mark.parametrize("lines", [False, True], ids=["frames", "lines"])
+async def test_calls_are_answered_in_the_clients_framing(lines: bool) -> None:
+    """A unary call and a stream, one write, stdin closed behind them."""
+    with open_any(SAMPLE) as recording:
+        recorded = load(recording).calls
+    asked = [each for each in recorded if each.operation.startswith("Send")][:2]
+    calls = [call(number, each.operation, each.request) for number, each in enumerate(asked)]
+    octets = b"".join(json.dumps(each).encode() + b"\n" if lines else frame(each) for each in calls)
+    answers, mock = await talk(octets)
+    for number, each in enumerate(asked):
+        mine = [answer for answer in answers if answer["id"] == number]
+        assert len(mine) == len([line for line in each.answers if line.value is not None])
+    assert mock.player.misses == []
+
+
+async def test_a_miss_and_what_is_no_call() -> None:
+    """Both are errors of JSON-RPC, and the pipe stays open for the next call."""
+    answers, mock = await talk(
+        frame([]) + frame(call(7, "ListTasks", {"pageSize": 3})) + frame(call(8, "Nonsense", {}))
+    )
+    codes = {answer["id"]: answer["error"]["code"] for answer in answers}
+    assert codes == {None: -32600, 7: -32601, 8: -32601}
+    assert len(mock.player.misses) == 2

@@ -1,0 +1,126 @@
+"""The fixtures beside what else a test suite has: event loops, workers, the SDK's descriptors, other processes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+_SAMPLE = Path(__file__).parents[1] / "sample"
+_TESTS = """
+import subprocess, sys
+from pathlib import Path
+
+import grpc
+import pytest
+from concierge import Concierge
+from google.protobuf import descriptor_pb2, descriptor_pool
+
+import a2a_proto
+from a2a_proto import from_dict, message_class, to_dict
+
+# What `import a2a` does in the process of the tests.
+files = descriptor_pb2.FileDescriptorSet.FromString(
+    (Path(a2a_proto.__file__).parent / "v1" / "a2a.binpb").read_bytes()
+)
+for file in files.file:
+    descriptor_pool.Default().Add(file)
+
+METHOD = "/lf.a2a.v1.A2AService/SendStreamingMessage"
+MESSAGE = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Plan a day in Lisbon"}]}
+REQUEST = from_dict("1.0", "SendMessageRequest", {"message": MESSAGE}).SerializeToString()
+day = pytest.mark.a2a_cassette("day.a2a.jsonl", fail_unused=True)
+
+def plan(raw):
+    events = [to_dict(message_class("1.0", "StreamResponse").FromString(each)) for each in raw]
+    return [each["artifactUpdate"]["artifact"]["parts"][0]["text"] for each in events if "artifactUpdate" in each]
+
+@day
+@pytest.mark.asyncio
+async def test_asyncio(a2a_agent):
+    assert len([line async for line in Concierge(a2a_agent.url).plan_day("Lisbon")]) == 3
+
+@day
+@pytest.mark.anyio
+async def test_anyio(a2a_agent, anyio_backend_name):
+    assert len([line async for line in Concierge(a2a_agent.url).plan_day("Lisbon")]) == 3
+
+@day
+@pytest.mark.asyncio
+async def test_aiohttp(a2a_agent, aiohttp_client):
+    from aiohttp import web
+
+    async def handle(request):
+        return web.json_response([line async for line in Concierge(a2a_agent.url).plan_day("Lisbon")])
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    client = await aiohttp_client(app)
+    async with client.get("/") as answer:
+        assert len(await answer.json()) == 3
+
+@day
+@pytest.mark.asyncio
+async def test_grpc_aio(a2a_agent, a2a_recording):
+    async with grpc.aio.insecure_channel(a2a_agent.grpc_target) as channel:
+        assert len(plan([each async for each in channel.unary_stream(METHOD)(REQUEST)])) == 3
+    [call] = a2a_recording.exchanges()
+    assert next(call.frames()).decoded()["message"]["parts"] == [{"text": "Plan a day in Lisbon"}]
+
+@day
+def test_grpc_that_blocks(a2a_agent):
+    with grpc.insecure_channel(a2a_agent.grpc_target) as channel:
+        assert len(plan(channel.unary_stream(METHOD, None, None)(REQUEST, timeout=60))) == 3
+
+@pytest.mark.a2a_cassette("table.a2a.jsonl")
+def test_another_process(a2a_agent):
+    code = "import asyncio, sys, concierge; print(asyncio.run(concierge.Concierge(sys.argv[1]).book_table(4)))"
+    said = subprocess.run([sys.executable, "-c", code, a2a_agent.url], capture_output=True, text=True, check=True)
+    assert said.stdout == "Table booked, 19:30, for 4\\n"
+
+@pytest.mark.parametrize("number", range(20))
+@pytest.mark.a2a_cassette("day.a2a.jsonl")
+def test_the_card(a2a_agent, number):
+    assert a2a_agent.card["supportedInterfaces"][0]["url"] == f"{a2a_agent.url}/rpc"
+
+class TestNested:
+    @pytest.fixture
+    def a2a_config(self, a2a_config):
+        return {**a2a_config, "max_age": "1s", "on_expiry": "warn"}
+
+    @day
+    def test_warns(self, a2a_agent):
+        with grpc.insecure_channel(a2a_agent.grpc_target) as channel:
+            assert len(plan(channel.unary_stream(METHOD, None, None)(REQUEST, timeout=60))) == 3
+"""
+
+
+def test_beside_others(pytester: pytest.Pytester) -> None:
+    """In strict mode of pytest-asyncio, with fixtures of anyio and aiohttp, by two workers, the network blocked."""
+    pytester.makeini("[pytest]\nasyncio_mode = strict\nasyncio_default_fixture_loop_scope = function\n")
+    cassettes = _SAMPLE / "cassettes" / "test_concierge"
+    shutil.copy(_SAMPLE / "concierge.py", pytester.path / "concierge.py")
+    shutil.copy(cassettes / "test_books_a_table.a2a.jsonl", pytester.path / "table.a2a.jsonl")
+    shutil.copy(cassettes / "test_plans_a_day.a2a.jsonl", pytester.path / "day.a2a.jsonl")
+    pytester.makepyfile(
+        test_beside=_TESTS,
+        conftest="""
+            import pytest
+
+            @pytest.fixture(scope="session")
+            def a2a_config():
+                return {"block_network": True, "allowed_hosts": ["127.0.0.1"]}
+
+            @pytest.fixture(params=["asyncio"])
+            def anyio_backend(request):
+                return request.param
+        """,
+    )
+    result = pytester.runpytest_subprocess("-n", "2", "--strict-markers")
+    result.assert_outcomes(passed=27, warnings=1)
+    result.stdout.fnmatch_lines(
+        ["*day.a2a.jsonl was recorded * ago*", "*A2A cassettes*", "*test_the_card[[]19[]]: #2*"]
+    )

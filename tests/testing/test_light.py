@@ -1,0 +1,21 @@
+"""What the plug-in costs those who do not use it, and those who have much."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_pytest_loads_one_module() -> None:
+    """Its start takes some milliseconds longer, not what the import of aiohttp and grpc takes."""
+    code = "import sys, pytest; had = set(sys.modules); import a2a_proxy.testing.plugin; print(*set(sys.modules) - had)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == {"a2a_proxy", "a2a_proxy.testing", "a2a_proxy.testing.plugin"}
+
+
+def test_collecting_loads_no_decoder() -> None:
+    """Thousands of cassettes are looked for by their names; none is opened."""
+    code = "import sys, a2a_proxy.testing.collected; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"msgspec", "sqlite3", "asyncio", "aiohttp", "grpc", "google.protobuf", "a2a_proxy.recording"}
+    assert set(done.stdout.split()) & heavy == set()
