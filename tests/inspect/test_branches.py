@@ -8,7 +8,7 @@ import pytest
 
 from a2a_inspect import branches
 from a2a_inspect.branches import Branch, Level, children
-from a2a_inspect.hops import next_of_task
+from a2a_inspect.hops import next_finding, next_of_task
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key
 from support_inspect import changes, exchange, request, status, writer
@@ -97,3 +97,18 @@ def test_the_frames_of_a_task(path: Path) -> None:
         assert next_of_task(recording, (key(1, 4), 0), -1) == (key(1, 1), 1)
         assert next_of_task(recording, (key(1, 1), 0), -1) is None
         assert next_of_task(recording, (key(1, 2), -1), 1) is None
+
+
+def test_the_next_finding_is_looked_up_in_the_index(path: Path) -> None:
+    """Ten thousand findings are no reason to look at all of them for each key."""
+    asked: list[str] = []
+    with Recording(path) as recording:
+        recording.db.set_trace_callback(asked.append)
+        assert next_finding(recording, (key(1, 1), -1), 1, lambda _: True) is None
+        assert next_finding(recording, (key(1, 1), -1), -1, lambda _: True) is None
+        recording.db.set_trace_callback(None)
+        plans = [recording.db.execute(f"EXPLAIN QUERY PLAN {query}").fetchall() for query in asked]
+    assert len(plans) == 2
+    for plan in plans:
+        assert [words for *_, words in plan if "finding_place" in words and words.startswith("SEARCH")], plan
+        assert not [words for *_, words in plan if "TEMP B-TREE" in words]

@@ -103,6 +103,20 @@ def test_every_frame_of_a_sample(name: str) -> None:
             assert all(line.isprintable() for line in lines)
 
 
+def test_an_artifact_as_it_was_at_a_moment() -> None:
+    """In a replay neither a chunk nor a frame is told of that had not come yet."""
+    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+        frames = [each.frame for each in recording.frames(key(1, 2))]
+        second = [each for each in frames if each.artifact_id == "plan"][1]
+        lines = artifact_lines(recording, key(1, 2), None, second.at)
+        assert len([line for line in lines if "  1 part  " in line]) == 2
+        assert lines[2].endswith(", not complete")
+        assert not [line for line in lines if "Evening" in line]
+        passed = [each for each in frames if each.at <= second.at]
+        assert len(timing_lines(recording, key(1, 2), None, second.at)) == 1 + len(passed) < 1 + len(frames)
+        assert artifact_lines(recording, key(1, 2), None, frames[0].at) == ["(its task has no artifacts)"]
+
+
 def test_an_artifact_with_its_chunks() -> None:
     """Which frame brought which part, the chosen frame marked; then the content."""
     with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:

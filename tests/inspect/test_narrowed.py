@@ -16,7 +16,7 @@ from support_screen import LARGE, SMALL, Person, looking
 def shown(person: Person) -> list[int]:
     """Numbers of the exchanges in the list, once their rows are there."""
     rows = person.exchanges
-    return [row.exchange.id for index in range(rows.total) if (row := rows._row(index)) is not None]
+    return [row.exchange.id for index in range(rows.total) if (row := rows._pages.row(index)) is not None]
 
 
 async def test_a_filter_is_judged_completed_and_used(tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ from a2a_proxy.capture import places
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.recording.errors import RecordingError
 
+_PATIENCE = 2.0
+"""Seconds for which keys wait for the first rows of a recording."""
+
 
 class InspectApp(ThemedApp):
     """One recording on a screen. The source is closed when the app ends."""
@@ -76,6 +79,8 @@ class InspectApp(ThemedApp):
         self.set_keymap(self._keys)
         if self._over is not None:
             self.push_screen(self._over)
+        else:
+            self.hold(_PATIENCE)  # until the first rows are there
 
     def get_default_screen(self) -> Screen[None]:
         """The one screen under all others."""

@@ -23,8 +23,11 @@ _MAX_LOG = 100
 _ARROWS = {Direction.TO_AGENT: "→", Direction.TO_CLIENT: "←"}
 
 
-def artifact_lines(recording: Recording, exchange_key: int, frame: int | None) -> list[str]:
-    """The artifacts of the exchange's task, put together; each with its chunks, the one of this frame marked."""
+def artifact_lines(recording: Recording, exchange_key: int, frame: int | None, until: int = 0) -> list[str]:
+    """The artifacts of the exchange's task, put together; each with its chunks, the one of this frame marked.
+
+    With `until` (ns since the epoch) as they were at that moment.
+    """
     from a2a_proxy.recording.artifacts import artifacts_of
 
     row = recording.exchange(exchange_key)
@@ -34,7 +37,7 @@ def artifact_lines(recording: Recording, exchange_key: int, frame: int | None) -
     for known in recording.task(row.exchange.task_id):
         if known.session != row.session or row.exchange.id not in known.task.exchanges:
             continue
-        for name, found in artifacts_of(recording, row.session, known.task).items():
+        for name, found in artifacts_of(recording, row.session, known.task, until).items():
             end = "complete" if found.complete else "not complete"
             lines += ["ARTIFACT", f"name              {visible(found.artifact.name or name)}"]
             lines.append(f"id                {visible(name)}, {end}")
@@ -81,8 +84,11 @@ def _content(artifact: Artifact) -> Iterator[str]:
         yield from (f"  {visible(line)}" for line in part_text(part).split("\n") if line)
 
 
-def timing_lines(recording: Recording, exchange_key: int, frame: int | None) -> list[str]:
-    """When each frame of the exchange came: from its first octet, and from the frame before in the same direction."""
+def timing_lines(recording: Recording, exchange_key: int, frame: int | None, until: int = 0) -> list[str]:
+    """When each frame of the exchange came: from its first octet, and from the frame before in the same direction.
+
+    With `until` (ns since the epoch) of those that had come by then.
+    """
     row = recording.exchange(exchange_key)
     if row is None:
         return []
@@ -90,6 +96,8 @@ def timing_lines(recording: Recording, exchange_key: int, frame: int | None) -> 
     lines = ["FRAMES"]
     for each in recording.frames(exchange_key, limit=MAX_FRAMES, payloads=False):
         one = each.frame
+        if until and one.at > until:
+            break
         since = one.at - before.get(one.direction, one.at)
         before[one.direction] = one.at
         start = "+" + text.duration(max(one.at - row.exchange.started, 0))

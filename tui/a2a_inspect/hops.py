@@ -7,7 +7,6 @@ from collections.abc import Callable
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key, split
-from a2a_proxy.recording.schema import SESSION_SHIFT
 
 _PAGE = 250
 """Rows asked for at once."""
@@ -19,16 +18,16 @@ Place = tuple[int, int]
 def next_finding(recording: Recording, at: Place, by: int, among: Callable[[int], bool]) -> Place | None:
     """The nearest finding after this place, or before it, in an exchange for which `among` holds."""
     sign, order = (">", "ASC") if by > 0 else ("<", "DESC")
-    place = f"session << {SESSION_SHIFT} | exchange"
     query = (
-        f"SELECT DISTINCT {place} AS k, seq FROM finding WHERE exchange > 0 AND ({place}, seq) {sign} (?, ?)"
-        f" ORDER BY k {order}, seq {order} LIMIT {_PAGE}"
-    )
-    while rows := recording.db.execute(query, at).fetchall():
-        for row in rows:
-            if among(row[0]):
-                return row[0], row[1]
-        at = rows[-1]
+        f"SELECT DISTINCT session, exchange, seq FROM finding WHERE exchange > 0 AND (session, exchange, seq) {sign}"
+        f" (?, ?, ?) ORDER BY session {order}, exchange {order}, seq {order} LIMIT {_PAGE}"
+    )  # in the order of the index `finding_place`
+    after = (*split(at[0]), at[1])
+    while rows := recording.db.execute(query, after).fetchall():
+        for session, exchange, seq in rows:
+            if among(found := key(session, exchange)):
+                return found, seq
+        after = rows[-1]
     return None
 
 

@@ -16,8 +16,10 @@ from a2a_proxy.recording.rows import key
 _CARRIERS = (EventKind.ARTIFACT, EventKind.TASK)
 
 
-def artifacts_of(recording: Recording, session: int, task: Task) -> dict[str, Assembled[Frame]]:
+def artifacts_of(recording: Recording, session: int, task: Task, until: int = 0) -> dict[str, Assembled[Frame]]:
     """The artifacts that the agent told of, by id, each as the exchange that shows most of it has it.
+
+    With `until` (ns since the epoch) as they were at that moment.
 
     What a client sends up a live stream (protocol sheet 2.6, the payload of 2153) is its input, not the task's output.
 
@@ -26,7 +28,7 @@ def artifacts_of(recording: Recording, session: int, task: Task) -> dict[str, As
     """
     best: dict[str, Assembled[Frame]] = {}
     for number in task.exchanges:
-        for name, found in assemble(_events(recording, key(session, number)), task.task_id).items():
+        for name, found in assemble(_events(recording, key(session, number), until), task.task_id).items():
             if name not in best or _much(found) >= _much(best[name]):
                 best[name] = found
     return best
@@ -36,12 +38,14 @@ def _much(found: Assembled[Frame]) -> tuple[bool, int]:
     return found.complete, len(found.artifact.parts)
 
 
-def _events(recording: Recording, exchange_key: int) -> Iterator[tuple[Frame, Event]]:
+def _events(recording: Recording, exchange_key: int, until: int) -> Iterator[tuple[Frame, Event]]:
     row = recording.exchange(exchange_key)
     if row is None:
         return
     exchange = row.exchange
     for frame_row in recording.frames(exchange_key, payloads=False):
+        if until and frame_row.frame.at > until:
+            return  # they are numbered in the order in which they passed
         if frame_row.frame.event in _CARRIERS and frame_row.frame.direction is Direction.TO_CLIENT:
             payload = recording.payload(frame_row)
             frame = frame_row.frame

@@ -175,14 +175,17 @@ class _Loader:
                 continue  # its request is whole: there is nothing to wait for
             line = self._line(row, frame, side)
             if line is not None:
-                ended = ended or line.what is What.RESET or (side is Side.AGENT and line.over)
+                ended = ended or line.what in (What.RESET, What.CUT) or (side is Side.AGENT and line.over)
                 yield line
+                if side is Side.CLIENT and line.what in (What.RESET, What.CUT):
+                    return  # what its agent says after that, nobody hears
         if not ended:
             number = frames[-1].seq + 1 if frames else 1
             at = max((exchange.closed or exchange.last_event or exchange.started) - exchange.started, 0)
             what = What.END if exchange.how == "complete" else What.CUT
             note = "" if what is What.END else exchange.how or "the recording ends here"
-            yield Line(number=number, side=Side.AGENT, what=what, at=at, note=note, place=f"{place}.{number}")
+            side = Side.CLIENT if exchange.how.startswith("client") else Side.AGENT
+            yield Line(number=number, side=side, what=what, at=at, note=note, place=f"{place}.{number}")
 
     def _line(self, row: ExchangeRow, frame: Frame, side: Side) -> Line | None:
         exchange = row.exchange

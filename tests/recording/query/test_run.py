@@ -138,6 +138,31 @@ def test_a_damaged_block_hides_its_payloads_alone(path: Path, tmp_path: Path) ->
 EVIL = ("'; DROP TABLE frame; --", "x' OR '1'='1", "{}", ":after", "@a", "$1", "\0", "a%_", "') UNION SELECT 1 --")
 
 
+@pytest.mark.parametrize("rows", Rows)
+def test_whoever_waits_for_the_first_rows_waits_for_no_other_table(
+    rows: Rows, path: Path, small: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first window is small and asked row by row, the others are not: the answer is the same."""
+    for expression in (
+        "state:working",
+        "-state:working",
+        "binding:grpc OR kind:artifact",
+        "dur>1ms dir:to-agent",
+        "err",
+    ):
+        found = []
+        for first in (0, 1, 3, run._FIRST):
+            monkeypatch.setattr(run, "_FIRST", first)
+            found.append(list(small.asked().ids(expression, rows)))
+        assert found == [found[0]] * 4, expression
+    looked: list[int] = []
+    with Recording(path) as recording:
+        list(
+            recording.asked().ids("state:failed OR binding:rest", rows, watch=lambda *seen: not looked.append(seen[0]))
+        )
+    assert looked[0] == run._FIRST < looked[-1]
+
+
 @pytest.mark.parametrize("name", FIELDS)
 def test_what_was_typed_is_bound(name: str, small: Recording) -> None:
     """For every field and operator: the SQL is the same whatever the value, and has a mark for each parameter."""

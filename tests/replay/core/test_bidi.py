@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.gates import steps
+from a2a_proxy.replay.core.gates import Gates, steps
 from a2a_proxy.replay.core.miss import Kind
 from a2a_proxy.replay.core.script import Call, What
 from support_replay import MS, TASK, Stage, call, message, one, said, sample, script, status, task
@@ -245,6 +245,39 @@ def test_a_long_pause_after_the_clients_line_makes_a_gate_and_a_short_one_does_n
     assert (
         needs(*usual, ("c", 31, message("go on")), ("s", 90, status(S.WORKING)), ("s", 100, "end")) == [0] * 3 + [1] * 2
     )
+
+
+def recorded_twice(one: list[tuple[str, int, object]], two: list[tuple[str, int, object]]) -> list[int]:
+    gates = [
+        call(number, "SendLiveMessage", message("x", f"m-{number}"), *lines) for number, lines in ((1, one), (2, two))
+    ]
+    return [step.needs for step in Gates(script(*gates)).of(gates[0]).agent]
+
+
+def test_what_came_once_without_the_clients_line_does_not_wait_for_it() -> None:
+    works = [("s", at, status(S.WORKING)) for at in (10, 20, 90)]
+    said = ("c", 31, message("go on"))
+    assert needs(*works[:2], said, works[2]) == [0, 0, 1]
+    assert recorded_twice([*works[:2], said, works[2]], [*works, said]) == [0, 0, 0]
+
+
+def test_an_answer_that_came_on_another_stream_once_is_still_waited_for() -> None:
+    asks, goes, said = ("s", 5, status(S.INPUT_REQUIRED)), ("s", 90, status(S.WORKING)), ("c", 31, message("yes"))
+    assert recorded_twice([asks, said, goes], [asks, goes]) == [0, 1]
+
+
+def test_what_always_came_after_it_waits() -> None:
+    works = [("s", at, status(S.WORKING)) for at in (10, 20, 30)]
+    said = ("c", 21, message("go on"))
+    assert needs(*works[:2], said, works[2]) == [0, 0, 0]
+    assert recorded_twice([*works[:2], said, works[2]], [*works[:2], said, works[2]]) == [0, 0, 1]
+
+
+def test_a_recording_that_went_another_way_tells_nothing() -> None:
+    works = [("s", at, status(S.WORKING)) for at in (10, 20, 90)]
+    said = ("c", 31, message("go on"))
+    other = [works[0], ("s", 20, status(S.COMPLETED)), ("s", 90, status(S.WORKING)), said]
+    assert recorded_twice([*works[:2], said, works[2]], other) == [0, 0, 1]
 
 
 def test_nothing_waits_for_a_half_close_but_a_task_that_waits() -> None:

@@ -25,6 +25,7 @@ from a2a_inspect.screen.note_box import NoteBox
 from a2a_inspect.screen.plot_screen import PlotScreen
 from a2a_inspect.screen.recording_tree import RecordingTree
 from a2a_inspect.screen.replay_screen import JumpTo, ReplayScreen
+from a2a_inspect.screen.seek_box import SeekBox
 from a2a_inspect.screen.text_page import TextPage
 from a2a_inspect.screen.text_view import TextView
 from a2a_inspect.screen.treed import Treed
@@ -43,6 +44,7 @@ PLACES = (
     Place("A list", LazyList, (MainScreen,)),
     Place("A frame", Detail, (MainScreen,)),
     Place("A text", TextView, (Detail, MainScreen)),
+    Place("A word in a text", SeekBox),
     Place("A difference", DiffScreen),
     Place("Its lines", DiffView, (DiffScreen,)),
     Place("A list of recordings", ChooseRecording),

@@ -25,6 +25,7 @@ from a2a_inspect.screen.detail import Detail
 from a2a_inspect.screen.exchange_list import ExchangeList
 from a2a_inspect.screen.frame_list import FrameList
 from a2a_inspect.screen.key_line import KeyLine
+from a2a_inspect.screen.keys_in_order import KeysInOrder
 from a2a_inspect.screen.lane_screen import Chosen
 from a2a_inspect.screen.layout import LAYOUT
 from a2a_inspect.screen.lazy_list import LazyList
@@ -219,6 +220,7 @@ class Browse(Screen[None]):
         if isinstance(row, ExchangeRow) and (row.key != self._chosen or row.key == goal):
             self._chosen = row.key
             self._choose(self._chosen)
+            self._ready()
         elif isinstance(row, FrameLine) and row.row.id != self._frame:
             self._frame = row.row.id
             self._choose_frame(row.row.id)
@@ -247,6 +249,11 @@ class Browse(Screen[None]):
             self._go_to(chosen.exchange, chosen.seq)
             self._enter("frames")
 
+    def _ready(self) -> None:
+        """There is something that a key can mean."""
+        if isinstance(self.app, KeysInOrder):
+            self.app.release()
+
     # Words.
 
     def _show_notice(self) -> None:
@@ -255,6 +262,7 @@ class Browse(Screen[None]):
         self.classed({"-empty": empty})
         if empty:
             self.query_one("#notice", Static).update(waiting(self._source, self._shown))
+            self._ready()
         elif self.focused is None:  # the lists were hidden by the notice: that takes the focus away
             self._enter(self._at_pane())
 

@@ -145,15 +145,15 @@ class Detail(Vertical):
         if stream is None:
             return
         seq = None if frame is None else frame.seq
-        at = stream.row.key
+        at, until = stream.row.key, self._source.until
         if not view.lines and view in (self.findings, self.artifact, self.trace, self.facts):
             view.show(["(reading …)"])
         if view is self.findings:
             self.findings.show(await self._finding_lines(stream, seq), paint_findings, keep=keep)
         elif view is self.artifact:
-            self.artifact.show(await self._asked(lambda r: artifact_lines(r, at, seq)), paint_facts, keep=keep)
+            self.artifact.show(await self._asked(lambda r: artifact_lines(r, at, seq, until)), paint_facts, keep=keep)
         elif view is self.trace:
-            timing = await self._asked(lambda r: timing_lines(r, at, seq))
+            timing = await self._asked(lambda r: timing_lines(r, at, seq, until))
             self.trace.show(trace_lines(stream, frame, timing), paint_facts, keep=keep)
         elif view is self.facts:
             process = await self._asked(lambda r: process_lines(r, at))

@@ -12,12 +12,11 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events, work
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.worker import get_current_worker
 
+from a2a_inspect.screen.long_view import LongView
 from a2a_proxy.cli.difference.blocks import Block, Kind
 from a2a_proxy.cli.difference.layout import Line, lines
 
@@ -25,7 +24,7 @@ _CURSOR = "▌"
 _LEFT, _RIGHT = ("-", "~"), ("+", "~")
 
 
-class DiffView(ScrollView, can_focus=True):
+class DiffView(LongView):
     """See the module."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -101,7 +100,7 @@ class DiffView(ScrollView, can_focus=True):
             first.setdefault(line.block, number)
         self._anchors = [at for block, at in first.items() if self._blocks[block].anchor]
         self._at = min(self._at, len(self._anchors) - 1)
-        self.virtual_size = Size(self.size.width, len(made))
+        self.lengthen(len(made))
         self.refresh()
         self.post_message(self.Moved())
 
@@ -115,7 +114,7 @@ class DiffView(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One row."""
-        base, index = self.rich_style, self.scroll_offset.y + y
+        base, index = self.style(), self.scroll_offset.y + y
         if index >= len(self._lines):
             return Strip.blank(self.size.width, base)
         line = self._lines[index]
@@ -139,4 +138,4 @@ class DiffView(ScrollView, can_focus=True):
         return [Segment(line.text, self._style("diff--right" if line.right else "diff--left"))]
 
     def _style(self, name: str) -> Style:
-        return self.get_visual_style(name).rich_style if name else self.rich_style
+        return self.style(name) if name else self.style()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich.segment import Segment
-from textual.geometry import Size
 from textual.strip import Strip
 
 from a2a_inspect.framed import Octets
@@ -39,12 +38,16 @@ class HexView(TextView):
 
     def _wrap(self) -> None:
         self._per_row = 16 if self.size.width >= 78 else 8
-        self.virtual_size = Size(self.size.width, self._head - -len(self._octets.all) // self._per_row)
+        self.lengthen(self._head - -len(self._octets.all) // self._per_row)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Octets are no text in which a word could be looked for: `/` is that of the list."""
+        return super().check_action(action, parameters) if action not in ("seek", "sought") else False
 
     def render_line(self, y: int) -> Strip:
         """One row: `00000010  7b 22 69 64 …  {"id…`."""
-        base, row = self.rich_style, self.scroll_offset.y + y - self._head
-        dim = self.get_visual_style("text--dim").rich_style
+        base, row = self.style(), self.scroll_offset.y + y - self._head
+        dim = self.style("text--dim")
         if row < 0:
             return Strip([Segment(f" {self._about}", dim)]).adjust_cell_length(self.size.width, base)
         offset = row * self._per_row
@@ -52,7 +55,7 @@ class HexView(TextView):
         if not octets:
             return Strip.blank(self.size.width, base)
         groups, text = hex_row(octets, self._per_row)
-        string = self.get_visual_style("text--string").rich_style
+        string = self.style("text--string")
         line = with_bounds(f"  {groups} ", self._octets, offset, len(octets))
         parts = [Segment(f" {offset:08x}", dim), Segment(line, base), Segment(f" {text}", string)]
         return Strip(parts).adjust_cell_length(self.size.width, base)

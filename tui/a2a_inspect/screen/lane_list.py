@@ -47,7 +47,7 @@ class LaneList(LazyList):
 
     def head(self) -> Strip:
         """The names of the lanes."""
-        style = self._style("list--strong")
+        style = self.style("list--strong")
         return Strip([Segment(f" {head(self._places)}", style)]).adjust_cell_length(self.size.width, style)
 
     @property
@@ -59,7 +59,7 @@ class LaneList(LazyList):
 
     def _cells(self, row: Any, under: tuple[str, ...]) -> list[Segment]:
         painted = paint(row, self._places)
-        return [Segment(said, self._style(*under, name) if name else self._style(*under)) for said, name in painted]
+        return [Segment(said, self.style(*under, name) if name else self.style(*under)) for said, name in painted]
 
     def action_mark(self, by: int) -> None:
         """To the next mark, or the one before."""

@@ -6,35 +6,30 @@ that may have changed is shown as it was until it has been read again.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from time import monotonic
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
 from rich.segment import Segment
-from rich.style import Style
 from textual import events, work
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
 from a2a_inspect.positions import PAGE
 from a2a_inspect.screen.columns import GAP, Column, fit, fitting
-from a2a_inspect.screen.styles import component_style
+from a2a_inspect.screen.long_view import LongView
+from a2a_inspect.screen.pages import Pages
 
-_KEPT = 16
-"""Pages."""
 _TELL = 0.1
 """Seconds between two words about the cursor."""
 _CURSOR = "▌"
 
 
-class LazyList(ScrollView, can_focus=True):
+class LazyList(LongView):
     """See the module."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -68,6 +63,7 @@ class LazyList(ScrollView, can_focus=True):
         Binding("pagedown,ctrl+d,ctrl+f", "page(1)", "Page down", show=False, id="list.page-down"),
         Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, id="list.page-up"),
         Binding("home", "first", "First", show=False, id="list.first", tooltip="first row; gg as well"),
+        Binding("g", "first_at_two", "First", show=False, id="list.first-at-two", tooltip="pressed twice: first row"),
         Binding("G,end", "last", "Last", show=False, id="list.last", tooltip="last row, and follow"),
         Binding("F", "follow", "Follow", id="list.follow", tooltip="follow the end; moving up stops it"),
         Binding("enter,l,right", "open", "Open", key_display="enter", id="list.open", tooltip="look into the row"),
@@ -100,17 +96,14 @@ class LazyList(ScrollView, can_focus=True):
         super().__init__(id=id)
         self._columns = columns
         self._layout: list[tuple[Column, int]] = []
-        self._pages: OrderedDict[int, Sequence[Any]] = OrderedDict()
-        self._stale: set[int] = set()
+        self._pages = Pages()
         self._loading = False
         self._epoch = 0
         self._seen = 0
         self._counted = False
         """It has been said how many rows there are."""
-        self._g = False
         self.placeholder = ""
         """What stands where there is no row."""
-        self._styles: dict[tuple[str, ...], Style] = {}
         self._told = 0.0
         self._telling: Timer | None = None
 
@@ -126,13 +119,12 @@ class LazyList(ScrollView, can_focus=True):
     @property
     def row(self) -> Any:
         """The row under the cursor; None while it has not been read."""
-        return self._row(self.cursor)
+        return self._pages.row(self.cursor)
 
     def restart(self, *, follow: bool) -> None:
         """Forget everything: the list is about something else now."""
         self._epoch += 1
-        self._pages.clear()
-        self._stale.clear()
+        self._pages.forget()
         self._seen = 0
         self.set_reactive(LazyList.cursor, 0)
         self.set_reactive(LazyList.total, 0)
@@ -144,17 +136,17 @@ class LazyList(ScrollView, can_focus=True):
         """There are `total` rows now, any of them may have changed; `above` of the new ones came before the cursor."""
         self._counted = True
         if above:
-            self._pages.clear()
+            self._pages.forget()
             self.set_reactive(LazyList.cursor, self.cursor + above)
             self._seen += above
         if total < self.total:
-            self._pages.clear()
+            self._pages.forget()
             self.set_reactive(LazyList.cursor, max(min(self.cursor, total - 1), 0))
-        self._stale.update(self._pages)
+        self._pages.doubt()
         if self.follow or not self.total:
             self._seen = total
         self.total = total
-        self.virtual_size = Size(self.size.width, total)
+        self.lengthen(total)
         if self.follow:
             self._go(total - 1)
         elif above:
@@ -177,15 +169,10 @@ class LazyList(ScrollView, can_focus=True):
 
     def head(self) -> Strip:
         """The titles of the columns, for a line above the list; none before it is known what the list is about."""
-        style = self._style("list--head")
+        style = self.style("list--head")
         layout = self._layout if self._counted else []
         cells = GAP.join(fit(column.title, width, right=column.right) for column, width in layout)
         return Strip([Segment(f" {cells}", style)]).adjust_cell_length(self.size.width, style)
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Some lines of the screen. Styles are asked for once for all of them: that is what takes the time."""
-        self._styles.clear()
-        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
@@ -193,37 +180,27 @@ class LazyList(ScrollView, can_focus=True):
         width = self.size.width
         if index >= self.total:
             words = fit(self.placeholder if not self.total and y == 1 else "", width)
-            return Strip([Segment(words, self._style("list--dim"))])
-        row = self._row(index)
+            return Strip([Segment(words, self.style("list--dim"))])
+        row = self._pages.row(index)
         under = ("list--cursor",) if index == self.cursor else ()
-        mark = Segment(_CURSOR if under else " ", self._style(*under, "list--mark"))
+        mark = Segment(_CURSOR if under else " ", self.style(*under, "list--mark"))
         cells = [] if row is None else self._cells(row, under)
-        return Strip([mark, *cells]).adjust_cell_length(width, self._style(*under))
+        return Strip([mark, *cells]).adjust_cell_length(width, self.style(*under))
 
     def _cells(self, row: Any, under: tuple[str, ...]) -> list[Segment]:
         cells: list[Segment] = []
-        gap = Segment(GAP, self._style(*under))
+        gap = Segment(GAP, self.style(*under))
         for column, width in self._layout:
             name = column.style if isinstance(column.style, str) else column.style(row)
             tail = column.tail is not None and column.tail(row)
             text = fit(column.cell(row), width, right=column.right, tail=tail)
-            cells += (Segment(text, self._style(*under, name) if name else gap.style), gap)
+            cells += (Segment(text, self.style(*under, name) if name else gap.style), gap)
         return cells[:-1]
-
-    def _style(self, *names: str) -> Style:
-        if (style := self._styles.get(names)) is None:
-            style = self._styles[names] = component_style(self, *names)
-        return style
-
-    def _row(self, index: int) -> Any:
-        page, offset = divmod(index, PAGE)
-        rows = self._pages.get(page)
-        return rows[offset] if rows is not None and offset < len(rows) else None
 
     def on_resize(self, event: events.Resize) -> None:
         """Fit the columns, keep the cursor in sight."""
         self._fit()
-        self.virtual_size = Size(event.size.width, self.total)
+        self.lengthen(self.total, event.size.width)
         self._reveal()
         self._feed()
         self.post_message(self.Changed())
@@ -253,7 +230,7 @@ class LazyList(ScrollView, can_focus=True):
         try:
             while (page := self._wanted()) is not None:
                 epoch = self._epoch
-                self._stale.discard(page)
+                self._pages.reading(page)
                 rows = await self.load(page)
                 if epoch == self._epoch:
                     self._keep(page, rows)
@@ -266,14 +243,11 @@ class LazyList(ScrollView, can_focus=True):
         top = self.scroll_offset.y
         last = min(top + max(self.size.height, 1), self.total) - 1
         pages = {self.cursor // PAGE, *range(top // PAGE, last // PAGE + 1)}
-        return next((page for page in sorted(pages) if page not in self._pages or page in self._stale), None)
+        return self._pages.wanted(pages)
 
     def _keep(self, page: int, rows: Sequence[Any]) -> None:
         before = self.row
-        self._pages[page] = rows
-        self._pages.move_to_end(page)
-        while len(self._pages) > _KEPT:
-            self._stale.discard(self._pages.popitem(last=False)[0])
+        self._pages.keep(page, rows)
         self.refresh()
         if self.row is not before and self.cursor // PAGE == page:
             self._tell()
@@ -313,7 +287,7 @@ class LazyList(ScrollView, can_focus=True):
 
     def select(self, index: int) -> None:
         """Put the cursor on a row; following goes on only on the last one where it was on."""
-        self._g = False
+        self._once = 0.0
         if index < self.total - 1:
             self.follow = False
         self._go(index)
@@ -330,6 +304,10 @@ class LazyList(ScrollView, can_focus=True):
         """Go to the first row."""
         self.select(0)
 
+    def action_first_at_two(self) -> None:
+        """Go to the first row when the key has been pressed twice."""
+        self.twice(self.action_first)
+
     def action_last(self) -> None:
         """Go to the last row and follow."""
         self.follow = True
@@ -343,13 +321,6 @@ class LazyList(ScrollView, can_focus=True):
         """Drill into the row."""
         if self.row is not None:
             self.post_message(self.Opened(self, self.row))
-
-    def on_key(self, event: events.Key) -> None:
-        """`gg`: two keys, one command."""
-        twice = self._g and event.key == "g"
-        self._g = event.key == "g" and not twice
-        if twice:
-            self.action_first()
 
     def on_click(self, event: events.Click) -> None:
         """Select; a double click opens."""

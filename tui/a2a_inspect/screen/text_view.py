@@ -12,9 +12,12 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
+
+from a2a_inspect.screen.long_view import LongView
+from a2a_inspect.screen.seek_box import SeekBox
+from a2a_inspect.screen.sought import Sought, Spot, cut
+from a2a_proxy.protocol.text import visible
 
 Paint = Callable[[str], list[tuple[int, str]]]
 """A line -> where each style begins, ascending: `[(0, ""), (2, "text--name"), ...]`."""
@@ -28,11 +31,20 @@ def plain(_line: str) -> list[tuple[int, str]]:
     return [(0, "")]
 
 
-class TextView(ScrollView, can_focus=True):
+class TextView(LongView):
     """See the module."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *("text--name", "text--string", "text--number", "text--word", "text--title", "text--dim"),
+        *(
+            "text--name",
+            "text--string",
+            "text--number",
+            "text--word",
+            "text--title",
+            "text--dim",
+            "text--found",
+            "text--here",
+        ),
     }
 
     DEFAULT_CSS = """
@@ -45,6 +57,8 @@ class TextView(ScrollView, can_focus=True):
         &> .text--word { color: $text-accent; }
         &> .text--title { text-style: bold; }
         &> .text--dim { color: $text-muted; }
+        &> .text--found { text-style: reverse; }
+        &> .text--here { text-style: bold reverse underline; }
     }
     """
 
@@ -54,7 +68,11 @@ class TextView(ScrollView, can_focus=True):
         Binding("pagedown,ctrl+d,ctrl+f", "page_down", "Page down", show=False, id="text.page-down"),
         Binding("pageup,ctrl+u", "page_up", "Page up", show=False, id="text.page-up"),
         Binding("home", "scroll_home", "First", show=False, id="text.first", tooltip="first line; gg as well"),
+        Binding("g", "first_at_two", "First", show=False, id="text.first-at-two", tooltip="pressed twice: first line"),
         Binding("G,end", "scroll_end", "Last", show=False, id="text.last", tooltip="last line"),
+        Binding("slash", "seek", "Look for", show=False, id="text.seek", tooltip="look for a word in this text"),
+        Binding("n", "sought(1)", "Next", show=False, id="text.next", tooltip="the next place of that word"),
+        Binding("N", "sought(-1)", "Previous", show=False, id="text.previous", tooltip="the place before"),
     ]
 
     def __init__(self, *, id: str) -> None:
@@ -63,7 +81,9 @@ class TextView(ScrollView, can_focus=True):
         self._paint: Paint = plain
         self._rows: list[tuple[int, int, int, int]] = []
         """Of each row of the screen: line, first and last character, indent."""
-        self._g = False
+        self._sought = Sought("")
+        self._here: Spot | None = None
+        """The place of it where one is."""
 
     @property
     def lines(self) -> Sequence[str]:
@@ -75,6 +95,7 @@ class TextView(ScrollView, can_focus=True):
         self._lines, self._paint = lines, paint
         self._wrap()
         if not keep:
+            self._here = None
             self.scroll_to(y=0, animate=False)
         self.refresh()
 
@@ -85,30 +106,61 @@ class TextView(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One row."""
-        base, index = self.rich_style, self.scroll_offset.y + y
+        base, index = self.style(), self.scroll_offset.y + y
         if index >= len(self._rows):
             return Strip.blank(self.size.width, base)
         number, first, last, indent = self._rows[index]
         line = self._lines[number]
         segments = [Segment(" " * (indent + 1), base)]
-        marks = self._paint(line)
+        marks, spans = self._paint(line), self._sought.spans(line)
         for (begin, name), (end, _) in zip(marks, [*marks[1:], (len(line), "")], strict=True):
-            if text := line[max(begin, first) : min(end, last)]:
-                style = self.get_visual_style(name).rich_style if name else base
-                segments.append(Segment(text, style))
+            for left, right, found in cut(max(begin, first), min(end, last), spans):
+                here = found and self._here is not None and self._here[0] == number and left <= self._here[1] < right
+                also = ("text--here" if here else "text--found",) if found else ()
+                names = (name, *also) if name else also
+                segments.append(Segment(line[left:right], self.style(*names) if names else base))
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
-    def on_key(self, event: events.Key) -> None:
-        """`gg`."""
-        twice = self._g and event.key == "g"
-        self._g = event.key == "g" and not twice
-        if twice:
-            self.scroll_home(animate=False)
+    def action_first_at_two(self) -> None:
+        """To the first line when the key has been pressed twice."""
+        self.twice(lambda: self.scroll_home(animate=False))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Without a word that is looked for here, its keys are those of the screen."""
+        return bool(self._sought.text) if action == "sought" else super().check_action(action, parameters)
+
+    def action_seek(self) -> None:
+        """Type a word, and go to its first place from here."""
+        self.app.push_screen(SeekBox(self._sought.text), self._seek)
+
+    def _seek(self, text: str | None) -> None:
+        if text is None:
+            return
+        self._sought, self._here = Sought(text), None
+        self.refresh()
+        if text:
+            self.action_sought(1)
+
+    def action_sought(self, by: int) -> None:
+        """To the next place of the word that is looked for, or to the one before; from the last to the first."""
+        top = self._rows[self.scroll_offset.y] if self._rows else (0, 0, 0, 0)
+        at = self._here or (top[0], top[1] - 1)
+        self._here = self._sought.beside(self._lines, at, by)
+        if self._here is None:
+            self.notify(visible(f"not in this text: {self._sought.text}"), markup=False)
+            return
+        line, column = self._here
+        row = next(
+            y for y, (number, first, last, _) in enumerate(self._rows) if number == line and first <= column < last
+        )
+        if not self.scroll_offset.y <= row < self.scroll_offset.y + self.size.height:
+            self.scroll_to(y=max(row - self.size.height // 3, 0), animate=False, force=True)
+        self.refresh()
 
     def _wrap(self) -> None:
         width = max(self.size.width - 2, 8)
         self._rows = [row for number, line in enumerate(self._lines) for row in _rows(number, line, width)]
-        self.virtual_size = Size(self.size.width, len(self._rows))
+        self.lengthen(len(self._rows))
 
 
 def _rows(number: int, line: str, width: int) -> Iterator[tuple[int, int, int, int]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from rich.console import Console
-from textual.app import App
 from textual.driver import Driver
 from textual.theme import Theme
 
+from a2a_inspect.screen.keys_in_order import KeysInOrder
 from a2a_inspect.screen.themes import CSS, NIGHT, OWN, SIXTEEN, Memory, beside
 
 _FEW = (None, "standard", "windows")
@@ -20,7 +20,7 @@ def suiting(console: Console) -> str:
     return SIXTEEN.name if console.color_system in _FEW else NIGHT.name
 
 
-class ThemedApp(App[int]):
+class ThemedApp(KeysInOrder):
     """With NO_COLOR nothing is coloured, whichever the theme; what is chosen is told by words, marks and reversing."""
 
     CSS = CSS

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.recording.difference.fields import Fields
-from a2a_proxy.replay.core.gates import Steps, steps
+from a2a_proxy.replay.core.gates import Gates, Steps
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.matching import differences, without
 from a2a_proxy.replay.core.script import Call, Line, What
@@ -26,12 +26,12 @@ class Branch(msgspec.Struct, frozen=True):
     """Left are its identifiers, right those of the stream that was taken for it."""
 
 
-def branch(taken: Call, sent: int, heard: int, value: Any, among: list[Call]) -> Branch | None:
+def branch(taken: Call, sent: int, heard: int, value: Any, among: list[Call], gates: Gates) -> Branch | None:
     """The first of some calls that says and hears what `taken` has (`sent` lines of the agent, `heard` of the
     client), and then hears `value`; None where none does."""
-    mine = steps(taken)
+    mine = gates.of(taken)
     for call in among:
-        other = steps(call)
+        other = gates.of(call)
         if len(other.agent) <= sent or len(other.client) <= heard or other.client[heard].what is not What.MESSAGE:
             continue
         ids = IdMap()

@@ -2,17 +2,23 @@
 
 Order alone does not prove that a line of the agent was caused by the client's before it: it may have crossed it. So a
 line waits for the client only where that is plausible, or where an author has pinned it; the others follow the clock.
+Where a stream was recorded more than once, the recordings tell more: what came once without the client's line does not
+wait for it, and what always came after it does.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
 import msgspec
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.script import Call, Line, Side, What
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.replay.core.matching import token
+from a2a_proxy.replay.core.script import Call, Line, Script, Side, What
 
 _SAID = (What.MESSAGE, What.END)
 _WAITS = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
@@ -38,13 +44,35 @@ class Steps(msgspec.Struct, frozen=True):
     """The client broke the call off."""
 
 
-def steps(call: Call) -> Steps:
-    """Work out the gates of a call."""
+class Gates:
+    """Of all calls of a script."""
+
+    def __init__(self, script: Script) -> None:
+        self._alike: dict[bytes, list[Call]] = defaultdict(list)
+        for call in script.calls:
+            if call.live:
+                self._alike[token(call.request)].append(call)
+        self._known: dict[str, Steps] = {}
+
+    def of(self, call: Call) -> Steps:
+        """Those of a call; what other live calls were asked the same is looked at as well."""
+        if not call.live:
+            return steps(call)
+        found = self._known.get(call.place)
+        if found is None:
+            like = [each for each in self._alike[token(call.request)] if each.place != call.place]
+            found = self._known[call.place] = steps(call, like)
+        return found
+
+
+def steps(call: Call, like: Sequence[Call] = ()) -> Steps:
+    """Work out the gates of a call; `like` are others that were asked the same."""
     said_by_client = [line for line in call.lines if line.side is Side.CLIENT]
     client = tuple(line for line in said_by_client if line.what in _SAID)
     leaves = next((line for line in said_by_client if line.what not in _SAID), None)
     numbers = {line.number: index + 1 for index, line in enumerate(client)}
     usual = _usual(call)
+    evidence = iter(_evidence(call, like))
     made: list[Step] = []
     gate, said, passed, state, last = 0, 0, 0, 0, 0
     waited = False
@@ -56,15 +84,46 @@ def steps(call: Call) -> Steps:
                 waited = waited or state in _WAITS
             continue
         before = gate
+        least, always = next(evidence)
         speaks = said > passed and client[said - 1].what is What.MESSAGE
-        if said > passed and (waited or (speaks and (not made or line.at - last > usual))):
+        if said > passed and (waited or (speaks and not made)):
             gate = said
+        elif speaks and line.at - last > usual:
+            gate = max(gate, min(said, least))
+        if always:
+            gate = max(gate, least)
         if line.after >= 0:
             gate = max(gate, numbers.get(line.after, 0))
         since = client[gate - 1].at if gate > before else last
         made.append(Step(line, gate, max(line.at - since, 0)))
         state, last, waited, passed = line.state or state, line.at, False, said
     return Steps(tuple(made), client, leaves)
+
+
+_Face = tuple[What, EventKind, int]
+
+
+def _evidence(call: Call, like: Sequence[Call]) -> Iterator[tuple[int, bool]]:
+    """For each line of the agent: the fewest messages of the client that it ever came after, in those calls that have
+    gone the same way until here, and whether there are such calls and it always came after as many."""
+    others = [list(_told(each)) for each in like]
+    for index, (face, mine) in enumerate(_told(call)):
+        others = [each for each in others if len(each) > index and each[index][0] == face]
+        counts = {each[index][1] for each in others}
+        if not counts:
+            yield len(call.lines), False
+        else:
+            yield min(counts | {mine}), counts == {mine}
+
+
+def _told(call: Call) -> Iterator[tuple[_Face, int]]:
+    """What kind of thing each line of the agent is, and how many messages of the client were before it."""
+    said = 0
+    for line in call.lines:
+        if line.side is Side.AGENT:
+            yield (line.what, line.event, line.state), said
+        elif line.what is What.MESSAGE:
+            said += 1
 
 
 def _usual(call: Call) -> float:

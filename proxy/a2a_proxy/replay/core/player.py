@@ -12,7 +12,7 @@ from a2a_proxy.replay.core.beside import Beside
 from a2a_proxy.replay.core.branch import branch
 from a2a_proxy.replay.core.choice import Choice
 from a2a_proxy.replay.core.follow import Follow, Poll
-from a2a_proxy.replay.core.gates import Step, Steps, steps
+from a2a_proxy.replay.core.gates import Gates, Step, Steps
 from a2a_proxy.replay.core.ids import IdMap, minted
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import Options
@@ -40,6 +40,7 @@ class Player:
         self.timeline = Timeline(script)
         self._choice = Choice(script, self.options)
         self._beside = Beside(script)
+        self._gates = Gates(script)
         self._follow = Follow(script, self.timeline)
         self._webhooks = Webhooks(script, self.timeline)
         self._shift: int | None = None
@@ -121,7 +122,7 @@ class Player:
     def turn(self, play: Play, sent: int, heard: int, value: Any) -> Steps | None:
         """The client says what another recorded call has here that went the same way so far: the play goes on as that
         one, by these steps. None where there is no such call."""
-        found = branch(play.call, sent, heard, value, self._choice.free(play.call.operation))
+        found = branch(play.call, sent, heard, value, self._choice.free(play.call.operation), self._gates)
         if found is None:
             return None
         self.ids.turn(found.ids)
@@ -143,6 +144,6 @@ class Player:
             self.plays.remove(play)
 
     def _play(self, call: Call, asked: Asked, at: int, poll: Poll | None = None) -> Play:
-        play = Play(self, call, steps(call), asked, at, poll)
+        play = Play(self, call, self._gates.of(call), asked, at, poll)
         self.plays.append(play)
         return play

@@ -18,7 +18,7 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.script import Call, What
 from a2a_proxy.replay.serve.cards import Cards
 from a2a_proxy.replay.serve.incoming import BadRpc, Incoming, rest_match
-from a2a_proxy.replay.serve.outgoing import RestVoice, RpcVoice, Voice, refusal_of, rpc_failure, with_card
+from a2a_proxy.replay.serve.outgoing import RestVoice, RpcVoice, Voice, as_recorded, refusal_of, rpc_failure, with_card
 from a2a_proxy.replay.serve.stage import Performance, Stage
 
 _MOST_BODY = 256 * 1024 * 1024
@@ -136,7 +136,7 @@ class _Answer:
         """Send one more thing; whether that was all."""
         response = self._response or await self._open()
         if send.what is What.MESSAGE:
-            await response.write(_event(self._voice.message(self._local(send)), ""))
+            await response.write(_event(self._said(send), ""))
             return False
         if send.what is What.MISS and send.miss is not None:
             await response.write(_event(self._voice.miss(send.miss)[1], "error"))
@@ -154,7 +154,7 @@ class _Answer:
         """The answer to a unary call, or what came in the place of a stream."""
         call, voice = self._call, self._voice
         if send.what is What.MESSAGE:
-            octets = voice.message(self._local(send))
+            octets = self._said(send)
             return self._one(call.status if call.binding in _HTTP and call.status else 200, octets)
         if send.what is What.MISS and send.miss is not None:
             return self._one(*voice.miss(send.miss))
@@ -181,6 +181,13 @@ class _Answer:
             headers["Content-Type"] = kind if kind and "event-stream" not in kind else self._voice.content_type
         return web.Response(status=status, body=octets, headers=headers)
 
+    def _said(self, send: Send) -> bytes:
+        """A message, as it was recorded if it can be."""
+        local = self._local(send)
+        mine = self._performance
+        recorded = as_recorded(send, mine.play, mine.mapped) if local is send else None
+        return self._voice.message(local, recorded)
+
     def _local(self, send: Send) -> Send:
         """A card that comes by a call leads to the mock as well."""
         return with_card(send, self._call.operation, lambda card: self._cards.local(card, self._request.host))
@@ -194,7 +201,7 @@ class _Answer:
             tcp.reset(transport)
             return
         if self._response is not None and send.after and send.value is not None:
-            octets = _event(self._voice.message(self._local(send)), "")[: send.after]
+            octets = _event(self._said(send), "")[: send.after]
             await self._response.write(octets)
         transport.close()
 

@@ -1,0 +1,86 @@
+"""What is typed fast is neither lost nor reordered: keys that come in all at once, before anything is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual import events
+from textual.widgets import Input
+
+from a2a_inspect.screen.themes import NIGHT
+from support_inspect import sample
+from support_screen import LARGE, SMALL, Person, looking
+
+_NAMED = {
+    ";": "semicolon",
+    " ": "space",
+    "\n": "enter",
+    "/": "slash",
+    ":": "colon",
+    "\x1b": "escape",
+    "?": "question_mark",
+}
+
+
+def at_once(person: Person, typed: str) -> None:
+    """As a terminal gives what was typed while the program was busy."""
+    for each in typed:
+        shown = each if each.isprintable() else None
+        person.app.post_message(events.Key(_NAMED.get(each, each), shown))
+
+
+async def test_a_filter_typed_at_once(tmp_path: Path) -> None:
+    """All of it goes to the filter's line, none to the list, and Enter comes after it."""
+    async with looking(sample(tmp_path / "r.db"), LARGE) as person:
+        await person.sees("OPERATION")
+        for _ in range(3):
+            at_once(person, "/err dmT\n")
+            await person.until(lambda: person.app.screen.narrowing.text == "err dmT")
+            await person.sees("nothing matches")
+            at_once(person, "\x1b")
+            await person.until(lambda: not person.app.screen.narrowing.text)
+        assert not person.app.screen.marked()
+        assert person.app.theme == NIGHT.name
+
+
+async def test_a_key_waits_for_the_first_rows(tmp_path: Path) -> None:
+    """It is about the row under the cursor, which has not been read when the program has just begun."""
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        at_once(person, "m")
+        await person.until(lambda: len(person.app.screen.marked()) == 1)
+
+
+async def test_keys_after_enter_go_to_the_list(tmp_path: Path) -> None:
+    """The focus has moved before the next key is looked at."""
+    async with looking(sample(tmp_path / "r.db"), LARGE) as person:
+        await person.sees("OPERATION", "following  3")
+        at_once(person, "/ok\ngg")
+        await person.until(lambda: person.exchanges.cursor == 0 and person.app.focused is person.exchanges)
+        assert person.app.screen.narrowing.text == "ok"
+
+
+async def test_a_menu_that_closes_holds_nothing_back(tmp_path: Path) -> None:
+    """The widget that had the key is gone with it."""
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("OPERATION")
+        at_once(person, "y\x1b/a b")
+        await person.until(lambda: any(box.value == "a b" for box in person.app.screen.query(Input)))
+
+
+async def test_a_note_typed_at_once(tmp_path: Path) -> None:
+    """Its box comes when the row has been read; what is typed meanwhile is for the box."""
+    async with looking(sample(tmp_path / "r.db"), LARGE) as person:
+        await person.sees("OPERATION")
+        at_once(person, ";lost here\n")
+        await person.sees("note: lost here")
+        assert not person.app.screen.narrowing.text
+
+
+async def test_keys_and_what_is_pasted_keep_their_order(tmp_path: Path) -> None:
+    """A paste is typed too."""
+    async with looking(sample(tmp_path / "r.db"), LARGE) as person:
+        await person.sees("OPERATION")
+        at_once(person, "/op:")
+        person.app.post_message(events.Paste("GetTask"))
+        at_once(person, " x\n")
+        await person.until(lambda: person.app.screen.narrowing.text == "op:GetTask x")

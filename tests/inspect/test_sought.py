@@ -1,0 +1,61 @@
+"""A word that is looked for in a frame's text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_inspect.screen.seek_box import SeekBox
+from a2a_inspect.screen.sought import Sought, cut
+from support_inspect import sample
+from support_screen import LARGE, looking
+
+LINES = ["one two", "nothing", "Two, TWO"]
+PLACES = [(0, 4), (2, 0), (2, 5)]
+
+
+def test_it_goes_around() -> None:
+    """Whatever the case; from the last place to the first, and back."""
+    sought, at = Sought("two"), (0, -1)
+    there = [at := sought.beside(LINES, at, 1) or (-1, -1) for _ in range(4)]
+    assert there == [*PLACES, PLACES[0]]
+    back = [at := sought.beside(LINES, at, -1) or (-1, -1) for _ in range(3)]
+    assert back == PLACES[::-1]
+    assert Sought("(").beside(LINES, (0, 0), 1) is None
+    assert Sought("two").beside([], (0, 0), 1) is None
+    assert Sought("").spans("one") == []
+
+
+@given(st.text(alphabet="ab", max_size=30), st.integers(0, 30), st.integers(0, 30))
+def test_a_piece_is_cut_where_the_word_begins_and_ends(line: str, begin: int, end: int) -> None:
+    """Nothing is lost, nothing is there twice, and just what is found is marked."""
+    end = min(end, len(line))
+    spans = Sought("ab").spans(line)
+    pieces = cut(begin, end, spans)
+    assert "".join(line[a:b] for a, b, _ in pieces) == line[begin:end]
+    marked = {at for a, b, found in pieces if found for at in range(a, b)}
+    assert marked == {at for a, b in spans for at in range(a, b) if begin <= at < end}
+
+
+async def test_a_word_in_a_frame(tmp_path: Path) -> None:
+    """`/` in the frame's pane looks there, n and N go on; in a list and over octets it is the filter."""
+    async with looking(sample(tmp_path / "r.db"), LARGE) as person:
+        await person.sees("OPERATION", '"text": "Question 3"')
+        await person.types("enter", "enter", "slash")
+        await person.until(lambda: isinstance(person.app.screen, SeekBox))
+        await person.types(*"ROLE", "enter")
+        view = person.app.screen_stack[0].query_one("#decoded")
+        await person.until(lambda: person.app.focused is view and view._here is not None)
+        first = view._here
+        await person.types("n")
+        await person.until(lambda: view._here not in (None, first))
+        await person.types("N")
+        await person.until(lambda: view._here == first)
+        await person.types("slash")
+        await person.until(lambda: isinstance(person.app.screen, SeekBox))
+        await person.types(*["backspace"] * 4, *"zyx", "enter")
+        await person.told("not in this text: zyx")
+        await person.types("2", "slash")
+        await person.sees("op:SendMessage slow:>2s")

@@ -1,0 +1,118 @@
+"""Keys are handled one after another: each when what the one before it did is done, the focus included.
+
+Textual hands a key to the widget that has the focus when the key comes in, and a binding with priority is run at once,
+before the keys that are on their way. So what is typed at once after `/` would reach the list, and Enter would overtake
+the word before it. Here a key waits in the application until the one before it has gone all its way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from time import monotonic
+from typing import Any
+
+from textual import events
+from textual.app import App
+from textual.message import Message
+from textual.widget import Widget
+
+_LOOK = 0.05
+"""Seconds between two looks at a key whose widget may have gone."""
+_LONG = 2.0
+"""Seconds after which the next key is not held back any more, whatever the one before it does."""
+_OPENING = frozenset({"note", "copy", "export", "explain"})
+"""Groups of workers that read something and then open a screen, for which the next key is."""
+
+
+class Passed(Message):
+    """Follows a key on its way up from the widget that had the focus; it comes after what the key did there."""
+
+    def __init__(self, turn: int, at: Widget, *, again: bool) -> None:
+        super().__init__()
+        self.turn = turn
+        self.at = at
+        self.again = again
+        """What the key did may have sent messages along that way: follow these too."""
+
+
+class KeysInOrder(App[int]):
+    """See the module."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._typed: deque[events.Key | events.Paste] = deque()
+        self._turn = 0
+        """Number of the key that is being handled."""
+        self._at: Widget | None = None
+        """Where it went; None: no key is being handled."""
+        self._since = 0.0
+        self._gone = False
+        """It has gone its way, and what it sent too."""
+        self._looking = False
+        self._held = False
+
+    def hold(self, seconds: float) -> None:
+        """Handle no key before `release`, or before so much time has passed: it could mean nothing yet."""
+        self._held = True
+        self.set_timer(seconds, self.release)
+
+    def release(self) -> None:
+        """What was held back is handled now."""
+        if self._held:
+            self._held = False
+            self.call_later(self._next)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Let a key wait for those before it."""
+        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded or not self.screen_stack:
+            await super().on_event(event)
+        elif self._at is None and not self._held:
+            await self._handle(event)
+        else:
+            self._typed.append(event)
+
+    async def _handle(self, event: events.Key | events.Paste) -> None:
+        self._turn += 1
+        self._since, self._gone = monotonic(), False
+        self._at = at = self.focused or self.screen
+        if not self._looking:
+            self._looking = True
+            self.set_timer(_LOOK, self._look)
+        await super().on_event(event)
+        if not at.post_message(Passed(self._turn, at, again=True)):
+            await self._next()
+
+    async def on_passed(self, message: Passed) -> None:
+        """A key has gone its way, or what it sent has."""
+        if message.turn != self._turn or self._at is None:
+            return
+        if message.again and message.at.post_message(Passed(self._turn, message.at, again=False)):
+            return
+        self._gone = True
+        if not self._opens(message.at):
+            await self._next()
+
+    def _opens(self, at: Widget) -> bool:
+        """What the key did there is about to open a screen."""
+        return any(
+            worker.group in _OPENING and worker.node is self.screen and not worker.is_finished
+            for worker in self.workers
+            if at.is_attached and at.screen is self.screen
+        )
+
+    async def _next(self) -> None:
+        self._at = None
+        if self._typed and not self._held and self.screen_stack:
+            await self._handle(self._typed.popleft())
+
+    async def _look(self) -> None:
+        """A widget that went, with a menu that was closed, tells nothing more; nor one below a menu that opened."""
+        at, self._looking = self._at, False
+        if at is None or not self.screen_stack:  # at the end there is no screen
+            return
+        elsewhere = not at.is_attached or at.screen is not self.screen
+        if elsewhere or (self._gone and not self._opens(at)) or monotonic() - self._since > _LONG:
+            await self._next()
+        elif not self._looking:
+            self._looking = True
+            self.set_timer(_LOOK, self._look)

@@ -1,0 +1,42 @@
+"""Where a text is typed that is looked for in what is shown; an empty one looks for nothing any more."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+
+class SeekBox(ModalScreen[str | None]):
+    """See the module. Gives the text; None where nobody wants to look for anything."""
+
+    DEFAULT_CSS = """
+    SeekBox { align: center bottom; background: transparent; }
+    SeekBox > Vertical {
+        height: auto; background: $surface; border: round $primary; border-title-color: $text; padding: 0 1;
+    }
+    SeekBox Input { border: none; height: 1; padding: 0; background: $surface; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "Leave", id="seek.leave", tooltip="look for nothing"),
+    ]
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        """One line."""
+        box = Vertical(Input(self._text, placeholder="a word in this text; n and N go on"))
+        box.border_title = "Look for"
+        yield box
+
+    @on(Input.Submitted)
+    def _typed(self, message: Input.Submitted) -> None:
+        self.dismiss(message.value)
