@@ -17,7 +17,7 @@ _INI = """
 [pytest]
 asyncio_mode = auto
 asyncio_default_fixture_loop_scope = function
-addopts = --strict-markers -p no:cacheprovider
+addopts = --strict-markers -p no:cacheprovider -p no:hypothesispytest -p no:anyio
 """
 
 
@@ -98,6 +98,9 @@ async def test_fault(a2a_agent):
 @pytest.mark.a2a_cassette(faults=["break #3.4"])
 def test_no_fault(a2a_agent): pass
 
+@pytest.mark.a2a_cassette(redact="regex:(")
+def test_no_policy(a2a_agent): pass
+
 @pytest.mark.a2a_cassette(record_modus="once")
 def test_wrong(a2a_agent): pass
 
@@ -163,6 +166,7 @@ def test_replayed(project: pytest.Pytester) -> None:
             "hint: record it again: pytest --a2a-record-mode=rewrite",
         ],
         "setup of test_no_fault": ["a fault cannot be made: ", "hint: there are: drop #3.4, "],
+        "setup of test_no_policy": ["redact: ", "hint: "],
         "setup of test_wrong": ["has no setting 'record_modus': did you mean record_mode?"],
         "setup of test_alone": ["the test also needs a2a_agent or a2a_live"],
         "setup of test_none": [
@@ -178,7 +182,7 @@ def test_replayed(project: pytest.Pytester) -> None:
             assert line in told[title], f"{title}: {line!r} is not in {told[title]}"
         assert "Traceback" not in told[title]
         assert "During handling" not in told[title]
-    result.assert_outcomes(passed=8, failed=1, errors=11, warnings=2)
+    result.assert_outcomes(passed=8, failed=1, errors=12, warnings=2)
     result.stdout.fnmatch_lines(
         [
             "*test_warned*",

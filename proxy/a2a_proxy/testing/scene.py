@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.testing import after
 from a2a_proxy.testing.agent import Agent
 from a2a_proxy.testing.guard import GUARD
 from a2a_proxy.testing.naming import shown
@@ -16,6 +15,8 @@ from a2a_proxy.testing.plan import Plan, Write
 from a2a_proxy.testing.process import Process
 from a2a_proxy.testing.settings import Settings
 
+_TOLD = 20
+"""Findings, differences or calls that are told one by one."""
 RECORDING, NEW_RECORDING = "recording.a2a.db", "answered-live.a2a.db"
 
 
@@ -46,6 +47,7 @@ class Scene:
                 replay=self._settings.replay() if plan.replay else {},
                 upstream=upstream if plan.live else "",
                 upstream_grpc=self._settings.upstream_grpc if plan.live else "",
+                redact=self._settings.redact,
                 new_recording=str(self._folder / NEW_RECORDING),
             )
         )
@@ -110,7 +112,7 @@ class Scene:
         if self._standing.misses:
             wrong.append("\n".join([*self._standing.misses, self._mend()]))
         if self._settings.fail_unused and self._standing.unused:
-            unused = after.listed(list(self._standing.unused), "see the cassette")
+            unused = listed(list(self._standing.unused), "see the cassette")
             wrong.append(f"recorded, and never asked for:\n{unused}")
         return wrong
 
@@ -122,14 +124,18 @@ class Scene:
     def _judged(self) -> list[str]:
         if not self._plan.compare:
             return []
+        from a2a_proxy.testing import after
+
         found = after.differences(self._cassettes[0], self.recording)
         if not found:
             return []
         cassette = shown(self._cassettes[0])
         how = f"a2a-inspect diff {cassette} {self.recording}"
-        return [f"the agent does not answer as in {cassette}:\n{after.listed(found, how)}\nsee: {how}"]
+        return [f"the agent does not answer as in {cassette}:\n{listed(found, how)}\nsee: {how}"]
 
     def _kept(self) -> None:
+        from a2a_proxy.testing import after
+
         cassette, new = self._cassettes[:1], self._folder / NEW_RECORDING
         if self._plan.write is Write.REPLACE and after.calls(self.recording):
             after.commit(self.recording, cassette[0])
@@ -137,13 +143,21 @@ class Scene:
             after.append(new, cassette[0])
 
 
+def listed(lines: list[str], more: str) -> str:
+    """The first of some lines, indented, and how many follow."""
+    kept = [f"  {line}" for line in lines[:_TOLD]]
+    return "\n".join(kept + ([f"  and {len(lines) - _TOLD} more: {more}"] if len(lines) > _TOLD else []))
+
+
 class LiveScene(Scene):
     """The same for `a2a_live`: what passed must break no rule."""
 
     def _judged(self) -> list[str]:
+        from a2a_proxy.testing import after
+
         found = after.violations(self.recording, self._settings.fail_on, self._settings.ignore)
         if not found:
             return []
         how = f"a2a-inspect check {self.recording}"
         count = "a violation" if len(found) == 1 else f"{len(found)} violations"
-        return [f"{count} of the protocol:\n{after.listed(found, how)}\nsee: {how}"]
+        return [f"{count} of the protocol:\n{listed(found, how)}\nsee: {how}"]
