@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+import msgspec
 from aiohttp import web
 
 from a2a_proxy.model.exchange import Binding
@@ -77,7 +78,8 @@ class HttpServer:
         if page.body is None:
             told = {"error": {"code": page.status, "message": "the recording has no agent card at this path"}}
             return web.json_response(told, status=page.status)
-        return web.json_response(page.body, status=page.status)
+        head = {**_kept(page.headers), "Content-Type": _field(page.headers, "content-type") or "application/json"}
+        return web.Response(status=page.status, body=msgspec.json.encode(page.body), headers=head)
 
     async def _rpc(self, request: web.Request, body: bytes) -> web.StreamResponse:
         try:
@@ -115,14 +117,20 @@ class _Answer:
         async with contextlib.aclosing(self._performance.sends()) as sends:
             async for send in sends:
                 if self._response is None and not (call.streams and send.what is What.MESSAGE):
-                    return await self._whole(send)
+                    answer = await self._whole(send)
+                    async for _ in sends:  # its end, which says nothing here
+                        pass
+                    return answer
                 if await self._in_stream(send):
                     break
         assert self._response is not None
         return self._response
 
     async def _open(self) -> web.StreamResponse:
-        response = web.StreamResponse(headers={**_kept(self._call), **_STREAM})
+        call = self._call
+        same = call.streaming and call.binding is self._performance.play.asked.binding
+        kind = _field(call.answer_headers, "content-type") if same else ""
+        response = web.StreamResponse(headers={**_kept(call.answer_headers), "Content-Type": kind} if kind else _STREAM)
         await response.prepare(self._request)
         self._response = response
         return response
@@ -139,7 +147,11 @@ class _Answer:
             await self._break(send)
             return True
         elif (told := refusal_of(send, self._call, self._performance.mapped)) is not None:
-            named = "" if self._performance.play.asked.dialect in OLD else "error"
+            asked = self._performance.play.asked
+            if asked.dialect in OLD and asked.binding is Binding.REST and self._call.binding is not Binding.REST:
+                await self._break(send)  # there an agent that fails in a stream just breaks it off (1.6)
+                return True
+            named = "" if asked.dialect in OLD else "error"
             await response.write(_event(self._voice.refusal(told)[1], named))
         if send.over:
             await response.write_eof()
@@ -171,7 +183,7 @@ class _Answer:
         call = self._call
         same = call.binding is self._performance.play.asked.binding
         kind = _field(call.answer_headers, "content-type") if same else ""
-        headers = _kept(call) if same else {}
+        headers = _kept(call.answer_headers) if same else {}
         if octets or status not in (204, 304):
             headers["Content-Type"] = kind if kind and "event-stream" not in kind else self._voice.content_type
         return web.Response(status=status, body=octets, headers=headers)
@@ -206,11 +218,9 @@ def _event(octets: bytes, name: str) -> bytes:
     return b"%sdata: %s\r\n\r\n" % (head, octets)
 
 
-def _kept(call: Call) -> dict[str, str]:
-    """Fields of the recorded response that are not the connection's own."""
-    if call.binding not in _HTTP:
-        return {}
-    found = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in call.answer_headers)
+def _kept(headers: Headers) -> dict[str, str]:
+    """Fields of a recorded response that are not the connection's own."""
+    found = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
     return {name: value for name, value in found if name.lower() not in _OF_TRANSPORT}
 
 
