@@ -115,7 +115,10 @@ class _Answer:
         async with contextlib.aclosing(self._performance.sends()) as sends:
             async for send in sends:
                 if self._response is None and not (call.streams and send.what is What.MESSAGE):
-                    return await self._whole(send)
+                    answer = await self._whole(send)
+                    async for _ in sends:  # its end, which says nothing here
+                        pass
+                    return answer
                 if await self._in_stream(send):
                     break
         assert self._response is not None
@@ -139,7 +142,11 @@ class _Answer:
             await self._break(send)
             return True
         elif (told := refusal_of(send, self._call, self._performance.mapped)) is not None:
-            named = "" if self._performance.play.asked.dialect in OLD else "error"
+            asked = self._performance.play.asked
+            if asked.dialect in OLD and asked.binding is Binding.REST and self._call.binding is not Binding.REST:
+                await self._break(send)  # there an agent that fails in a stream just breaks it off (1.6)
+                return True
+            named = "" if asked.dialect in OLD else "error"
             await response.write(_event(self._voice.refusal(told)[1], named))
         if send.over:
             await response.write_eof()
