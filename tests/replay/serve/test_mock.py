@@ -142,3 +142,15 @@ async def test_a_port_in_use(client: Client) -> None:
     second = Mock(client.mock.script, listen=(Listen("127.0.0.1", int(client.mock.address.rpartition(":")[2])),))
     with pytest.raises(RouteError, match="is in use"):
         await second.start()
+
+
+async def test_heads_are_those_of_the_recording(client: Client) -> None:
+    """On the recorded binding, each field once."""
+    asked = client.recorded("SendStreamingMessage")
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": asked}
+    async with client.http.post(f"{client.mock.url}/", json=call, headers=VERSION) as answer:
+        assert answer.headers.getall("Content-Type") == ["text/event-stream; charset=utf-8"]
+        assert answer.headers.getall("X-Accel-Buffering") == ["no"]
+    async with client.http.get(f"{client.mock.url}/.well-known/agent-card.json") as answer:
+        recorded = dict(client.mock.script.cards[0].answer_headers)
+        assert answer.headers["Content-Type"] == recorded[b"content-type"].decode()

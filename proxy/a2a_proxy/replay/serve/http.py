@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+import msgspec
 from aiohttp import web
 
 from a2a_proxy.model.exchange import Binding
@@ -77,7 +78,8 @@ class HttpServer:
         if page.body is None:
             told = {"error": {"code": page.status, "message": "the recording has no agent card at this path"}}
             return web.json_response(told, status=page.status)
-        return web.json_response(page.body, status=page.status)
+        head = {**_kept(page.headers), "Content-Type": _field(page.headers, "content-type") or "application/json"}
+        return web.Response(status=page.status, body=msgspec.json.encode(page.body), headers=head)
 
     async def _rpc(self, request: web.Request, body: bytes) -> web.StreamResponse:
         try:
@@ -125,7 +127,10 @@ class _Answer:
         return self._response
 
     async def _open(self) -> web.StreamResponse:
-        response = web.StreamResponse(headers={**_kept(self._call), **_STREAM})
+        call = self._call
+        same = call.streaming and call.binding is self._performance.play.asked.binding
+        kind = _field(call.answer_headers, "content-type") if same else ""
+        response = web.StreamResponse(headers={**_kept(call.answer_headers), "Content-Type": kind} if kind else _STREAM)
         await response.prepare(self._request)
         self._response = response
         return response
@@ -178,7 +183,7 @@ class _Answer:
         call = self._call
         same = call.binding is self._performance.play.asked.binding
         kind = _field(call.answer_headers, "content-type") if same else ""
-        headers = _kept(call) if same else {}
+        headers = _kept(call.answer_headers) if same else {}
         if octets or status not in (204, 304):
             headers["Content-Type"] = kind if kind and "event-stream" not in kind else self._voice.content_type
         return web.Response(status=status, body=octets, headers=headers)
@@ -213,11 +218,9 @@ def _event(octets: bytes, name: str) -> bytes:
     return b"%sdata: %s\r\n\r\n" % (head, octets)
 
 
-def _kept(call: Call) -> dict[str, str]:
-    """Fields of the recorded response that are not the connection's own."""
-    if call.binding not in _HTTP:
-        return {}
-    found = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in call.answer_headers)
+def _kept(headers: Headers) -> dict[str, str]:
+    """Fields of a recorded response that are not the connection's own."""
+    found = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
     return {name: value for name, value in found if name.lower() not in _OF_TRANSPORT}
 
 
