@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 
+import msgspec
 from aiohttp import web
 
 from a2a_proxy.model.exchange import Binding
@@ -44,7 +46,7 @@ class HttpServer:
         """Listen."""
         app = web.Application(client_max_size=_MOST_BODY)
         app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2, auto_decompress=True)
+        self._runner = web.AppRunner(app, access_log=None, logger=_silent(), shutdown_timeout=0.2)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         self.port = self._runner.addresses[0][1]
@@ -55,6 +57,15 @@ class HttpServer:
             await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self._answer(request)
+        except (ConnectionError, web.HTTPException):
+            raise  # the client has gone, or sent too much
+        except Exception as wrong:
+            self._stage.failed(f"{request.method} {request.path}", Binding.REST, wrong)
+            raise
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         method, target = request.method, request.raw_path
         if is_card_path(method, target):
             return await self._card(request)
@@ -77,7 +88,8 @@ class HttpServer:
         if page.body is None:
             told = {"error": {"code": page.status, "message": "the recording has no agent card at this path"}}
             return web.json_response(told, status=page.status)
-        return web.json_response(page.body, status=page.status)
+        head = {**_kept(page.headers), "Content-Type": _field(page.headers, "content-type") or "application/json"}
+        return web.Response(status=page.status, body=msgspec.json.encode(page.body), headers=head)
 
     async def _rpc(self, request: web.Request, body: bytes) -> web.StreamResponse:
         try:
@@ -125,7 +137,10 @@ class _Answer:
         return self._response
 
     async def _open(self) -> web.StreamResponse:
-        response = web.StreamResponse(headers={**_kept(self._call), **_STREAM})
+        call = self._call
+        same = call.streaming and call.binding is self._performance.play.asked.binding
+        kind = _field(call.answer_headers, "content-type") if same else ""
+        response = web.StreamResponse(headers={**_kept(call.answer_headers), "Content-Type": kind} if kind else _STREAM)
         await response.prepare(self._request)
         self._response = response
         return response
@@ -178,7 +193,7 @@ class _Answer:
         call = self._call
         same = call.binding is self._performance.play.asked.binding
         kind = _field(call.answer_headers, "content-type") if same else ""
-        headers = _kept(call) if same else {}
+        headers = _kept(call.answer_headers) if same else {}
         if octets or status not in (204, 304):
             headers["Content-Type"] = kind if kind and "event-stream" not in kind else self._voice.content_type
         return web.Response(status=status, body=octets, headers=headers)
@@ -208,16 +223,22 @@ class _Answer:
         transport.close()
 
 
+def _silent() -> logging.Logger:
+    """Octets that are no HTTP are answered with 400; a traceback for each of them would say nothing to anybody."""
+    logger = logging.getLogger(__name__)
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    return logger
+
+
 def _event(octets: bytes, name: str) -> bytes:
     head = f"event: {name}\r\n".encode() if name else b""
     return b"%sdata: %s\r\n\r\n" % (head, octets)
 
 
-def _kept(call: Call) -> dict[str, str]:
-    """Fields of the recorded response that are not the connection's own."""
-    if call.binding not in _HTTP:
-        return {}
-    found = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in call.answer_headers)
+def _kept(headers: Headers) -> dict[str, str]:
+    """Fields of a recorded response that are not the connection's own."""
+    found = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
     return {name: value for name, value in found if name.lower() not in _OF_TRANSPORT}
 
 
