@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,6 +18,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.recording.rows import ExchangeRow
+from support_proxy import environment, program
 
 SAMPLES = Path(__file__).resolve().parent.parent / "recordings"
 _SERVE = """
@@ -71,3 +75,16 @@ def step(number: int, started: int, closed: int, *answers: Frame, payload: bytes
     exchange = msgspec.structs.replace(exchange, **{"closed": closed, "how": "complete", **facts})
     said = Turn(Act.SAY, 0, started, 0, 0, (), frame(number, 0, started, payload=payload))
     return Step(number - 1, ExchangeRow(number, 1, exchange), (said,), answers, 0)
+
+
+async def driven(sample: str, folder: Path, *words: str) -> list[dict[str, Any]]:
+    """Drive a sample as a user does; what is told as JSON."""
+    recording = SAMPLES / f"{sample}.a2a.jsonl"
+    line = [program("a2a-proxy"), "drive", str(recording), "--format", "json", *words]
+    process = await asyncio.create_subprocess_exec(
+        *line, stdout=asyncio.subprocess.PIPE, env=environment(folder / "state")
+    )
+    out, _ = await process.communicate()
+    found = [json.loads(each) for each in out.decode().splitlines()]
+    assert process.returncode == int(not found[0]["same"])
+    return found

@@ -29,6 +29,7 @@ import origins
 import piped
 import proxies
 import querying
+import replaying
 from processes import free_port, running
 from proxies import Contestant
 from report import Row, Target, encode, loop_ms, row, table
@@ -289,6 +290,17 @@ class Suite:
                     added = min(values[piped.OURS]) - min(values[piped.DIRECT])
                     self._target("added to the start of a stdio agent", 150, added, at_most=True, unit=" ms")
 
+    def replay(self) -> None:
+        """What a call takes that a recording answers."""
+        values: dict[str, list[float]] = {"jsonrpc": [], "rest": [], "grpc": []}
+        for _ in range(self._rounds):
+            for binding, took in values.items():
+                with replaying.mock() as address:
+                    took.append(replaying.p50(address, binding, self._seconds / 2))
+        for binding, took in values.items():
+            self.rows.append(row("Replayed unary call, p50", binding, "ms", took, less_is_better=True))
+            self._target(f"a replayed unary call, {binding}, p50", 3, min(took), at_most=True, unit=" ms")
+
     def _recording(self, messages: int) -> tuple[cost.Cost, Path]:
         """A recording of so many messages, made once in a run."""
         if messages not in self._recordings:
@@ -348,6 +360,7 @@ def parse() -> argparse.Namespace:
         "hooks",
         "lag",
         "stdio",
+        "replay",
     )
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(scenarios)}; all by default")
     parser.add_argument("--quick", action="store_true", help="one short round: a look, not a measurement")
@@ -385,6 +398,7 @@ def main() -> None:
             "query": lambda: suite.query(_sizes(typed)[0]),
             "inspect": lambda: suite.inspect(*_looked_at(typed)),
             "stdio": suite.stdio,
+            "replay": suite.replay,
             "hooks": lambda: suite.hooks(30_000 if typed.quick else 100_000),
             "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),
         }

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,12 +11,9 @@ from peers.live.payloads import card
 from peers.live.proposals import PROPOSALS
 from peers.live.stories import STORIES
 from peers.live.story import parts
-from support_drive import SAMPLES
+from support_drive import driven
 from support_peers import agent, missing
-from support_proxy import environment, program
 from support_thin import thin
-
-Found = list[dict[str, Any]]
 
 _SDK = [
     ("sdk1", "sdk-1.x-rest", ()),
@@ -38,21 +32,8 @@ _SDK = [
 ]
 
 
-async def drive(sample: str, folder: Path, *words: str) -> Found:
-    """Drive a sample; what is told as JSON."""
-    recording = SAMPLES / f"{sample}.a2a.jsonl"
-    line = [program("a2a-proxy"), "drive", str(recording), "--format", "json", *words]
-    process = await asyncio.create_subprocess_exec(
-        *line, stdout=asyncio.subprocess.PIPE, env=environment(folder / "state")
-    )
-    out, _ = await process.communicate()
-    found = [json.loads(each) for each in out.decode().splitlines()]
-    assert process.returncode == int(not found[0]["same"])
-    return found
-
-
 @pytest.mark.peers
-@pytest.mark.parametrize("case", thin(_SDK, 7), ids=str)
+@pytest.mark.parametrize("case", thin(_SDK, len(_SDK)), ids=str)
 async def test_an_agent_of_an_sdk_answers_as_recorded(case: tuple[str, str, tuple[str, ...]], tmp_path: Path) -> None:
     """All scenarios of the sample: follow-ups of tasks made now, a second subscriber, cancels, refusals, cuts."""
     kind, sample, words = case
@@ -60,7 +41,7 @@ async def test_an_agent_of_an_sdk_answers_as_recorded(case: tuple[str, str, tupl
         pytest.skip(why)
     with agent(kind) as far:
         grpc = ("--upstream-grpc", far.grpc_target) if far.grpc else ()
-        found = await drive(sample, tmp_path, "--upstream", f"127.0.0.1:{far.http}", *grpc, *words)
+        found = await driven(sample, tmp_path, "--upstream", f"127.0.0.1:{far.http}", *grpc, *words)
     assert [each for each in found if each["kind"] in ("call", "task", "remark")] == []
     assert found[0]["same"]
 
@@ -79,7 +60,7 @@ async def test_live_streams_are_driven_in_both_directions(sample: str, tmp_path:
     told = [story for story in (*STORIES, *PROPOSALS) if story.name in _LIVE[sample]]
     far = LiveAgent(parts(told), card(streaming=True, bidiStreaming=True))
     try:
-        found = await drive(sample, tmp_path, "--upstream", await far.start())
+        found = await driven(sample, tmp_path, "--upstream", await far.start())
     finally:
         await far.stop()
     assert [each for each in found if each["kind"] in ("call", "task", "remark")] == []

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.scan import scan
 from a2a_proxy.recording.zstd import ZstdError, decompress
+from a2a_proxy.redaction.policy import DEFAULT
 from support_proxy import Proxy, environment, inspect, program, proxy
 from support_secrets import CALLS, Canaries, SecretAgent, SecretClient
 
@@ -165,6 +167,19 @@ def test_keep_secrets_keeps_them(kept: Leak) -> None:
     missing = kept.canary.at.keys() - set(kept.canary.found_in(everything(kept.between.recording)))
 
     assert missing == set()
+
+
+def test_the_scan_finds_them_all(kept: Leak, leak: Leak) -> None:
+    """Where they were kept every one is found, and nothing is left where they were not."""
+    assert scan_of(leak) == b""
+    assert kept.canary.at.keys() - set(kept.canary.found_in(scan_of(kept))) == set()
+
+
+def scan_of(of: Leak) -> bytes:
+    """All secrets that a scan of its recording finds; a plus may be a blank, as in a query."""
+    with Recording(of.between.recording) as recording:
+        found = b"\n".join(each.secret for each in scan(recording, DEFAULT).secrets)
+    return found + found.replace(b" ", b"+")
 
 
 def test_user_info_of_an_upstream_is_not_repeated(tmp_path: Path) -> None:

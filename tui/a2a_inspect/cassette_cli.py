@@ -57,6 +57,27 @@ def migrate_cassettes(cassettes: tuple[Path, ...], check: bool) -> int:
     return migrate(cassettes, check=check)
 
 
+@cassette.command("scan")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@redact_options
+@_json
+def scan_files(files: tuple[Path, ...], redact: tuple[str, ...], redact_policy: Path | None, as_json: bool) -> int:
+    """Prove that cassettes, or recordings, hold no secrets: tell each one, with its place and how it was found.
+
+    Found are credentials by the name of their header or member, by their look, words that a machine made at random, and
+    all of these wherever they stand again. A policy adds what is not to be there (pii, member:NAME), or leaves what may
+    (keep:regex:TEST-.*).
+
+    
+    Exit code: 0 there is none, 1 there is one, 2 a file cannot be read.
+    """
+    from a2a_inspect.cleaned import Wish
+    from a2a_inspect.commands.scan import Options
+    from a2a_inspect.commands.scan import scan_files as run
+
+    return run(files, Options(Wish(redact, redact_policy), as_json))
+
+
 @cassette.command("diff")
 @click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
 @click.option("--all", "everything", is_flag=True, help="Identifiers, times, addresses and the like as well.")

@@ -326,6 +326,21 @@ def export_recording(
     run_export(recording, output, form, where, Wish(redact, redact_policy))
 
 
+@cli.command("redaction")
+@_recording
+@redact_options
+@_json
+def show_redaction(recording: Path | None, redact: tuple[str, ...], redact_policy: Path | None, as_json: bool) -> None:
+    """Show what a redaction policy would take out of a recording, before `export` or a capture does it.
+
+    Without a policy: what the default one would. Nothing is written.
+    """
+    from a2a_inspect.cleaned import Wish
+    from a2a_inspect.commands.scan import Options, preview
+
+    preview(recording, Options(Wish(redact, redact_policy), as_json))
+
+
 @cli.command("merge")
 @click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
 @click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))

@@ -22,6 +22,8 @@ read it."""
 BLOB_MIN = 65_536
 """Octets; a payload this big goes to a file of its own where that is asked for."""
 
+STATE = ("ended", "how", "complete", "lost", "edits")
+"""What a session's object has beside its facts."""
 COUNTED = ("connection", "exchange", "frame", "task", "finding")
 """The kinds of lines between the first and the last; notes are counted where there are any."""
 

@@ -166,6 +166,18 @@ _FRAME = _fields(
 )
 _FRAME_LINE = tuple(field for field in _FRAME if field.name not in ("payload", "size"))
 
+MEMBERS = {
+    "connection": tuple(field.key for field in _CONNECTION),
+    "exchange": tuple(field.key for field in _EXCHANGE),
+    "frame": (*(field.key for field in _FRAME_LINE), "size", "data", "json", "text", "raw_b64", "view", "blob"),
+    "task": tuple(field.key for field in _TASK),
+    "artifact": tuple(field.key for field in _ARTIFACT),
+    "missed": tuple(field.key for field in _MISSED),
+    "finding": tuple(field.key for field in _FINDING),
+    "note": tuple(field.key for field in _NOTE),
+}
+"""The members of each kind of line, and of what a task's line holds; the manual has them too."""
+
 
 def _write(fields: tuple[_Field, ...], value: Any, start: int) -> Line:
     line: Line = {}

@@ -51,9 +51,12 @@ class Scan(msgspec.Struct, frozen=True):
     """Frames, exchanges and other things that were looked at."""
 
 
-def scan(recording: Recording, policy: Policy, file: Path | None = None) -> Scan:
-    """Look at all of a recording; `file` is where it came from. Raises RecordingError, OSError."""
-    looking = Looking(policy)
+def scan(recording: Recording, policy: Policy, file: Path | None = None, *, random: bool = True) -> Scan:
+    """Look at all of a recording; `file` is where it came from. `random`: words that only look made by a machine too.
+
+    Raises RecordingError, OSError.
+    """
+    looking = Looking(policy, random=random)
     several = len(recording.sessions()) > 1
     labels: set[bytes] = set()
     for _ in _sights(recording, looking, several, labels):  # to meet the secrets

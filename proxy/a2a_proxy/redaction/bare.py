@@ -21,7 +21,7 @@ from a2a_proxy.redaction.redactor import Heads, Redactor
 from a2a_proxy.redaction.scrub import plain_name
 
 _RULE: Final = "A2A-"
-_NAMES: Final = re.compile(r"(?:data|event|content-length|content-type|)\Z", re.I)
+_NAMES: Final = re.compile(r"(?:data|event|content-length|content-type)\Z", re.I)
 """Of the lines around a payload those that say nothing of it."""
 _SIDES: Final = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
 
@@ -90,6 +90,9 @@ def _framing(text: str) -> str:
 
 def _line(line: str) -> str:
     name, colon, value = line.partition(":")
-    if _NAMES.match(name.strip()) or not colon:
+    word = name.strip("\0\1\r ")
+    if _NAMES.match(word) or not (word or colon):
         return line
-    return f"{name}:{value[: len(value) - len(value.lstrip())]}" + ("\r" if line.endswith("\r") else "")
+    end = "\r" if line.endswith("\r") else ""
+    blank = value[: len(value) - len(value.lstrip(" "))]
+    return f"{name}:{blank}{end}" if colon else end

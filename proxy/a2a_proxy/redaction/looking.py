@@ -53,9 +53,9 @@ class Sight(msgspec.Struct, frozen=True):
 class Looking(Redactor):
     """Finds what a policy would take out, and words that a machine made at random."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, *, random: bool = True) -> None:
         super().__init__(_KEY, policy)
-        self._heard = self._scrub = _Listener(_KEY, policy)
+        self._heard = self._scrub = _Listener(_KEY, policy, random=random)
         self._suspicious = self._scrub.suspicious
 
     def in_frame(self, frame: Frame, exchange: Exchange | None) -> list[Sight]:
@@ -117,8 +117,9 @@ class Looking(Redactor):
 class _Listener(Policed):
     """Remembers each secret for which a label was asked."""
 
-    def __init__(self, key: bytes, policy: Policy) -> None:
+    def __init__(self, key: bytes, policy: Policy, *, random: bool) -> None:
         super().__init__(key, policy)
+        self._random = random
         self._clues: dict[bytes, Clue] = {}
         self._asked: list[bytes] = []
         self._groups: list[list[bytes]] = []
@@ -205,7 +206,7 @@ class _Listener(Policed):
         found = super().edits(data, cut=cut)
         for edit in found:
             self._clues.setdefault(edit.secret, Clue.LOOK)
-        if not self._named:
+        if self._random and not self._named:
             for start, end in random_words(data):
                 word = data[start:end]
                 if not (

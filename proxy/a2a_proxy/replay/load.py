@@ -15,6 +15,7 @@ from a2a_proxy.protocol.form import canonical
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.redaction.policy import METADATA_ONLY
 from a2a_proxy.replay.core.faults import PIN
 from a2a_proxy.replay.core.labels import unfilled, without_labels
 from a2a_proxy.replay.core.script import LIVE, Call, Line, Push, Script, Side, Unservable, What
@@ -47,16 +48,25 @@ def load(
 ) -> Script:
     """Read a recording, one session of it or what one agent said in it. All payloads are held in memory.
 
-    Raises RecordingError where it cannot be read, or may not be played: it is incomplete, or labels would be delivered
-    where credentials stood.
+    Raises RecordingError where it cannot be read, or may not be played: it has no payloads, is incomplete, or labels
+    would be delivered where credentials stood.
     """
     loader = _Loader(recording, session, agent)
+    _refuse_payloadless(recording, loader)
     script = loader.script()
     if not allow_incomplete:
         _refuse_incomplete(recording, loader)
     if not allow_redacted:
         _refuse_redacted(recording, script)
     return script
+
+
+def _refuse_payloadless(recording: Recording, loader: _Loader) -> None:
+    if any(METADATA_ONLY in row.facts.redaction for row in loader.sessions):
+        raise RecordingError(
+            f"{recording.path} holds no payloads (metadata only): nobody knows what was said",
+            "record it again without --redact metadata-only",
+        )
 
 
 def _refuse_incomplete(recording: Recording, loader: _Loader) -> None:
@@ -175,14 +185,17 @@ class _Loader:
                 continue  # its request is whole: there is nothing to wait for
             line = self._line(row, frame, side)
             if line is not None:
-                ended = ended or line.what is What.RESET or (side is Side.AGENT and line.over)
+                ended = ended or line.what in (What.RESET, What.CUT) or (side is Side.AGENT and line.over)
                 yield line
+                if side is Side.CLIENT and line.what in (What.RESET, What.CUT):
+                    return  # what its agent says after that, nobody hears
         if not ended:
             number = frames[-1].seq + 1 if frames else 1
             at = max((exchange.closed or exchange.last_event or exchange.started) - exchange.started, 0)
             what = What.END if exchange.how == "complete" else What.CUT
             note = "" if what is What.END else exchange.how or "the recording ends here"
-            yield Line(number=number, side=Side.AGENT, what=what, at=at, note=note, place=f"{place}.{number}")
+            side = Side.CLIENT if exchange.how.startswith("client") else Side.AGENT
+            yield Line(number=number, side=side, what=what, at=at, note=note, place=f"{place}.{number}")
 
     def _line(self, row: ExchangeRow, frame: Frame, side: Side) -> Line | None:
         exchange = row.exchange

@@ -15,9 +15,6 @@ from a2a_proxy.recording.merge import merge
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.several import Several
 
-_TOLD = 20
-"""Findings, or differences, that are told one by one."""
-
 
 def violations(path: Path, fail_on: str, ignore: Iterable[str]) -> list[str]:
     """What the rules found that is grave enough, each in a line: `A2A-GEN-001 #3 SendMessage: 4 did not come`."""
@@ -87,9 +84,3 @@ def append(recording: Path, cassette: Path) -> None:
     with Several([os.fspath(cassette), os.fspath(recording)]) as both:
         merge(both, together, overwrite=True)
     commit(together, cassette)
-
-
-def listed(lines: list[str], more: str) -> str:
-    """The first of some lines, indented, and how many follow."""
-    kept = [f"  {line}" for line in lines[:_TOLD]]
-    return "\n".join(kept + ([f"  and {len(lines) - _TOLD} more: {more}"] if len(lines) > _TOLD else []))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -18,9 +18,11 @@ from a2a_proxy.testing.naming import shown
 from a2a_proxy.testing.plan import CannotPlay, Plan, Write, plan
 from a2a_proxy.testing.plugin import MARKER, PHASE, SAID, SCENES, hosts_typed
 from a2a_proxy.testing.process import Process, Refused
-from a2a_proxy.testing.recorded import Recorded
 from a2a_proxy.testing.scene import LiveScene, Scene
 from a2a_proxy.testing.settings import Settings, WrongSetting, merged
+
+if TYPE_CHECKING:
+    from a2a_proxy.testing.recorded import Recorded
 
 _PROCESS: pytest.StashKey[Process] = pytest.StashKey()
 _TARGETS: pytest.StashKey[dict[Path, list[str]]] = pytest.StashKey()
@@ -50,6 +52,8 @@ def recording(request: _Request) -> Iterator[Recorded]:
     scenes = request.node.stash.get(SCENES, [])
     if not scenes:
         _fail("a2a_recording is of an agent: the test also needs a2a_agent or a2a_live")
+
+    from a2a_proxy.testing.recorded import Recorded  # and with it SQLite and the decoders
 
     def settle() -> None:
         for scene in scenes:
@@ -84,6 +88,8 @@ def _play(
         _fail(str(refused))
     except RecordingError as trouble:
         _fail(str(Refused(trouble.message, trouble.hint)))
+    if scene.empty:
+        node.warn(pytest.PytestWarning("the test has asked its agent nothing: there is no cassette to write"))
     if scene.unused and phase == "passed":
         node.stash.setdefault(SAID, []).append(f"{node.nodeid}: {', '.join(scene.unused)}")
     if wrong:

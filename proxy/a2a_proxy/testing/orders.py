@@ -23,6 +23,8 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
     """The live agent; with cassettes, it answers what they do not."""
     upstream_grpc: str = ""
     """Where HTTP/2 goes, if the agent has two ports."""
+    redact: tuple[str, ...] = ()
+    """What is not recorded besides credentials, as words of a policy."""
     new_recording: str = ""
     """Where the recording of that which the live agent answered will be."""
 

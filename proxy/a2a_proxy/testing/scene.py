@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.testing import after
 from a2a_proxy.testing.agent import Agent
 from a2a_proxy.testing.guard import GUARD
 from a2a_proxy.testing.naming import shown
@@ -16,6 +15,8 @@ from a2a_proxy.testing.plan import Plan, Write
 from a2a_proxy.testing.process import Process
 from a2a_proxy.testing.settings import Settings
 
+_TOLD = 20
+"""Findings, differences or calls that are told one by one."""
 RECORDING, NEW_RECORDING = "recording.a2a.db", "answered-live.a2a.db"
 
 
@@ -27,8 +28,8 @@ class Scene:
     ) -> None:
         """`folder`: empty, of this scene alone. `test` is the id of the test. Raises Refused."""
         self.recording = folder / RECORDING
-        self.stored = False
-        """Somebody has asked for the recording."""
+        self.empty = False
+        """There was nothing to make a cassette of; after `close`."""
         self._folder, self._process, self._plan, self._settings = folder, process, plan, settings
         self._cassettes = cassettes
         self._test = test
@@ -46,6 +47,7 @@ class Scene:
                 replay=self._settings.replay() if plan.replay else {},
                 upstream=upstream if plan.live else "",
                 upstream_grpc=self._settings.upstream_grpc if plan.live else "",
+                redact=self._settings.redact,
                 new_recording=str(self._folder / NEW_RECORDING),
             )
         )
@@ -58,7 +60,6 @@ class Scene:
 
     def settle(self) -> None:
         """Everything that has passed is in the recording. Raises Refused."""
-        self.stored = True
         self._hear(self._process.do(Settle(self._agent)))
 
     def told(self) -> str:
@@ -68,6 +69,8 @@ class Scene:
         lines = [f"replayed: {shown(path)}" for path in self._cassettes] if self._plan.replay else []
         if self._standing.misses:
             lines += [*self._standing.misses, self._mend()]
+        if self._standing.forwarded:
+            lines.append(f"calls that the live agent answered: {self._standing.forwarded}")
         lines += [f"answered though it differs: {each}" for each in self._standing.loose]
         lines += [visible(note) for note in self._standing.notes]
         lines.append(f"recording of what passed: {self.recording}\nlook at it with: a2a-inspect {self.recording}")
@@ -110,7 +113,7 @@ class Scene:
         if self._standing.misses:
             wrong.append("\n".join([*self._standing.misses, self._mend()]))
         if self._settings.fail_unused and self._standing.unused:
-            unused = after.listed(list(self._standing.unused), "see the cassette")
+            unused = listed(list(self._standing.unused), "see the cassette")
             wrong.append(f"recorded, and never asked for:\n{unused}")
         return wrong
 
@@ -122,28 +125,42 @@ class Scene:
     def _judged(self) -> list[str]:
         if not self._plan.compare:
             return []
+        from a2a_proxy.testing import after
+
         found = after.differences(self._cassettes[0], self.recording)
         if not found:
             return []
         cassette = shown(self._cassettes[0])
         how = f"a2a-inspect diff {cassette} {self.recording}"
-        return [f"the agent does not answer as in {cassette}:\n{after.listed(found, how)}\nsee: {how}"]
+        return [f"the agent does not answer as in {cassette}:\n{listed(found, how)}\nsee: {how}"]
 
     def _kept(self) -> None:
+        from a2a_proxy.testing import after
+
         cassette, new = self._cassettes[:1], self._folder / NEW_RECORDING
-        if self._plan.write is Write.REPLACE and after.calls(self.recording):
-            after.commit(self.recording, cassette[0])
+        if self._plan.write is Write.REPLACE:
+            self.empty = not after.calls(self.recording)
+            if not self.empty:
+                after.commit(self.recording, cassette[0])
         elif self._plan.write is Write.APPEND and new.exists() and after.calls(new):
             after.append(new, cassette[0])
+
+
+def listed(lines: list[str], more: str) -> str:
+    """The first of some lines, indented, and how many follow."""
+    kept = [f"  {line}" for line in lines[:_TOLD]]
+    return "\n".join(kept + ([f"  and {len(lines) - _TOLD} more: {more}"] if len(lines) > _TOLD else []))
 
 
 class LiveScene(Scene):
     """The same for `a2a_live`: what passed must break no rule."""
 
     def _judged(self) -> list[str]:
+        from a2a_proxy.testing import after
+
         found = after.violations(self.recording, self._settings.fail_on, self._settings.ignore)
         if not found:
             return []
         how = f"a2a-inspect check {self.recording}"
         count = "a violation" if len(found) == 1 else f"{len(found)} violations"
-        return [f"{count} of the protocol:\n{after.listed(found, how)}\nsee: {how}"]
+        return [f"{count} of the protocol:\n{listed(found, how)}\nsee: {how}"]

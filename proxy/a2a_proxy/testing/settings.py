@@ -37,6 +37,8 @@ class Settings:
     """From which severity on a finding fails a test that uses `a2a_live`."""
     ignore: tuple[str, ...] = ()
     """Rules that do not: `A2A-CARD-007`, or the beginning of an id, `A2A-CARD`."""
+    redact: tuple[str, ...] = ()
+    """What is not recorded besides credentials: words of `a2a-proxy --redact`."""
     max_age: object = None
     """How old a cassette may be: `"30d"`, `"12h"`, a timedelta, seconds. None: as old as it likes."""
     on_expiry: str = "warn"
@@ -70,7 +72,7 @@ class Settings:
 NAMES = tuple(each.name for each in fields(Settings))
 REPLAY = ("match", "speed", "policies", "lenient", "faults", "keep_times", "allow_redacted", "allow_incomplete")
 _CHOICES = {"record_mode": MODES, "on_expiry": ON_EXPIRY, "fail_on": SEVERITIES, "match": PRESETS}
-_LISTS = ("ignore", "allowed_hosts", "faults")
+_LISTS = ("ignore", "allowed_hosts", "faults", "redact")
 
 
 def merged(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> Settings:

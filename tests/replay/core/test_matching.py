@@ -214,6 +214,15 @@ def test_any_request_matches_itself(request: dict[str, Any], preset: Preset) -> 
     assert not isinstance(found, Miss), found.text()
 
 
+@pytest.mark.parametrize("depth", [60, 70, 130, 800])
+def test_what_is_nested_deeply_matches_itself(depth: int) -> None:
+    deep: list[Any] = ["x"]
+    for _ in range(depth):
+        deep = [deep]
+    recorded = call(1, "SendMessage", {"message": {"parts": [{"data": deep}]}}, ("s", 1, "end"))
+    assert not isinstance(Player(script(recorded)).begin(again(recorded), 0), Miss)
+
+
 _SECRET = st.sampled_from(
     [
         "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",

@@ -120,6 +120,14 @@ def test_credentials_and_control_codes_are_not_repeated() -> None:
     assert "redacted" in miss.text()
 
 
+def test_what_is_nested_too_deeply_is_a_miss_like_any_other() -> None:
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    asked = {"message": {"messageId": "m", "parts": [{"data": deep}]}}
+    assert Stage(script(SENT)).miss("SendMessage", asked).kind == "arguments-differ"
+
+
 def test_long_values_are_cut() -> None:
     miss = Stage(script(SENT)).miss("SendMessage", message("x" * 5000))
     assert len(max(miss.text().splitlines(), key=len)) < 420

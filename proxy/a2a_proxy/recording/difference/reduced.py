@@ -92,6 +92,15 @@ class Reduced:
         return without_authority(text) if not opaque and self._fields.is_address(name) else text
 
 
+def bounded(value: Any, depth: int = 2 * DEPTH) -> Any:
+    """A value without what is nested so deeply that walking it would fail; it is not looked into anyway."""
+    if not depth:
+        return _DEEP if isinstance(value, dict | list) else value
+    if isinstance(value, dict):
+        return {key: bounded(item, depth - 1) for key, item in value.items()}
+    return [bounded(item, depth - 1) for item in value] if isinstance(value, list) else value
+
+
 def label(value: Any) -> str:
     """What kind of value: `{statusUpdate}` of an event, `{text}` of a part, otherwise its JSON type."""
     if isinstance(value, dict):

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.recording.difference.reduced import bounded
 from a2a_proxy.replay.core.gates import Gates, Steps
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.matching import differences, without
@@ -59,4 +60,4 @@ def same_way(taken: list[Call], other: list[Call]) -> IdMap | None:
 
 
 def _differs(line: Line, value: Any, ids: IdMap) -> bool:
-    return bool(differences(without(line.value), without(value), ids.trial(), Fields()))
+    return bool(differences(without(bounded(line.value)), without(value), ids.trial(), Fields()))

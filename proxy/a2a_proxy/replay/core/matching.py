@@ -12,7 +12,7 @@ import msgspec
 from a2a_proxy.protocol.operations import BY_NAME
 from a2a_proxy.recording.difference.fields import Fields, members
 from a2a_proxy.recording.difference.ids import LEFT, Ids
-from a2a_proxy.recording.difference.reduced import Reduced
+from a2a_proxy.recording.difference.reduced import Reduced, bounded
 from a2a_proxy.recording.difference.structure import compare
 from a2a_proxy.recording.difference.values import Change, Row
 from a2a_proxy.replay.core.asked import Asked
@@ -49,13 +49,14 @@ class Matcher:
         self._strict = preset is Preset.STRICT
         self._any = preset is Preset.BY_OPERATION
         self._tasks = [asked_task(call.request) for call in calls]
+        self._requests = [bounded(call.request) for call in calls]
         self._by_operation: dict[str, list[int]] = defaultdict(list)
         self._by_token: dict[tuple[str, bytes], list[int]] = defaultdict(list)
         self._anything: dict[str, list[int]] = defaultdict(list)
         """Calls that a token cannot find: a credential was recorded as a label, and anything may be there now."""
         for index, call in enumerate(calls):
             self._by_operation[call.operation].append(index)
-            key = self._key(call.request, call.tenant)
+            key = self._key(self._requests[index], call.tenant)
             if LABEL.search(repr(key)):
                 self._anything[call.operation].append(index)
             else:
@@ -105,11 +106,11 @@ class Matcher:
         fields = Fields(dialects=call.dialect is not asked.dialect)
         rows: tuple[Row, ...] = ()
         if not learn_only:
-            recorded, now = self._key(call.request, call.tenant), self._key(asked.value, asked.tenant)
+            recorded, now = self._key(self._requests[index], call.tenant), self._key(asked.value, asked.tenant)
             rows = differences(recorded, now, trial, fields)
             if self._strict:
                 rows += self._of_headers(call, asked)
-        differences(call.request, asked.value, trial, fields)  # also what is not looked at has identifiers
+        differences(self._requests[index], asked.value, trial, fields)  # also what is not looked at has identifiers
         return Fit(index, rows, trial, sum(map(_weight, rows)))
 
     def _key(self, value: Any, tenant: str) -> Any:

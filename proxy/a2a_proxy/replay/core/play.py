@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.recording.difference.reduced import bounded
 from a2a_proxy.recording.difference.values import Row
 from a2a_proxy.replay.core.asked import Asked, Send
 from a2a_proxy.replay.core.gates import Step, Steps
@@ -93,6 +94,7 @@ class Play:
         """The client said one more thing on this call, in canonical form."""
         if self.over or not self.call.live:
             return
+        value = bounded(value)
         expected = self._expected()
         other = self._turned(expected, value)
         if other is not None:
@@ -207,7 +209,7 @@ class Play:
 
     def _compare(self, recorded: Any, now: Any) -> tuple[Row, ...]:
         """What differs and counts; where nothing does, what is learned of identifiers holds."""
-        preset = self._player.options.match
+        recorded, preset = bounded(recorded), self._player.options.match
         trial = self._player.ids.trial()
         fields = Fields(dialects=self.call.dialect is not self.asked.dialect)
         if preset is not Preset.BY_OPERATION:

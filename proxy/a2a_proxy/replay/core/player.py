@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from a2a_proxy.recording.difference.reduced import bounded
 from a2a_proxy.recording.difference.values import Row
 from a2a_proxy.replay.core.asked import Asked, Send
 from a2a_proxy.replay.core.beside import Beside
@@ -51,6 +52,7 @@ class Player:
         `at` is ns since the Unix epoch, of a clock that never goes back: the servers' monotonic one, moved to the time
         of day once.
         """
+        asked = replace(asked, value=bounded(asked.value))
         if self._shift is None:
             self._shift = at - self.script.began
         found = self._choice.choose(asked, self.ids)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.wire import Headers
 from a2a_proxy.replay.core.script import Call, Script, Side, What
 
 Json = dict[str, Any]
@@ -23,6 +24,8 @@ class CardPage(msgspec.Struct, frozen=True):
     status: int
     body: Json | None
     """None: no card."""
+    headers: Headers = ()
+    """As recorded."""
 
 
 class Cards:
@@ -43,7 +46,7 @@ class Cards:
     def at(self, path: str, authority: str) -> CardPage:
         """What a GET of `path` gets from a client that calls the mock `authority`."""
         page = self._pages.get(path) or self._any or CardPage(404, None)
-        return page if page.body is None else CardPage(page.status, self.local(page.body, authority))
+        return page if page.body is None else msgspec.structs.replace(page, body=self.local(page.body, authority))
 
     def local(self, card: Json, authority: str) -> Json:
         """A card whose interfaces lead to the mock."""
@@ -110,7 +113,7 @@ def _page(call: Call) -> CardPage | None:
             card = line.value if call.status < 400 and isinstance(line.value, dict) else None
             if card is not None and not ("name" in card and set(card) & {"url", "supportedInterfaces", "skills"}):
                 card = None
-            return CardPage(call.status, card) if card is not None or call.status >= 400 else None
+            return CardPage(call.status, card, call.answer_headers) if card is not None or call.status >= 400 else None
     return None
 
 

@@ -86,6 +86,13 @@ class _Served:
 
     async def run(self) -> None:
         """From the client's first message to the status."""
+        try:
+            await self._serve()
+        except Exception as wrong:
+            self._stage.failed(self._method, Binding.GRPC, wrong)
+            self._end(GrpcEnd(GRPC_STATUS.index("INTERNAL"), f"{type(wrong).__name__}: {wrong}"))
+
+    async def _serve(self) -> None:
         context = self._context
         first = await context.read()
         octets_in = b"" if first is _EOF else first
@@ -112,10 +119,13 @@ class _Served:
         same = call.binding is Binding.GRPC
         if same and not call.trailers_only and call.answer_headers:
             await context.send_initial_metadata(_metadata(call.answer_headers))
+        ended = False
         async with contextlib.aclosing(performance.sends()) as sends:
             async for send in sends:
                 if send.what is not What.MESSAGE:
-                    self._end(self._ending(send, performance, same))
+                    if not ended:
+                        self._end(self._ending(send, performance, same))
+                    ended = True  # an error is the end here, whatever followed it there
                     continue
                 try:
                     message = octets(with_card(send, call.operation, self._local), performance.play)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 
+import msgspec
 from aiohttp import web
 
 from a2a_proxy.model.exchange import Binding
@@ -17,7 +19,7 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.script import Call, What
 from a2a_proxy.replay.serve.cards import Cards
 from a2a_proxy.replay.serve.incoming import BadRpc, Incoming, rest_match
-from a2a_proxy.replay.serve.outgoing import RestVoice, RpcVoice, Voice, refusal_of, rpc_failure, with_card
+from a2a_proxy.replay.serve.outgoing import RestVoice, RpcVoice, Voice, as_recorded, refusal_of, rpc_failure, with_card
 from a2a_proxy.replay.serve.stage import Performance, Stage
 
 _MOST_BODY = 256 * 1024 * 1024
@@ -44,7 +46,7 @@ class HttpServer:
         """Listen."""
         app = web.Application(client_max_size=_MOST_BODY)
         app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2, auto_decompress=True)
+        self._runner = web.AppRunner(app, access_log=None, logger=_silent(), shutdown_timeout=0.2)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         self.port = self._runner.addresses[0][1]
@@ -55,6 +57,15 @@ class HttpServer:
             await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self._answer(request)
+        except (ConnectionError, web.HTTPException):
+            raise  # the client has gone, or sent too much
+        except Exception as wrong:
+            self._stage.failed(f"{request.method} {request.path}", Binding.REST, wrong)
+            raise
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         method, target = request.method, request.raw_path
         if is_card_path(method, target):
             return await self._card(request)
@@ -77,7 +88,8 @@ class HttpServer:
         if page.body is None:
             told = {"error": {"code": page.status, "message": "the recording has no agent card at this path"}}
             return web.json_response(told, status=page.status)
-        return web.json_response(page.body, status=page.status)
+        head = {**_kept(page.headers), "Content-Type": _field(page.headers, "content-type") or "application/json"}
+        return web.Response(status=page.status, body=msgspec.json.encode(page.body), headers=head)
 
     async def _rpc(self, request: web.Request, body: bytes) -> web.StreamResponse:
         try:
@@ -115,14 +127,20 @@ class _Answer:
         async with contextlib.aclosing(self._performance.sends()) as sends:
             async for send in sends:
                 if self._response is None and not (call.streams and send.what is What.MESSAGE):
-                    return await self._whole(send)
+                    answer = await self._whole(send)
+                    async for _ in sends:  # its end, which says nothing here
+                        pass
+                    return answer
                 if await self._in_stream(send):
                     break
         assert self._response is not None
         return self._response
 
     async def _open(self) -> web.StreamResponse:
-        response = web.StreamResponse(headers={**_kept(self._call), **_STREAM})
+        call = self._call
+        same = call.streaming and call.binding is self._performance.play.asked.binding
+        kind = _field(call.answer_headers, "content-type") if same else ""
+        response = web.StreamResponse(headers={**_kept(call.answer_headers), "Content-Type": kind} if kind else _STREAM)
         await response.prepare(self._request)
         self._response = response
         return response
@@ -131,7 +149,7 @@ class _Answer:
         """Send one more thing; whether that was all."""
         response = self._response or await self._open()
         if send.what is What.MESSAGE:
-            await response.write(_event(self._voice.message(self._local(send)), ""))
+            await response.write(_event(self._said(send), ""))
             return False
         if send.what is What.MISS and send.miss is not None:
             await response.write(_event(self._voice.miss(send.miss)[1], "error"))
@@ -139,7 +157,11 @@ class _Answer:
             await self._break(send)
             return True
         elif (told := refusal_of(send, self._call, self._performance.mapped)) is not None:
-            named = "" if self._performance.play.asked.dialect in OLD else "error"
+            asked = self._performance.play.asked
+            if asked.dialect in OLD and asked.binding is Binding.REST and self._call.binding is not Binding.REST:
+                await self._break(send)  # there an agent that fails in a stream just breaks it off (1.6)
+                return True
+            named = "" if asked.dialect in OLD else "error"
             await response.write(_event(self._voice.refusal(told)[1], named))
         if send.over:
             await response.write_eof()
@@ -149,7 +171,7 @@ class _Answer:
         """The answer to a unary call, or what came in the place of a stream."""
         call, voice = self._call, self._voice
         if send.what is What.MESSAGE:
-            octets = voice.message(self._local(send))
+            octets = self._said(send)
             return self._one(call.status if call.binding in _HTTP and call.status else 200, octets)
         if send.what is What.MISS and send.miss is not None:
             return self._one(*voice.miss(send.miss))
@@ -171,10 +193,17 @@ class _Answer:
         call = self._call
         same = call.binding is self._performance.play.asked.binding
         kind = _field(call.answer_headers, "content-type") if same else ""
-        headers = _kept(call) if same else {}
+        headers = _kept(call.answer_headers) if same else {}
         if octets or status not in (204, 304):
             headers["Content-Type"] = kind if kind and "event-stream" not in kind else self._voice.content_type
         return web.Response(status=status, body=octets, headers=headers)
+
+    def _said(self, send: Send) -> bytes:
+        """A message, as it was recorded if it can be."""
+        local = self._local(send)
+        mine = self._performance
+        recorded = as_recorded(send, mine.play, mine.mapped) if local is send else None
+        return self._voice.message(local, recorded)
 
     def _local(self, send: Send) -> Send:
         """A card that comes by a call leads to the mock as well."""
@@ -189,9 +218,17 @@ class _Answer:
             tcp.reset(transport)
             return
         if self._response is not None and send.after and send.value is not None:
-            octets = _event(self._voice.message(self._local(send)), "")[: send.after]
+            octets = _event(self._said(send), "")[: send.after]
             await self._response.write(octets)
         transport.close()
+
+
+def _silent() -> logging.Logger:
+    """Octets that are no HTTP are answered with 400; a traceback for each of them would say nothing to anybody."""
+    logger = logging.getLogger(__name__)
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    return logger
 
 
 def _event(octets: bytes, name: str) -> bytes:
@@ -199,11 +236,9 @@ def _event(octets: bytes, name: str) -> bytes:
     return b"%sdata: %s\r\n\r\n" % (head, octets)
 
 
-def _kept(call: Call) -> dict[str, str]:
-    """Fields of the recorded response that are not the connection's own."""
-    if call.binding not in _HTTP:
-        return {}
-    found = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in call.answer_headers)
+def _kept(headers: Headers) -> dict[str, str]:
+    """Fields of a recorded response that are not the connection's own."""
+    found = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
     return {name: value for name, value in found if name.lower() not in _OF_TRANSPORT}
 
 

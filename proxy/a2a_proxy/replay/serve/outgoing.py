@@ -9,10 +9,12 @@ import msgspec
 
 from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.errors import GRPC_STATUS
 from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.form import canonical_octets
 from a2a_proxy.protocol.operations import BY_NAME, Answer
-from a2a_proxy.protocol.schema import is_protobuf
+from a2a_proxy.protocol.schema import JSON, is_protobuf
 from a2a_proxy.replay.convert.answers import answer
 from a2a_proxy.replay.convert.errors import Refusal, of_rest, of_rpc, of_trailers
 from a2a_proxy.replay.convert.form import Json
@@ -26,6 +28,8 @@ _RPC = (Binding.JSONRPC, Binding.STDIO)
 MISS_METADATA = "a2a-replay-miss-bin"
 """Trailing metadata of a gRPC call that was refused: the detail as JSON."""
 _IMPLEMENTATION_DEFINED = -32000
+_MOST_COMPARED = 4 << 20
+"""Octets of a message."""
 _MOST_TEXT = 2000
 """Characters of a miss in trailers: peers bound their metadata to 8 KiB."""
 _MOST_DETAIL = 3000
@@ -36,8 +40,8 @@ class Voice(Protocol):
 
     content_type: str
 
-    def message(self, send: Send) -> bytes:
-        """A message."""
+    def message(self, send: Send, recorded: Any = None) -> bytes:
+        """A message; `recorded` is what `as_recorded` has found of it."""
 
     def refusal(self, told: Refusal) -> tuple[int, bytes]:
         """An error: HTTP status and octets."""
@@ -56,8 +60,10 @@ class RpcVoice:
         self._operation = operation
         self._dialect = dialect
 
-    def message(self, send: Send) -> bytes:
+    def message(self, send: Send, recorded: Any = None) -> bytes:
         """A result."""
+        if isinstance(recorded, dict) and "jsonrpc" in recorded:
+            return msgspec.json.encode({**recorded, "id": self._id})
         return self._told(result=answer(send.value, self._operation, self._dialect, Binding.JSONRPC))
 
     def refusal(self, told: Refusal) -> tuple[int, bytes]:
@@ -89,8 +95,10 @@ class RestVoice:
         new = dialect in (Dialect.V1_0, Dialect.V1_1)
         self.content_type = "application/a2a+json" if new else "application/json"
 
-    def message(self, send: Send) -> bytes:
+    def message(self, send: Send, recorded: Any = None) -> bytes:
         """A body, or an event."""
+        if recorded is not None:
+            return msgspec.json.encode(recorded)
         return msgspec.json.encode(answer(send.value, self._operation, self._dialect, Binding.REST))
 
     def refusal(self, told: Refusal) -> tuple[int, bytes]:
@@ -113,11 +121,24 @@ def with_card(send: Send, operation: str, local: Callable[[Json], Json]) -> Send
     return msgspec.structs.replace(send, value=local(send.value))
 
 
+def as_recorded(send: Send, play: Play, mapped: Callable[[Any], Any]) -> Any:
+    """A message as its own dialect had it, all members in their order, with the identifiers of now; None where it goes
+    out in another form, or would not say the same."""
+    call, line, asked = play.call, send.line, play.asked
+    same = call.dialect is asked.dialect and (call.binding is asked.binding or {call.binding, asked.binding} <= {*_RPC})
+    if not same or line is None or line.schema != JSON or len(line.raw) > _MOST_COMPARED:
+        return None
+    made = mapped(plain(line.raw, JSON))
+    kind = FrameKind.EVENT if call.streams else FrameKind.RESPONSE
+    again = canonical_octets(msgspec.json.encode(made), JSON, call.dialect, call.operation, kind)
+    return made if again == send.value else None
+
+
 def octets(send: Send, play: Play) -> bytes:
     """A message as gRPC carries it. Raises RenderError where its value is none of that type."""
     asked, line = play.asked, send.line
     recorded = line is not None and play.call.binding is Binding.GRPC and is_protobuf(line.schema)
-    if not isinstance(send.value, dict):
+    if not isinstance(send.value, dict) or asked.operation not in BY_NAME:
         if line is not None and play.call.binding is Binding.GRPC:
             return line.raw  # nobody could read it: as it was
         raise RenderError("it is no message")

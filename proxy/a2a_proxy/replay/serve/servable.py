@@ -8,6 +8,7 @@ import msgspec
 
 from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.protocol.operations import BY_NAME
 from a2a_proxy.replay.convert.octets import answer_octets
 from a2a_proxy.replay.convert.requests import grpc_path, rpc_method
 from a2a_proxy.replay.core.script import LIVE, Call, Line, Script, Side, What
@@ -57,6 +58,8 @@ class Ways:
 
 def why_not(call: Call, binding: Binding) -> str:
     """Why a call cannot be served on a binding; empty where it can."""
+    if call.operation not in BY_NAME:
+        return "" if binding is call.binding else "it is no operation of A2A, and is served where it was recorded only"
     if call.operation in LIVE and binding is not call.binding:
         return "a live stream is served where it was recorded only"
     if call.dialect in _ONLY_RPC and binding in (Binding.REST, Binding.GRPC):

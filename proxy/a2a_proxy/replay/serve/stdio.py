@@ -15,7 +15,7 @@ from a2a_proxy.replay.core.asked import Send
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.script import What
 from a2a_proxy.replay.serve.incoming import BadRpc, Incoming
-from a2a_proxy.replay.serve.outgoing import RpcVoice, refusal_of, rpc_failure
+from a2a_proxy.replay.serve.outgoing import RpcVoice, as_recorded, refusal_of, rpc_failure
 from a2a_proxy.replay.serve.stage import Performance, Stage
 from a2a_proxy.wire.stdio_reader import PipeReader
 
@@ -152,7 +152,7 @@ class _Output(asyncio.streams.FlowControlMixin):
 def _said(send: Send, performance: Performance, voice: RpcVoice) -> bytes | None:
     """What goes out; None for an end, which a pipe does not tell."""
     if send.what is What.MESSAGE:
-        return voice.message(send)
+        return voice.message(send, as_recorded(send, performance.play, performance.mapped))
     if send.what is What.MISS and send.miss is not None:
         return voice.miss(send.miss)[1]
     told = refusal_of(send, performance.play.call, performance.mapped)

@@ -66,7 +66,7 @@ class Webhooks:
         dialect = send.push.dialect if send.push is not None else Dialect.UNKNOWN
         body = notification(send.value, dialect) if isinstance(send.value, dict) else send.value
         status, why = 0, "not an http URL"
-        if urlsplit(send.url).scheme not in ("http", "https"):
+        if not _is_http(send.url):
             return Posted(url=send.url, status=0, tries=0, why=why)
         for number in range(1, TRIES + 1):
             try:
@@ -80,6 +80,14 @@ class Webhooks:
             if number < TRIES:
                 await asyncio.sleep(_PAUSES[number - 1])
         return Posted(url=send.url, status=status, tries=TRIES, why=why)
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
 def _receiver(url: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.redaction.policy import PolicyError
 from a2a_proxy.relay.route import RouteError
 from a2a_proxy.testing.child.stage import Stage
 from a2a_proxy.testing.orders import Answer, Failed, Open, Opened, Order, Settle, Stop
@@ -21,6 +22,8 @@ class Desk:
             return await self._do(order)
         except (RecordingError, RouteError) as wrong:
             return Failed(wrong.message, wrong.hint)
+        except PolicyError as wrong:
+            return Failed(f"redact: {wrong}", "see the words of `a2a-proxy --redact` in the manual")
         except OSError as wrong:
             where = f"{wrong.filename}: " if wrong.filename else ""
             return Failed(f"{where}{(wrong.strerror or str(wrong)).lower()}")

@@ -8,6 +8,7 @@ import uuid
 import msgspec
 
 from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import Note
 from a2a_proxy.relay.route import Listen, Route, Upstream
@@ -22,8 +23,14 @@ _GRACE = 0.2
 class Lane:
     """From a port on loopback to one agent."""
 
-    def __init__(self, upstream: str, grpc: str, recording: str, command: tuple[str, ...]) -> None:
-        """`recording`: where its recording will be. Raises RouteError where an address cannot be read."""
+    def __init__(
+        self, upstream: str, grpc: str, recording: str, command: tuple[str, ...], redact: tuple[str, ...]
+    ) -> None:
+        """`recording` is where its recording will be.
+
+        Raises RouteError for a wrong address, PolicyError for a wrong word of `redact`.
+        """
+        policy_of(redact)
         self.notes: list[str] = []
         """What the relay had to say, as of signed cards."""
         self._clock = session_clock()
@@ -31,7 +38,9 @@ class Lane:
         self._relay = Relay((route,), self._clock, Editing(), self._tell)
         self._upstreams = (f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream,)
         started, session = self._clock(), str(uuid.uuid4())
-        self._session = SessionFile(recording, os.getpid(), started, session, command, upstreams=self._upstreams)
+        self._session = SessionFile(
+            recording, os.getpid(), started, session, command, upstreams=self._upstreams, redact=redact
+        )
         self._tape: Tape | None = None
 
     async def start(self) -> str:

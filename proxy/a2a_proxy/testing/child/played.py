@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.merge import merge
 from a2a_proxy.recording.several import Several
 from a2a_proxy.replay.core.faults import FORMS, FaultError, fault, with_faults
+from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import Options, Policy, Preset
 from a2a_proxy.replay.core.script import Script
+from a2a_proxy.replay.core.tell import AGAIN
 from a2a_proxy.replay.load import load
-from a2a_proxy.replay.serve.behind import Behind
+from a2a_proxy.replay.serve.behind import Behind, forwarded
 from a2a_proxy.replay.serve.mock import Mock
 from a2a_proxy.testing.child.words import as_settings
 
@@ -38,6 +42,16 @@ def mock_of(cassettes: Sequence[str], replay: dict[str, Any], behind: str) -> Mo
         return Mock(with_faults(script, [fault(text) for text in replay["faults"]]), options, behind=live)
     except FaultError as wrong:
         raise RecordingError(f"a fault cannot be made: {wrong}", f"there are: {FORMS}") from wrong
+
+
+def misses_of(mock: Mock) -> tuple[str, ...]:
+    """What was asked in vain, for a person; what went to the agent behind is none."""
+    found = (miss for miss in mock.player.misses if mock.behind is None or not forwarded(miss))
+    return tuple(_told(miss) for miss in found)
+
+
+def _told(miss: Miss) -> str:
+    return replace(miss, hints=tuple(as_settings(hint) for hint in miss.hints if hint != AGAIN)).text()
 
 
 def _script(cassettes: Sequence[str], replay: dict[str, Any]) -> Script:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
+from typing import TYPE_CHECKING
 
-from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.tell import AGAIN
-from a2a_proxy.replay.serve.behind import forwarded
-from a2a_proxy.replay.serve.mock import Mock
 from a2a_proxy.testing.child.lane import Lane
-from a2a_proxy.testing.child.played import mock_of
-from a2a_proxy.testing.child.words import as_settings
 from a2a_proxy.testing.orders import Open, Standing
+
+if TYPE_CHECKING:
+    from a2a_proxy.replay.serve.mock import Mock
 
 
 class Stage:
@@ -38,12 +35,15 @@ class Stage:
         if order.cassettes:
             behind = ""
             if upstream:
-                self._back = Lane(upstream, grpc, order.new_recording, order.command)
+                self._back = Lane(upstream, grpc, order.new_recording, order.command, order.redact)
                 behind = await self._back.start()
+            # aiohttp and grpc: who only records a live agent does not wait for them.
+            from a2a_proxy.testing.child.played import mock_of
+
             self._mock = mock_of(order.cassettes, order.replay, behind)
             await self._mock.start()
             upstream, grpc = self._mock.address, ""
-        self._front = Lane(upstream, grpc, order.recording, order.command)
+        self._front = Lane(upstream, grpc, order.recording, order.command, order.redact)
         return await self._front.start()
 
     def settle(self) -> None:
@@ -56,9 +56,11 @@ class Stage:
         notes = tuple(note for lane in (self._front, self._back) if lane is not None for note in lane.notes)
         if self._mock is None:
             return Standing(notes=notes)
+        from a2a_proxy.testing.child.played import misses_of
+
         player, behind = self._mock.player, self._mock.behind
         return Standing(
-            misses=tuple(_told(miss) for miss in player.misses if behind is None or not forwarded(miss)),
+            misses=misses_of(self._mock),
             unused=tuple(f"{call.place} {call.operation}" for call in player.unused()),
             loose=tuple(miss.line for miss in player.loose),
             notes=notes,
@@ -75,7 +77,3 @@ class Stage:
             answered = self._mock is not None and self._mock.behind is not None and self._mock.behind.calls > 0
             await self._back.stop(keep=keep and answered)
         return self.standing()
-
-
-def _told(miss: Miss) -> str:
-    return replace(miss, hints=tuple(as_settings(hint) for hint in miss.hints if hint != AGAIN)).text()

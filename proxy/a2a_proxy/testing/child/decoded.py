@@ -1,0 +1,42 @@
+"""Records of a relay, decoded and judged, into a recording: the recorder's work without its journal."""
+
+from __future__ import annotations
+
+from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.recorder.store import open_writer
+from a2a_proxy.redaction import redactor
+from a2a_proxy.redaction.policy import policy_of
+
+
+class Decoded:
+    """The recording of one session, whose words of a policy have been checked."""
+
+    def __init__(self, session: SessionFile, key: bytes) -> None:
+        """`key` is what secrets are labelled with. Raises RecordingError."""
+        clean = redactor(key, policy_of(session.redact))
+        self._observer = Observer(clean, session.live)
+        self._writer = open_writer(session, clean)
+
+    def store(self, chunks: list[Chunk]) -> None:
+        """In one transaction. Raises RecordingError."""
+        out: list[Observation] = []
+        self._observer.hold()
+        for chunk in chunks:
+            self._observer.feed(chunk, out)
+        self._observer.judge(out)
+        frames = [each for each in out if type(each) is Frame]
+        findings = [each for each in out if type(each) is Finding]
+        self._writer.write(frames, findings, self._observer.changes())
+
+    def finish(self, at: int) -> None:
+        """The session ended at `at` (ns). Raises RecordingError."""
+        self._writer.finish(at, edits=self._observer.edits)
+
+    def close(self) -> None:
+        """Leave it as it is."""
+        self._writer.close()

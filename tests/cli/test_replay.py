@@ -1,0 +1,130 @@
+"""`a2a-proxy replay` as a user runs it: what it says, its exit codes, and what it makes of bad input."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.cli.main import cli, run_cli
+from support_cli import Proxy, run, until
+
+SAMPLES = Path(__file__).parents[2] / "recordings"
+SAMPLE = SAMPLES / "sdk-1.x-jsonrpc.a2a.jsonl"
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What is said of a command that cannot be carried out: an error, a hint, code 2."""
+
+    def run(*words: object) -> str:
+        monkeypatch.setattr(sys, "argv", ["a2a-proxy", "replay", *map(str, words)])
+        code = run_cli("a2a-proxy", cli)
+        said = capsys.readouterr()
+        assert (code, said.out) == (2, "")
+        error, hint = said.err.splitlines()
+        assert error.startswith("a2a-proxy: error: ")
+        assert hint.startswith("a2a-proxy: hint: ")
+        return error
+
+    return run
+
+
+def test_bad_input(tmp_path: Path, refused: Callable[..., str]) -> None:
+    """One line that says what is wrong."""
+    assert "nothing" in refused(tmp_path / "nothing.a2a")
+    text = tmp_path / "notes.txt"
+    text.write_text("no recording")
+    assert "notes.txt" in refused(text)
+    cut = tmp_path / "cut.a2a.jsonl"
+    cut.write_text("".join(SAMPLE.read_text().splitlines(keepends=True)[:-1]))
+    assert "truncated" in refused(cut)
+    newer = tmp_path / "newer.a2a.jsonl"
+    newer.write_text(SAMPLE.read_text().replace('"version":1', '"version":99', 1))
+    assert "newer" in refused(newer)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--listen", "nowhere"), "no port"),
+        (("--stdio", "--listen", ":9001"), "--stdio"),
+        (("--speed", "fast"), "--speed"),
+        (("--policy", "GetTask=never"), "--policy"),
+        (("--policy", "Nothing=sequence"), "Nothing"),
+        (("--fault", "break #3"), "--fault"),
+        (("--fault", "drop #9999.1"), "#9999"),
+        (("--session", "7"), "session 7"),
+        (("--match", "odd"), "odd"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_options_that_make_no_sense(refused: Callable[..., str], words: tuple[str, ...], said: str) -> None:
+    """Each is refused before anything listens."""
+    assert said in refused(SAMPLE, *words)
+
+
+def test_a_port_in_use(tmp_path: Path) -> None:
+    """The port is named."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run(tmp_path, "a2a-proxy", "replay", SAMPLE, "--listen", f"127.0.0.1:{port}")
+    assert done.code == 2
+    assert done.err.startswith(f"a2a-proxy: error: port {port} is in use\na2a-proxy: hint: ")
+
+
+def post(address: str, method: str) -> dict[str, object]:
+    """A JSON-RPC call without parameters."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}).encode()
+    with urllib.request.urlopen(urllib.request.Request(f"http://{address}/", body)) as answer:
+        found: dict[str, object] = json.load(answer)
+    return found
+
+
+def address(running: Proxy) -> str:
+    """Where it listens, as the banner says."""
+    until(lambda: "stop with Ctrl-C" in running.err)
+    return running.err.splitlines()[0].rpartition(" on ")[2].partition(",")[0]
+
+
+def test_a_run(tmp_path: Path) -> None:
+    """Banner, a line per call, a miss with its text, the count at the end; no failure unless asked for."""
+    running = Proxy(tmp_path, "replay", SAMPLE, "--listen", "127.0.0.1:0")
+    where = address(running)
+    assert "result" in post(where, "GetExtendedAgentCard")
+    assert "error" in post(where, "Nonsense")
+    assert running.stop() == 0
+    call, miss = running.out.splitlines()[:2]
+    assert call.startswith("#2 ")
+    assert "GetExtendedAgentCard" in call
+    assert miss.startswith("replay miss (unknown-operation): Nonsense")
+    assert "1 call played, 1 miss, 36 recorded calls not asked for" in running.err
+
+
+@pytest.mark.parametrize(("words", "code"), [(("--fail-on-miss",), 1), (("--fail-unused",), 1)])
+def test_exit_codes(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
+    """Misses and unused calls fail a run where the user wants that."""
+    running = Proxy(tmp_path, "replay", SAMPLE, "--listen", "127.0.0.1:0", *words)
+    post(address(running), "Nonsense")
+    assert running.stop() == code
+
+
+def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
+    """Live streams on gRPC only, and a card that is missing."""
+    running = Proxy(tmp_path, "replay", SAMPLES / "live-bidi.a2a.jsonl", "--listen", "127.0.0.1:0")
+    where = address(running)
+    told = running.err
+    assert "not served on JSON-RPC: #2" in told
+    assert "not served on REST: #2" in told
+    assert "not served on gRPC" not in told
+    assert "the recording has no agent card" in told
+    with pytest.raises(urllib.error.HTTPError) as missing:
+        urllib.request.urlopen(f"http://{where}/.well-known/agent-card.json")
+    assert missing.value.code == 404
+    assert running.stop() == 0

@@ -1,0 +1,45 @@
+"""A recording drives the mock that is made of it: the two agree on every sample that a mock can serve as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.replay.load import load
+from a2a_proxy.replay.serve.mock import Mock
+from support_drive import SAMPLES, driven
+from support_thin import thin
+
+_SERVED = [
+    ("js-three-bindings", ()),
+    ("sdk-1.x-jsonrpc", ()),
+    ("sdk-1.x-rest", ()),
+    ("sdk-1.x-grpc", ()),
+    ("sdk-0.3-grpc", ()),
+    ("demo", ()),
+    ("lossy", ()),
+    ("concurrent-grpc", ()),
+    ("dialect-vendor", ()),
+    ("live-1975", ()),
+    # Events over several data lines are one line now.
+    ("sdk-0.3-rest", ("--ignore", "findings")),
+    ("js-to-0.3", ("--ignore", "findings")),
+]
+"""The other samples have calls that a mock lists as not served, or two calls at once whose order only a clock knows."""
+
+
+@pytest.mark.parametrize("case", thin(_SERVED, len(_SERVED)), ids=str)
+async def test_a_mock_answers_as_recorded(case: tuple[str, tuple[str, ...]], tmp_path: Path) -> None:
+    """Heads of responses included."""
+    sample, words = case
+    with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
+        mock = Mock(load(recording))
+    await mock.start()
+    try:
+        found = await driven(sample, tmp_path, "--upstream", mock.address, *words)
+    finally:
+        await mock.stop()
+    assert [each for each in found if each["kind"] in ("call", "task", "remark")] == []
+    assert found[0]["same"]

@@ -1,0 +1,84 @@
+"""Without payloads: nothing of what was said is left, all else is as it was, and no rule takes that for a fault."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.redaction import redactor
+from a2a_proxy.redaction.labels import withheld
+from a2a_proxy.redaction.policy import policy_of
+from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.examples.script import Script
+from support_thin import thin
+
+KEY = b"k" * 32
+BARE = policy_of(["metadata-only"])
+
+
+def observed(script: Script, *words: str) -> list[Observation]:
+    observer = Observer(redactor(KEY, policy_of(words)))
+    out: list[Observation] = []
+    for chunk in script.chunks():
+        observer.feed(chunk, out)
+    return out
+
+
+def found(out: list[Observation]) -> Counter[tuple[str, int, int]]:
+    return Counter((each.rule, each.exchange, each.seq) for each in out if type(each) is Finding)
+
+
+@pytest.mark.parametrize("ident", thin(rules(), 6))
+def test_no_rule_finds_more_than_with_payloads(ident: str) -> None:
+    """The examples of every rule, with a fault and without: what needs a payload is quiet, nothing else is said."""
+    for script in (rules()[ident].flagged, rules()[ident].clean):
+        assert not found(observed(script, "metadata-only")) - found(observed(script))
+
+
+@pytest.mark.parametrize("ident", ["A2A-STATE-012", "A2A-GEN-001", "A2A-STDIO-005", "A2A-SSE-003", "A2A-GRPC-005"])
+def test_only_payloads_are_missing(ident: str) -> None:
+    """Kinds, sizes, times, ids, states and generations of every frame are those of the capture with payloads."""
+    script = rules()[ident].flagged
+    whole = [each for each in observed(script) if type(each) is Frame]
+    bare = [each for each in observed(script, "metadata-only") if type(each) is Frame]
+    for one, other in zip(whole, bare, strict=True):
+        names = set(Frame.__struct_fields__) - {"payload", "sha256", "framing", "note", "redacted"}
+        assert {name: getattr(one, name) for name in names} == {name: getattr(other, name) for name in names}
+        assert other.payload == b""
+        assert withheld(other) is (one.size > 0)
+
+
+def test_no_text_is_left() -> None:
+    """Of errors, queries, trailers, headers that are not the protocol's, lines around a payload, and remarks."""
+    redact = redactor(KEY, BARE)
+    told: dict[str, Any] = {
+        "target": "/tasks/1?note=secret-words",
+        "error": "-32000: secret-words",
+        "request_headers": ((b"Content-Type", b"application/json"), (b"X-Why", b"secret-words")),
+        "trailers": ((b"grpc-status", b"3"), (b"grpc-message", b"secret-words")),
+        "error_code": -32000,
+    }
+    clean = redact.exchange(Exchange(1, 1, 0, Binding.JSONRPC, 1, **told))
+    assert "secret-words" not in repr(clean)
+    assert (clean.target, clean.error, clean.error_code) == ("/tasks/1", "", -32000)
+    assert [name for name, _ in clean.request_headers] == [b"Content-Type", b"X-Why"]
+    assert clean.trailers[0] == (b"grpc-status", b"3")
+    payload = b"secret-words"
+    framing = "id: secret-words\r\ndata: \0\r\n: secret-words\nsecret-words\n\n"
+    frame = Frame(1, 1, 0, Direction.TO_CLIENT, FrameKind.UNDECODABLE, 1, 2, 0, 9, payload, 12, framing=framing)
+    frame = redact.frame(frame, None)
+    assert "secret-words" not in repr(frame)
+    assert (frame.size, frame.framing) == (12, "id: \r\ndata: \0\r\n: \n\n\n")
+    finding = redact.finding(
+        Finding("UNDECODABLE", Severity.ERROR, 1, "at 7: secret-words", evidence={"got": "secret-words"})
+    )
+    assert "secret-words" not in repr(finding)
+    assert finding.summary == "at 7"

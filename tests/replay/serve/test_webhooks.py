@@ -1,0 +1,150 @@
+"""Webhooks are posted to where the client wants them now, as often as is fit, and somebody is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.replay.core.asked import Send
+from a2a_proxy.replay.core.script import Call, Line, Push, Script, Side, What
+from a2a_proxy.replay.serve.mock import Mock
+from a2a_proxy.replay.serve.stage import Posted, Told
+from a2a_proxy.replay.serve.webhooks import TRIES, Webhooks
+
+START, MS = 1_700_000_000_000_000_000, 1_000_000
+TASK, CONTEXT = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb-222222222222"
+SECONDS = 60
+
+
+class Receiver:
+    """Takes notifications; answers with the statuses it was given, then with 200."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[dict[str, str], Any]] = []
+        self.statuses: list[int] = []
+        self.came = asyncio.Event()
+
+    async def start(self) -> None:
+        app = web.Application()
+        app.router.add_post("/hook", self._take)
+        self._runner = web.AppRunner(app)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/hook"
+
+    async def stop(self) -> None:
+        await self._runner.cleanup()
+
+    async def _take(self, request: web.Request) -> web.Response:
+        status = self.statuses.pop(0) if self.statuses else 200
+        if status == 200:
+            self.got.append((dict(request.headers), await request.json()))
+            self.came.set()
+        return web.Response(status=status)
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    made = Receiver()
+    await made.start()
+    yield made
+    await made.stop()
+
+
+def status(state: TaskState) -> dict[str, Any]:
+    told = {"state": f"TASK_STATE_{state.name}"}
+    return {"statusUpdate": {"taskId": TASK, "contextId": CONTEXT, "status": told}}
+
+
+def asked(url: str, token: str) -> dict[str, Any]:
+    """A send that wants to be told at a webhook."""
+    config = {"url": url, "token": token, "authentication": {"scheme": "Bearer", "credentials": f"{token}-secret"}}
+    message = {"messageId": "m-00000001", "role": "ROLE_USER", "parts": [{"text": "go"}]}
+    return {"message": message, "configuration": {"taskPushNotificationConfig": config}}
+
+
+def script() -> Script:
+    """One stream, and one webhook after it."""
+    said = [(TaskState.WORKING, 1), (TaskState.COMPLETED, 2)]
+    lines = tuple(
+        Line(number=at, side=Side.AGENT, what=What.MESSAGE, at=at * MS, value=status(state), task=TASK, state=state)
+        for state, at in said
+    )
+    end = Line(number=3, side=Side.AGENT, what=What.END, at=3 * MS)
+    call = Call(
+        place="#1",
+        operation="SendStreamingMessage",
+        binding=Binding.JSONRPC,
+        dialect=Dialect.V1_0,
+        request=asked("http://127.0.0.1:9/then", "token-then"),
+        lines=(*lines, end),
+        began=START,
+        streaming=True,
+        status=200,
+    )
+    push = Push(
+        place="#2",
+        at=START + 4 * MS,
+        value=status(TaskState.COMPLETED),
+        url="127.0.0.1:9/then",
+        dialect=Dialect.V1_0,
+        task=TASK,
+    )
+    return Script(name="made", calls=(call,), pushes=(push,))
+
+
+async def test_posted_where_the_client_wants_it_now(receiver: Receiver) -> None:
+    """Not where it went then; with the token and the credentials of now."""
+    told: list[Told] = []
+    mock = Mock(script(), tell=told.append)
+    await mock.start()
+    params = asked(receiver.url, "token-now")
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}
+    async with asyncio.timeout(SECONDS), aiohttp.ClientSession() as http:
+        async with http.post(mock.url, json=call, headers={"A2A-Version": "1.0"}) as answer:
+            await answer.read()
+        await receiver.came.wait()
+    await mock.stop()
+    ((headers, body),) = receiver.got
+    assert body["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert headers["X-A2A-Notification-Token"] == "token-now"
+    assert headers["Authorization"] == "Bearer token-now-secret"
+    assert [(each.status, each.tries) for each in told if isinstance(each, Posted)] == [(200, 1)]
+
+
+async def posted(url: str) -> Posted:
+    """What becomes of one notification."""
+    told: list[Told] = []
+    hooks = Webhooks(told.append)
+    hooks.post(Send(what=What.PUSH, value=status(TaskState.WORKING), url=url, config={}))
+    await hooks.settle(SECONDS)
+    await hooks.stop()
+    (one,) = told
+    assert isinstance(one, Posted)
+    return one
+
+
+async def test_tried_again_within_bounds(receiver: Receiver) -> None:
+    """A receiver that stumbles gets it later; one that never takes it is given up."""
+    receiver.statuses = [500]
+    assert ((one := await posted(receiver.url)).status, one.tries) == (200, 2)
+    receiver.statuses = [503] * TRIES
+    assert ((one := await posted(receiver.url)).status, one.tries) == (503, TRIES)
+    receiver.statuses = [404]
+    assert ((one := await posted(receiver.url)).status, one.tries) == (404, 1)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "file:///etc/passwd", "http://[", "http://127.0.0.1:9/none", "redacted-0123456789ab"]
+)
+async def test_urls_that_lead_nowhere(url: str) -> None:
+    """Are told, and stop nothing."""
+    one = await posted(url)
+    assert (one.status, bool(one.why)) == (0, True)

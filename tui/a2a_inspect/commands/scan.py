@@ -1,0 +1,139 @@
+"""`a2a-inspect cassette scan` and `redaction`: which secrets are there, and what a policy would take out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from a2a_inspect.cleaned import Wish
+from a2a_inspect.place import chosen, opened
+from a2a_proxy.cli import text
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.scan import Scan, Secret, scan
+from a2a_proxy.redaction.looking import Clue
+from a2a_proxy.redaction.policy import DEFAULT, Policy
+
+FOUND = 1
+"""Exit code: there is a secret."""
+_SAID = {
+    Clue.NAME: "by its name",
+    Clue.LOOK: "by its look",
+    Clue.RANDOM: "random word",
+    Clue.REPEATED: "as elsewhere",
+}
+_INDEX = re.compile(r"\[\d+\]")
+_MOST = 200
+"""Secrets of a file that are told one by one."""
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What was typed."""
+
+    wish: Wish = Wish()
+    as_json: bool = False
+
+
+def scan_files(paths: tuple[Path, ...], options: Options) -> int:
+    """Look for secrets in recordings and cassettes, and tell where each is; the exit code.
+
+    Raises:
+        UserError: one cannot be read, or what was typed says no policy.
+    """
+    policy = options.wish.policy or DEFAULT
+    if policy.none:
+        raise UserError("--redact none looks for nothing", "leave it out")
+    found = False
+    for path in paths:
+        with opened(path) as recording:
+            seen = _scanned(recording, policy, path)
+        found = found or bool(seen.secrets)
+        (_objects if options.as_json else _tell)(path, seen)
+    return FOUND if found else 0
+
+
+def preview(path: Path | None, options: Options) -> None:
+    """Tell what a policy would take out of a recording; nothing is written.
+
+    Raises:
+        UserError: it cannot be read, or what was typed says no policy.
+    """
+    policy = options.wish.policy or DEFAULT
+    name = chosen(path)
+    with opened(name) as recording:
+        seen = _scanned(recording, policy, None, random=False) if not policy.none else Scan([], 0, 0)
+        counts = recording.counts()
+        applied = {row.id: row.facts.redaction for row in recording.sessions()}
+    rows = _grouped(seen.secrets)
+    if options.as_json:
+        for row in rows:
+            print(json.dumps({"kind": "place", **row}))
+        facts = {"recording": str(name), "policy": list(policy.words), "frames": counts.frames}
+        print(json.dumps({"kind": "summary", **facts, "taken": len(seen.secrets), "labels": seen.labels}))
+        return
+    for session, words in applied.items():
+        if words:
+            print(f"session {session} was redacted before: {visible(' '.join(words))}")
+    for row in rows:
+        print(f"{row['times']:>6}  {visible(row['where'])}  {visible(row['excerpt'])}  first in {row['place']}")
+    if policy.metadata_only:
+        print(f"all payloads would go: {text.plural(counts.frames, 'frame')}; texts of errors and other headers too")
+    print(f"policy: {visible(' '.join(policy.words)) or 'default'}; {_would(seen, policy)}")
+
+
+def _would(seen: Scan, policy: Policy) -> str:
+    if not seen.secrets:
+        return "it would replace nothing else" if policy.metadata_only else "it would change nothing"
+    different = len({each.secret for each in seen.secrets})
+    return f"it would replace {text.plural(different, 'value')} in {text.plural(len(seen.secrets), 'place')}"
+
+
+def _scanned(recording: Recording, policy: Policy, path: Path | None, *, random: bool = True) -> Scan:
+    try:
+        return scan(recording, policy, path, random=random)
+    except RecordingError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+    except OSError as wrong:
+        raise UserError(f"cannot read {path}: {wrong.strerror}", "check its permissions") from wrong
+
+
+def _grouped(secrets: Iterable[Secret]) -> list[dict[str, Any]]:
+    """By where they stand: how often, and the first of them."""
+    rows: dict[str, dict[str, Any]] = {}
+    for each in secrets:
+        where = _INDEX.sub("[*]", each.where)
+        row = rows.setdefault(where, {"where": where, "times": 0, "place": each.place, "excerpt": each.excerpt})
+        row["times"] += 1
+    return sorted(rows.values(), key=lambda row: (-row["times"], row["where"]))
+
+
+def _tell(path: Path, seen: Scan) -> None:
+    name = visible(str(path))
+    for each in seen.secrets[:_MOST]:
+        line = f"{each.place:10}  {visible(each.where)}  {_SAID[each.clue]}  {visible(each.excerpt)}"
+        print(f"{name}: {line}")
+    if len(seen.secrets) > _MOST:
+        print(f"{name}: and {len(seen.secrets) - _MOST} more")
+    labels = f"{text.plural(seen.labels, 'label')} of secrets that were taken out"
+    if seen.secrets:
+        different = len({each.secret for each in seen.secrets})
+        print(f"{name}: {text.plural(different, 'secret')} in {text.plural(len(seen.secrets), 'place')}; {labels}")
+    else:
+        print(f"{name}: no secrets; {labels}; {seen.values} values looked at")
+
+
+def _objects(path: Path, seen: Scan) -> None:
+    for each in seen.secrets:
+        facts = {"place": each.place, "where": each.where, "found_by": each.clue.value, "excerpt": each.excerpt}
+        print(json.dumps({"kind": "secret", "recording": str(path), **facts}))
+    counts = {"secrets": len({each.secret for each in seen.secrets}), "places": len(seen.secrets)}
+    print(
+        json.dumps({"kind": "summary", "recording": str(path), **counts, "labels": seen.labels, "values": seen.values})
+    )
