@@ -216,7 +216,8 @@ def _labels(plan: Plan, options: Options) -> Iterator[str]:
         )
     bodies = sum(any(turn.frame is not None and turn.frame.redacted for turn in step.turns) for step in plan.steps)
     if bodies:
-        yield f"{bodies} requests hold labels in the place of credentials, and were sent with them"
+        requests = "1 request holds" if bodies == 1 else f"{bodies} requests hold"
+        yield f"{requests} labels in the place of credentials, and went out with them"
 
 
 def _unsent(step: Step, options: Options) -> tuple[str, ...]:
