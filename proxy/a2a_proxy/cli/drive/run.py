@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from a2a_proxy.capture import places
 from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.drive.agent import Reached, offered, reach
 from a2a_proxy.cli.drive.console import Quiet
@@ -231,10 +232,20 @@ def _place(options: Options) -> Iterator[Path]:
         yield options.record
         return
     folder = Path(tempfile.mkdtemp(prefix="a2a-drive-"))
+    file = folder / "live.a2a.db"
     try:
-        yield folder / "live.a2a.db"
+        yield file
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _forget(file)
+
+
+def _forget(file: Path) -> None:
+    """Of a drive that was broken off there may be a journal left: nobody can finish a recording that is gone."""
+    with contextlib.suppress(OSError):
+        for left in places.leftovers():
+            if left.session.recording == str(file.absolute()):
+                places.delete_journal(left.path)
 
 
 @contextlib.contextmanager
