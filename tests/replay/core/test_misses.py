@@ -108,6 +108,12 @@ def test_diverged_names_the_line() -> None:
         "  hint: see it: a2a-inspect show talk.a2a.db 7\n"
         "  hint: go on all the same: --lenient"
     )
+    silent = Stage(script(asks))
+    waiting = silent.ask("SendLiveMessage", message("deploy"))
+    waiting.client_ended(silent.now)
+    silent.run(waiting)
+    assert "half-closed" in silent.player.misses[0].text()
+    assert "--lenient" not in silent.player.misses[0].text(), "no option lets that stream go on"
 
 
 def test_the_detail_says_the_same_to_machines() -> None:

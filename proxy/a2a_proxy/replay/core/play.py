@@ -121,7 +121,7 @@ class Play:
             self._heard.append(at)
         elif expected is not None:
             why = "the client half-closed; the recorded one first had something to say"
-            self._early = self._player.diverged(self, why, expected.place, (), None, ends=True)
+            self._early = self._player.diverged(self, why, expected.place, (), None, stuck=True)
 
     def client_gone(self) -> None:
         """The client broke the call off, or is not there any more."""
@@ -204,7 +204,7 @@ class Play:
             self._miss = self._early
         else:
             self.waits += f"; nothing came for {(at - self._since()) / 1e9:.0f} s"
-            self._diverge(self.waits, place, (), None, ends=True)
+            self._diverge(self.waits, place, (), None, stuck=True)
         return Send(what=What.MISS, miss=self._miss)
 
     def _compare(self, recorded: Any, now: Any) -> tuple[Row, ...]:
@@ -229,8 +229,7 @@ class Play:
             return None
         return self._player.turn(self, self._next, len(self._heard), value)
 
-    def _diverge(self, why: str, place: str, rows: tuple[Row, ...], value: Any, *, ends: bool = False) -> None:
-        """The client has left the recording; where that only warns, the call goes on unless it cannot."""
-        ends = ends or not self._player.options.lenient
-        miss = self._player.diverged(self, why, place, rows, value, ends=ends)
-        self._miss = miss if ends else None
+    def _diverge(self, why: str, place: str, rows: tuple[Row, ...], value: Any, *, stuck: bool = False) -> None:
+        """The client has left the recording; where that only warns, the call goes on unless it is stuck."""
+        miss = self._player.diverged(self, why, place, rows, value, stuck=stuck)
+        self._miss = miss if stuck or not self._player.options.lenient else None

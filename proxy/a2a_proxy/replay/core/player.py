@@ -134,10 +134,10 @@ class Player:
         play.call = found.call
         return found.steps
 
-    def diverged(self, play: Play, why: str, place: str, rows: tuple[Row, ...], value: Any, *, ends: bool) -> Miss:
-        """A client has left the recording within a call, which does not go on where it `ends`."""
-        miss = diverged(self.script, play, why, place, rows, value)
-        (self.misses if ends else self.loose).append(miss)
+    def diverged(self, play: Play, why: str, place: str, rows: tuple[Row, ...], value: Any, *, stuck: bool) -> Miss:
+        """A client has left the recording within a call, which does not go on where it is `stuck`."""
+        miss = diverged(self.script, play, why, place, rows, value, stuck=stuck)
+        (self.misses if stuck or not self.options.lenient else self.loose).append(miss)
         return miss
 
     def ended(self, play: Play) -> None:

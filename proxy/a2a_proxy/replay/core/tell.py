@@ -79,8 +79,10 @@ def exhausted(script: Script, asked: Asked, last: Call, times: int) -> Miss:
     )
 
 
-def diverged(script: Script, play: Play, why: str, place: str, rows: tuple[Row, ...], value: Any) -> Miss:
-    """The call fits, and within it the client left the recording."""
+def diverged(  # noqa: PLR0913  # what a miss consists of
+    script: Script, play: Play, why: str, place: str, rows: tuple[Row, ...], value: Any, *, stuck: bool
+) -> Miss:
+    """The call fits, and within it the client left the recording. `stuck`: it cannot go on, whatever is allowed."""
     operation = play.call.operation
     return Miss(
         kind=Kind.DIVERGED,
@@ -90,7 +92,7 @@ def diverged(script: Script, play: Play, why: str, place: str, rows: tuple[Row, 
         why=why,
         rows=_clean(rows),
         recording=script.name,
-        hints=(_show(script, play.call), "go on all the same: --lenient"),
+        hints=(_show(script, play.call), AGAIN if stuck else "go on all the same: --lenient"),
     )
 
 
