@@ -15,8 +15,10 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.main import run_cli
 from a2a_proxy.cli.redact import policy_words
 from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.recheck import recheck
+from a2a_proxy.replay.load import load
 from support_cli import Agent, Proxy
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -171,6 +173,20 @@ def test_export_of_a_part_and_trim_take_a_policy(inspect: Callable[..., tuple[in
     code, _, err = inspect("export", SDK, "--redact", "regex:(", "-o", tmp_path / "no.a2a.jsonl")
     assert (code, (tmp_path / "no.a2a.jsonl").exists()) == (2, False)
     assert "no regular expression" in err
+
+
+def test_without_payloads_it_is_said_everywhere(inspect: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    """`show`, `check`, the forms of a call, and replay, which is refused: nobody is left to guess."""
+    bare = tmp_path / "b.a2a.jsonl"
+    assert inspect("export", SDK, "--redact", "metadata-only", "-o", bare)[0] == 0
+    assert "payload not recorded: metadata only" in inspect("show", bare, "3", "-p")[1]
+    assert "payload not recorded: metadata only" in inspect("show", bare, "3.0", "--raw")[1]
+    code, _, err = inspect("show", bare, "3", "--as", "curl")
+    assert (code, "its payloads were not recorded" in err) == (2, True)
+    out = inspect("check", bare, "--fail-on", "never")[1]
+    assert "without payloads (metadata only): " in out
+    with open_any(bare) as recording, pytest.raises(RecordingError, match="holds no payloads"):
+        load(recording)
 
 
 def test_redaction_shows_before_it_is_done(inspect: Callable[..., tuple[int, str, str]]) -> None:

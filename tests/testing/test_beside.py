@@ -100,7 +100,8 @@ class TestNested:
 
 def test_beside_others(pytester: pytest.Pytester) -> None:
     """In strict mode of pytest-asyncio, with fixtures of anyio and aiohttp, by two workers, the network blocked."""
-    pytester.makeini("[pytest]\nasyncio_mode = strict\nasyncio_default_fixture_loop_scope = function\n")
+    quick = "addopts = -p no:hypothesispytest -p no:cacheprovider"
+    pytester.makeini(f"[pytest]\nasyncio_mode = strict\nasyncio_default_fixture_loop_scope = function\n{quick}")
     cassettes = _SAMPLE / "cassettes" / "test_concierge"
     shutil.copy(_SAMPLE / "concierge.py", pytester.path / "concierge.py")
     shutil.copy(cassettes / "test_books_a_table.a2a.jsonl", pytester.path / "table.a2a.jsonl")

@@ -17,7 +17,7 @@ _INI = """
 [pytest]
 asyncio_mode = auto
 asyncio_default_fixture_loop_scope = function
-addopts = --strict-markers -p no:cacheprovider -p no:hypothesispytest -p no:anyio
+addopts = --strict-markers -p no:cacheprovider -p no:hypothesispytest -p no:anyio -p no:xdist
 """
 
 
@@ -223,21 +223,6 @@ def test_fails_by_itself(a2a_live):
 """
 
 
-def test_a_live_agent_is_recorded_and_judged(project: pytest.Pytester) -> None:
-    project.makepyfile(test_live=_LIVE)
-    result = run(project, "--junitxml=report.xml")
-    result.assert_outcomes(passed=2, errors=1, failed=1)
-    result.stdout.fnmatch_lines(["a violation of the protocol:", "*error A2A-RPC-002*", "see: a2a-inspect check *"])
-    report = ElementTree.parse(project.path / "report.xml")
-    paths = [each.attrib["value"] for each in report.iter("property") if each.attrib["name"] == "a2a_recording"]
-    assert len(paths) == 2
-    for path, operation in zip(paths, ("GetTask", "GetAgentCard"), strict=True):
-        with Recording(path) as recording:
-            assert [each.operation for each in recording.exchanges()] == [operation]
-            assert recording.sessions()[0].complete
-        result.stdout.fnmatch_lines([f"look at it with: a2a-inspect {path}"])
-
-
 _MODES = """
 import shutil
 from pathlib import Path
@@ -320,13 +305,32 @@ def test_what_was_recorded_anew():
 """
 
 
-def test_every_mode(project: pytest.Pytester) -> None:
-    project.makepyfile(test_modes=_MODES)
-    result = run(project)
-    told = sections(result)
+def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
+    """One run for both: they need the same agent."""
+    project.makepyfile(test_live=_LIVE, test_modes=_MODES)
+    result = run(project, "--junitxml=report.xml")
+    result.assert_outcomes(passed=12, failed=2, errors=3)
+    _check_live(project, result)
+    _check_modes(sections(result))
+
+
+def _check_live(project: pytest.Pytester, result: pytest.RunResult) -> None:
+    """Of each test that failed the recording is there, whole, and named in both reports."""
+    result.stdout.fnmatch_lines(["a violation of the protocol:", "*error A2A-RPC-002*", "see: a2a-inspect check *"])
+    report = ElementTree.parse(project.path / "report.xml")
+    cases = [case for case in report.iter("testcase") if case.attrib["classname"] == "test_live"]
+    properties = [each for case in cases for each in case.iter("property") if each.attrib["name"] == "a2a_recording"]
+    assert len(properties) == 2
+    for path, operation in zip((each.attrib["value"] for each in properties), ("GetTask", "GetAgentCard"), strict=True):
+        with Recording(path) as recording:
+            assert [each.operation for each in recording.exchanges()] == [operation]
+            assert recording.sessions()[0].complete
+        assert f"look at it with: a2a-inspect {path}" in result.outlines
+
+
+def _check_modes(told: dict[str, str]) -> None:
     assert "7 tests share one.a2a.jsonl, and one would record over what" in told["setup of test_others_use_it"]
     another = told["teardown of test_the_agent_is_another"]
     assert "the agent does not answer as in one.a2a.jsonl:" in another
     assert "recorded 'for 4', now 'for 5'" in another
     assert "see: a2a-inspect diff one.a2a.jsonl " in another
-    result.assert_outcomes(passed=10, failed=1, errors=2)

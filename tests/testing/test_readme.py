@@ -24,7 +24,8 @@ def test_the_example_of_the_readme(pytester: pytest.Pytester) -> None:
     record, replay = (shlex.split(line)[1:] for line in re.findall(r"^    \$ (pytest.*)$", _SECTION, re.MULTILINE))
     [cassette] = re.findall(r"`(cassettes/.*?)`", _SECTION)
     module = Path(cassette).parent.name
-    pytester.makeini("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n")
+    quick = "addopts = -p no:hypothesispytest -p no:anyio -p no:xdist -p no:cacheprovider"
+    pytester.makeini(f"[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n{quick}\n")
     pytester.makepyfile(**{module: code})
     for name in ("conftest.py", "concierge.py", "innkeeper.py"):
         shutil.copy(_SAMPLE / name, pytester.path / name)
@@ -33,7 +34,7 @@ def test_the_example_of_the_readme(pytester: pytest.Pytester) -> None:
     assert [path.relative_to(pytester.path) for path in pytester.path.rglob("*.a2a.jsonl")] == [Path(cassette)]
     for name in ("conftest.py", "innkeeper.py"):  # there is no agent any more
         (pytester.path / name).unlink()
-    pytester.runpytest_subprocess(*replay, "--a2a-block-network", "-n", "2").assert_outcomes(passed=1)
+    pytester.runpytest_subprocess(*replay, "--a2a-block-network").assert_outcomes(passed=1)
 
 
 def test_the_sample_has_the_same_example() -> None:

@@ -14,15 +14,19 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.protocol.text import visible
+from a2a_proxy.redaction.labels import withheld
 
 _TEXTS = ("json", "text", "trailers", "control")
 """Schemas of payloads that are text."""
+_WITHHELD = "payload not recorded: metadata only"
 
 
 def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
     """The same as indented lines without control characters."""
     value = decoded(frame, exchange)
     if value is None:
+        if withheld(frame):
+            yield _WITHHELD
         return
     for line in json_text(value).split("\n"):
         yield visible(line)
@@ -30,6 +34,8 @@ def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
 
 def raw_lines(frame: Frame) -> Iterator[str]:
     """The payload as it was on the wire, without control characters: text as text, anything else as a hex dump."""
+    if withheld(frame):
+        yield _WITHHELD
     if frame.schema not in _TEXTS:
         yield from hex_lines(frame.payload)
         return

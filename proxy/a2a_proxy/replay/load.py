@@ -15,6 +15,7 @@ from a2a_proxy.protocol.form import canonical
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.redaction.policy import METADATA_ONLY
 from a2a_proxy.replay.core.faults import PIN
 from a2a_proxy.replay.core.labels import unfilled, without_labels
 from a2a_proxy.replay.core.script import LIVE, Call, Line, Push, Script, Side, Unservable, What
@@ -47,16 +48,25 @@ def load(
 ) -> Script:
     """Read a recording, one session of it or what one agent said in it. All payloads are held in memory.
 
-    Raises RecordingError where it cannot be read, or may not be played: it is incomplete, or labels would be delivered
-    where credentials stood.
+    Raises RecordingError where it cannot be read, or may not be played: it has no payloads, is incomplete, or labels
+    would be delivered where credentials stood.
     """
     loader = _Loader(recording, session, agent)
+    _refuse_payloadless(recording, loader)
     script = loader.script()
     if not allow_incomplete:
         _refuse_incomplete(recording, loader)
     if not allow_redacted:
         _refuse_redacted(recording, script)
     return script
+
+
+def _refuse_payloadless(recording: Recording, loader: _Loader) -> None:
+    if any(METADATA_ONLY in row.facts.redaction for row in loader.sessions):
+        raise RecordingError(
+            f"{recording.path} holds no payloads (metadata only): nobody knows what was said",
+            "record it again without --redact metadata-only",
+        )
 
 
 def _refuse_incomplete(recording: Recording, loader: _Loader) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from a2a_proto import from_dict, message_class, to_dict
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.relay.route import Listen, RouteError
+from a2a_proxy.replay.core.faults import fault, with_faults
 from a2a_proxy.replay.load import load
 from a2a_proxy.replay.serve.mock import Mock
 from a2a_proxy.replay.serve.stage import Missed, Played, Told
@@ -142,6 +144,53 @@ async def test_a_port_in_use(client: Client) -> None:
     second = Mock(client.mock.script, listen=(Listen("127.0.0.1", int(client.mock.address.rpartition(":")[2])),))
     with pytest.raises(RouteError, match="is in use"):
         await second.start()
+
+
+async def test_octets_that_are_no_http(client: Client) -> None:
+    """Are answered with 400 or an error of HTTP/2, and nobody's call is disturbed."""
+    host, _, port = client.mock.address.rpartition(":")
+    for sent in (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff garbage\r\n\r\n", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(sent)
+        assert (await reader.readline()).endswith(b"400 Bad Request\r\n")
+        writer.close()
+    assert "result" in await client.rpc("GetExtendedAgentCard", {})
+
+
+async def test_a_stream_that_is_cut_is_cut() -> None:
+    """Over HTTP the response ends without its end; over gRPC, which cannot do that, the call is refused."""
+    with open_any(SAMPLES / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
+        script = load(recording)
+    recorded = next(call for call in script.calls if call.operation == "SendStreamingMessage")
+    line = [line for line in recorded.answers if line.value is not None][2]
+    mock = Mock(with_faults(script, [fault(f"cut {line.place} @ 50%")]))
+    await mock.start()
+    client = Client(mock, [])
+    try:
+        call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": recorded.request}
+        seen = bytearray()
+        async with client.http.post(mock.url, json=call, headers=VERSION) as answer:
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await _all_of(answer.content, seen)
+        assert seen.count(b"\r\n\r\n") == 2
+    finally:
+        await client.close()
+    other = Mock(with_faults(script, [fault(f"cut {line.place}")]))
+    await other.start()
+    second = Client(other, [])
+    try:
+        stream = second.channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
+        octets = from_dict("1.0", "SendMessageRequest", recorded.request, lenient=True).SerializeToString()
+        with pytest.raises(grpc.aio.AioRpcError, match="cannot break off without a status"):
+            async for _ in stream(octets):
+                pass
+    finally:
+        await second.close()
+
+
+async def _all_of(stream: aiohttp.StreamReader, seen: bytearray) -> None:
+    while piece := await stream.readany():
+        seen += piece
 
 
 async def test_heads_are_those_of_the_recording(client: Client) -> None:

@@ -19,6 +19,7 @@ from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.recording.note_writer import Place
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key
+from a2a_proxy.redaction.labels import withheld
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -43,7 +44,12 @@ def _raw(call: Call, frame: Frame | None) -> bytes:
 
 
 def _of_call(make: Callable[[Call], str]) -> Callable[[Call, Frame | None], bytes]:
-    return lambda call, _: make(call).encode("utf-8", "replace")
+    def of(call: Call, _: Frame | None) -> bytes:
+        if any(map(withheld, call.frames)):
+            raise NotOffered("its payloads were not recorded: metadata only")
+        return make(call).encode("utf-8", "replace")
+
+    return of
 
 
 def _ids(call: Call, frame: Frame | None) -> bytes:

@@ -86,6 +86,13 @@ class _Served:
 
     async def run(self) -> None:
         """From the client's first message to the status."""
+        try:
+            await self._serve()
+        except Exception as wrong:
+            self._stage.failed(self._method, Binding.GRPC, wrong)
+            self._end(GrpcEnd(GRPC_STATUS.index("INTERNAL"), f"{type(wrong).__name__}: {wrong}"))
+
+    async def _serve(self) -> None:
         context = self._context
         first = await context.read()
         octets_in = b"" if first is _EOF else first

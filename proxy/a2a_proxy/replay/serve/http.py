@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 
 import msgspec
 from aiohttp import web
@@ -45,7 +46,7 @@ class HttpServer:
         """Listen."""
         app = web.Application(client_max_size=_MOST_BODY)
         app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2, auto_decompress=True)
+        self._runner = web.AppRunner(app, access_log=None, logger=_silent(), shutdown_timeout=0.2)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         self.port = self._runner.addresses[0][1]
@@ -56,6 +57,15 @@ class HttpServer:
             await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self._answer(request)
+        except (ConnectionError, web.HTTPException):
+            raise  # the client has gone, or sent too much
+        except Exception as wrong:
+            self._stage.failed(f"{request.method} {request.path}", Binding.REST, wrong)
+            raise
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         method, target = request.method, request.raw_path
         if is_card_path(method, target):
             return await self._card(request)
@@ -211,6 +221,14 @@ class _Answer:
             octets = _event(self._said(send), "")[: send.after]
             await self._response.write(octets)
         transport.close()
+
+
+def _silent() -> logging.Logger:
+    """Octets that are no HTTP are answered with 400; a traceback for each of them would say nothing to anybody."""
+    logger = logging.getLogger(__name__)
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    return logger
 
 
 def _event(octets: bytes, name: str) -> bytes:

@@ -138,7 +138,7 @@ def octets(send: Send, play: Play) -> bytes:
     """A message as gRPC carries it. Raises RenderError where its value is none of that type."""
     asked, line = play.asked, send.line
     recorded = line is not None and play.call.binding is Binding.GRPC and is_protobuf(line.schema)
-    if not isinstance(send.value, dict):
+    if not isinstance(send.value, dict) or asked.operation not in BY_NAME:
         if line is not None and play.call.binding is Binding.GRPC:
             return line.raw  # nobody could read it: as it was
         raise RenderError("it is no message")

@@ -119,6 +119,10 @@ class Stage:
         self._tell(Unserved(call.place, asked.operation, asked.binding, reason))
         return Refusal("UNSUPPORTED_OPERATION", f"replay: {call.place} is not served on {asked.binding}: {reason}")
 
+    def failed(self, operation: str, binding: Binding, wrong: Exception) -> None:
+        """A call could not be answered for a reason that nobody has thought of."""
+        self._tell(Unserved("?", operation, binding, f"{type(wrong).__name__}: {wrong}"))
+
     def over(self, performance: Performance) -> None:
         """A call is at its end."""
         if performance in self._waiting:

@@ -1,0 +1,77 @@
+"""Cards lead to the mock, whatever their dialect; what cannot lead there is left out or said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.replay.core.script import Call, Line, Script, Side, What
+from a2a_proxy.replay.serve.cards import Cards
+
+HERE = "localhost:9001"
+NEW = {
+    "name": "new",
+    "supportedInterfaces": [
+        {"url": "http://127.0.0.1:41000/a2a/rpc?x=1", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+        {"url": "127.0.0.1:41001", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+        {"url": "python agent.py", "protocolBinding": "https://example.com/bindings/stdio"},
+    ],
+}
+OLD = {
+    "name": "old",
+    "url": "https://agent.example/rpc",
+    "preferredTransport": "JSONRPC",
+    "additionalInterfaces": [{"url": "http://agent.example:50051", "transport": "GRPC"}],
+}
+
+
+def cards(value: Any, status: int = 200, path: str = "/.well-known/agent-card.json", **options: Any) -> Cards:
+    """Of a recording in which this was read."""
+    line = Line(number=1, side=Side.AGENT, what=What.MESSAGE if status < 400 else What.ERROR, value=value)
+    call = Call(
+        place="#1",
+        operation="GetAgentCard",
+        binding=Binding.CARD,
+        dialect=Dialect.V1_0,
+        request={},
+        lines=(line,),
+        status=status,
+        target=path,
+    )
+    return Cards(Script(name="made", cards=(call,)), **options)
+
+
+def test_each_interface_leads_here() -> None:
+    """HTTP keeps its path, gRPC is written as it was, a command is left out: it would start the real agent."""
+    made = cards(NEW).local(NEW, HERE)
+    assert [each["url"] for each in made["supportedInterfaces"]] == ["http://localhost:9001/a2a/rpc?x=1", HERE]
+    made = cards(OLD).local(OLD, HERE)
+    assert made["url"] == "http://localhost:9001/rpc"
+    assert made["additionalInterfaces"] == [{"url": "http://localhost:9001", "transport": "GRPC"}]
+
+
+def test_interfaces_that_are_added() -> None:
+    """Those that the card has already are not listed twice."""
+    made = cards(NEW, add=(Binding.REST, Binding.GRPC)).local(NEW, HERE)
+    added = {"url": "http://localhost:9001", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
+    assert made["supportedInterfaces"][2:] == [added]
+
+
+def test_pages() -> None:
+    """A path that was not read gives the card all the same; where there was none, 404."""
+    assert cards(NEW).at("/.well-known/agent.json", HERE).status == 200
+    missing = cards({"detail": "Not Found"}, 404)
+    assert (missing.found, missing.at("/.well-known/agent-card.json", HERE).body) == (False, None)
+    assert Cards(Script(name="made")).at("/", HERE).status == 404
+    assert cards(NEW).offers == (Binding.JSONRPC, Binding.GRPC)
+
+
+def test_what_is_said() -> None:
+    """Of a signature that breaks, of a card that is kept, of one that is missing; else nothing."""
+    signed = {**NEW, "signatures": [{"protected": "e30", "signature": "c2ln"}]}
+    assert "does not verify" in cards(signed).notes()[0][0]
+    (kept,) = cards(signed, keep=True).notes()
+    assert "leave the mock" in kept[0]
+    assert cards(signed, keep=True).local(signed, HERE) == signed
+    assert "no agent card" in Cards(Script(name="made")).notes()[0][0]
+    assert cards(NEW).notes() == []
