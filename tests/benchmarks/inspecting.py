@@ -15,8 +15,12 @@ from feeding import feeding
 from journals import Made
 from terminal import Terminal
 
+from a2a_proxy.recording.reader import Recording
+
 HERE = Path(__file__).parent
-DOWN, PAGE_DOWN, HOME, END = b"\x1b[B", b"\x1b[6~", b"\x1b[H", b"\x1b[F"
+DOWN, PAGE_DOWN, HOME, END, ESCAPE = b"\x1b[B", b"\x1b[6~", b"\x1b[H", b"\x1b[F", b"\x1b"
+_TYPED = 0.1
+"""Seconds between the last letter of a filter and Enter: what is typed is not used by itself so soon."""
 _PER_SECOND = 30
 """Keys of one that is held, as terminals repeat them."""
 _ROWS = r"Send\w*Message"
@@ -59,6 +63,8 @@ class Looked(msgspec.Struct, frozen=True):
     moves: tuple[Moved, ...]
     mib: float
     """Its memory at most."""
+    filters: dict[str, float] = {}
+    """Filters that were typed: seconds from Enter until the first rows were painted."""
     grown: int = 0
     """Rows that the list grew by."""
 
@@ -88,7 +94,14 @@ def moving(recording: Path, folder: Path, seconds: float) -> Looked:
         moves.append(looker.jumps("Home and End by turns", seconds))
         looker.jump(HOME, lambda paint: paint.cursor == 0)
         moves.append(looker.held("Down held", DOWN, 1, seconds))
-        return Looked(tuple(moves), looker.terminal.resident_mib())
+        filters = {each: looker.filtered(each) for each in _filters(recording)}
+        return Looked(tuple(moves), looker.terminal.resident_mib(), filters)
+
+
+def _filters(recording: Path) -> tuple[str, ...]:
+    """Found soon; found at the end only; a word in payloads that is found soon. None of them holds for all rows."""
+    with Recording(recording) as opened:
+        return "op:SendMessage", "kind:artifact", "err", f"task:{list(opened.tasks())[-1].task.task_id}", "the"
 
 
 def following(recording: Path, made: Made, folder: Path, rate: float, seconds: float) -> Looked:
@@ -166,6 +179,24 @@ class _Looker:
         self.settle(_read(_past(last)))
         took = [self._took(at, _past(first + rows * turn)) for turn, at in enumerate(pressed, 1)]
         return self._moved(name, began, took)
+
+    def filtered(self, text: str) -> float:
+        """Type a filter; seconds from Enter until the first of the rows it leaves were painted. Then take it away."""
+        total = self._paints(0.0)[-1].total
+
+        def left(paint: Paint) -> bool:
+            return paint.at > pressed and paint.total < total and paint.read
+
+        self.terminal.press(b"/" + text.encode())
+        time.sleep(_TYPED)
+        pressed = self.terminal.press(b"\r")
+        self.settle(left)
+        found = next(filter(left, self._paints(pressed)))
+        for _ in range(2):  # the first may stop a search that still runs
+            self.terminal.press(ESCAPE)
+            time.sleep(1)
+        self.settle(lambda paint: paint.total == total and paint.read)
+        return found.at - pressed
 
     def idle(self, name: str, seconds: float) -> Moved:
         """Nobody touches it."""

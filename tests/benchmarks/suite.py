@@ -230,6 +230,12 @@ class Suite:
         self._target("slowest first page by column", 300, 1e3 * max(one.page for one in of), at_most=True, unit=" ms")
         latest = max(one.sign for one in searches)
         self._target("latest first sign of a search", 300, 1e3 * latest, at_most=True, unit=" ms")
+        for text, took in still.filters.items():
+            self.rows.append(
+                row(title, f"Enter to the first rows of {text[:9]}", "ms", [1e3 * took], less_is_better=True)
+            )
+        slowest = 1e3 * max(still.filters.values())
+        self._target("screen: Enter to the first rows of a filter", 300, slowest, at_most=True, unit=" ms")
         for words, looked in (("", still), (f", {FOLLOWED:,} frames/s", fed)):
             pause = 1e3 * max(one.pause for one in looked.moves)
             self._target(f"longest pause of the screen{words}", 100, pause, at_most=True, unit=" ms")

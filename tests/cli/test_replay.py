@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.cli.main import cli, run_cli
-from support_cli import Proxy, run, until
+from support_cli import SECONDS, Proxy, environment, program, run, until
 
 SAMPLES = Path(__file__).parents[2] / "recordings"
 SAMPLE = SAMPLES / "sdk-1.x-jsonrpc.a2a.jsonl"
@@ -61,6 +62,9 @@ def test_bad_input(tmp_path: Path, refused: Callable[..., str]) -> None:
         (("--fault", "break #3"), "--fault"),
         (("--fault", "drop #9999.1"), "#9999"),
         (("--session", "7"), "session 7"),
+        (("--agent", "nobody:1"), "no call of the agent nobody:1"),
+        (("--patience", "nan"), "--patience: nan"),
+        (("--gap", "inf"), "--gap: inf"),
         (("--match", "odd"), "odd"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -105,6 +109,22 @@ def test_a_run(tmp_path: Path) -> None:
     assert "GetExtendedAgentCard" in call
     assert miss.startswith("replay miss (unknown-operation): Nonsense")
     assert "1 call played, 1 miss, 36 recorded calls not asked for" in running.err
+
+
+def test_a_pipe_whose_other_end_is_a_file(tmp_path: Path) -> None:
+    """`--stdio < FILE > FILE`: the loop can wait for neither, and uvloop ends a process that asks it to."""
+    asked, told = tmp_path / "asked", tmp_path / "told"
+    asked.write_text('{"jsonrpc": "2.0", "id": 1, "method": "GetExtendedAgentCard", "params": {}}\n')
+    with asked.open("rb") as stdin, told.open("wb") as stdout:
+        done = subprocess.run(
+            [program("a2a-proxy"), "replay", SAMPLE, "--stdio"],
+            stdin=stdin,
+            stdout=stdout,
+            env=environment(tmp_path),
+            timeout=SECONDS,
+        )
+    assert done.returncode == 0
+    assert json.loads(told.read_bytes())["result"]
 
 
 @pytest.mark.parametrize(("words", "code"), [(("--fail-on-miss",), 1), (("--fail-unused",), 1)])

@@ -13,6 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from a2a_proxy.capture import places
+from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.cli.drive import run as command
 from a2a_proxy.cli.drive.options import HEADERS, Options, options_of
 from a2a_proxy.cli.drive.run import run_drive
 from a2a_proxy.cli.errors import UserError
@@ -179,3 +182,20 @@ def test_headers_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_driven_is_not_overwritten(drive: Callable[..., int]) -> None:
     with pytest.raises(UserError, match="is the recording that is driven"):
         drive(output=SAMPLES / "demo.a2a.jsonl")
+
+
+def test_a_drive_that_was_broken_off_leaves_nothing_to_recover(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its recording was a temporary one. Those of others stay."""
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+
+    def broken_off(options: Options, file: Path) -> int:
+        for number, recording in enumerate((file, tmp_path / "other.a2a.db")):
+            session = SessionFile(recording=str(recording), pid=1, started=number + 1, uuid=str(number))
+            places.new_journal(session).release()
+        assert len(places.leftovers()) == 2
+        raise UserError("stopped before all calls were made", "nothing was compared", 130)
+
+    monkeypatch.setattr(command, "_driven", lambda _plan, options, file: broken_off(options, file))
+    with pytest.raises(UserError, match="stopped"):
+        run_drive(options(upstream="127.0.0.1:1"))
+    assert [left.session.uuid for left in places.leftovers()] == ["1"]

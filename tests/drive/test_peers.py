@@ -33,7 +33,7 @@ _SDK = [
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("case", thin(_SDK, 7), ids=str)
+@pytest.mark.parametrize("case", thin(_SDK, len(_SDK)), ids=str)
 async def test_an_agent_of_an_sdk_answers_as_recorded(case: tuple[str, str, tuple[str, ...]], tmp_path: Path) -> None:
     """All scenarios of the sample: follow-ups of tasks made now, a second subscriber, cancels, refusals, cuts."""
     kind, sample, words = case

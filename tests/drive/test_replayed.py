@@ -30,7 +30,7 @@ _SERVED = [
 """The other samples have calls that a mock lists as not served, or two calls at once whose order only a clock knows."""
 
 
-@pytest.mark.parametrize("case", thin(_SERVED, 7), ids=str)
+@pytest.mark.parametrize("case", thin(_SERVED, len(_SERVED)), ids=str)
 async def test_a_mock_answers_as_recorded(case: tuple[str, tuple[str, ...]], tmp_path: Path) -> None:
     """Heads of responses included."""
     sample, words = case

@@ -68,7 +68,9 @@ def test_a_session_or_an_agent_that_is_not_there() -> None:
     with open_any(SAMPLES[0]) as recording:
         with pytest.raises(RecordingError, match="has no session 9"):
             load(recording, session=9)
-        assert not load(recording, agent="nobody:1").calls
+        with pytest.raises(RecordingError, match="has no call of the agent nobody:1") as wrong:
+            load(recording, agent="nobody:1")
+        assert wrong.value.hint.startswith("the agents that it has: 127.0.0.1:")
 
 
 def test_an_incomplete_capture_is_refused(tmp_path: Path) -> None:

@@ -257,6 +257,9 @@ async def test_replays_what_was_recorded(a2a_agent):
     await Concierge(a2a_agent.url).book_table(4)
     assert ONE.read_bytes() == kept
 
+@cassette(HERE / "none.a2a.jsonl", "once")
+def test_asks_nothing(a2a_agent): pass
+
 @cassette(ONE, "rewrite")
 def test_others_use_it(a2a_agent): pass
 
@@ -309,9 +312,11 @@ def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
     """One run for both: they need the same agent."""
     project.makepyfile(test_live=_LIVE, test_modes=_MODES)
     result = run(project, "--junitxml=report.xml")
-    result.assert_outcomes(passed=12, failed=2, errors=3)
+    result.assert_outcomes(passed=13, failed=2, errors=3)
     _check_live(project, result)
     _check_modes(sections(result))
+    result.stdout.fnmatch_lines(["*the test has asked its agent nothing: there is no cassette to write"])
+    assert not (project.path / "none.a2a.jsonl").exists()
 
 
 def _check_live(project: pytest.Pytester, result: pytest.RunResult) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ _PLAIN = (
 )
 """Options that mean what they say."""
 _MS = 1_000_000
+_S = 1_000_000_000
 _BINDINGS = {"jsonrpc": Binding.JSONRPC, "rest": Binding.REST, "grpc": Binding.GRPC}
 
 
@@ -73,9 +75,9 @@ def _options(typed: dict[str, Any]) -> Options:
         match=Preset(typed["match"]),
         policies=dict(map(_policy, typed["policy"])),
         speed=_speed(typed["speed"]),
-        gap=_ns(typed["gap"]),
-        max_gap=_ns(typed["max_gap"]),
-        patience=round(typed["patience"] * 1e9) or None,
+        gap=_ns("--gap", typed["gap"], _MS),
+        max_gap=_ns("--max-gap", typed["max_gap"], _MS),
+        patience=_ns("--patience", typed["patience"], _S) or None,
         keep_times=typed["keep_times"],
         lenient=typed["lenient"],
     )
@@ -209,5 +211,10 @@ def _speed(word: str) -> float:
     return speed
 
 
-def _ns(milliseconds: float | None) -> int | None:
-    return None if milliseconds is None else round(milliseconds * _MS)
+def _ns(option: str, typed: float | None, unit: int) -> int | None:
+    """A time in ns. Raises UserError for `nan` and `inf`, which click takes for numbers."""
+    if typed is None:
+        return None
+    if not math.isfinite(typed):
+        raise UserError(f"{option}: {typed} is no time to wait", f"for example: {option} 30")
+    return round(typed * unit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from shlex import quote
 from typing import Any
 
 from a2a_proxy.model.chunk import Direction
@@ -99,8 +100,11 @@ class _Loader:
         self.sessions: list[SessionRow] = [row for row in recording.sessions() if session in (None, row.id)]
         if not self.sessions:
             which = f"session {session}" if session is not None else "session"
-            raise RecordingError(f"{recording.path} has no {which}", "see: a2a-inspect ls")
+            raise RecordingError(
+                f"{recording.path} has no {which}", f"see: a2a-inspect show {quote(str(recording.path))}"
+            )
         self._agent = agent
+        self._agents: set[str] = set()
         self._unservable: list[Unservable] = []
         self._findings: dict[tuple[int, int, int], list[str]] = defaultdict(list)
         """By session, exchange and frame: rules."""
@@ -119,6 +123,11 @@ class _Loader:
                     pushes += self._push(row)
                 elif (call := self._call(row)) is not None:
                     (cards if row.exchange.binding is Binding.CARD else calls).append(call)
+        if self._agent and not calls:
+            said = ", ".join(sorted(self._agents)) or "none"
+            raise RecordingError(
+                f"{self._recording.path} has no call of the agent {self._agent}", f"the agents that it has: {said}"
+            )
         calls.sort(key=lambda call: call.began)
         return Script(
             name=self._recording.path,
@@ -148,6 +157,7 @@ class _Loader:
     def _call(self, row: ExchangeRow) -> Call | None:
         exchange = row.exchange
         upstream = self._upstream(row)
+        self._agents.add(upstream)
         if self._agent and upstream != self._agent:
             return None
         frames = [each.frame for each in self._recording.frames(row.key)]

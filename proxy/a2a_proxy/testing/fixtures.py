@@ -88,6 +88,8 @@ def _play(
         _fail(str(refused))
     except RecordingError as trouble:
         _fail(str(Refused(trouble.message, trouble.hint)))
+    if scene.empty:
+        node.warn(pytest.PytestWarning("the test has asked its agent nothing: there is no cassette to write"))
     if scene.unused and phase == "passed":
         node.stash.setdefault(SAID, []).append(f"{node.nodeid}: {', '.join(scene.unused)}")
     if wrong:

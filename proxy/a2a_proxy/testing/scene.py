@@ -28,8 +28,8 @@ class Scene:
     ) -> None:
         """`folder`: empty, of this scene alone. `test` is the id of the test. Raises Refused."""
         self.recording = folder / RECORDING
-        self.stored = False
-        """Somebody has asked for the recording."""
+        self.empty = False
+        """There was nothing to make a cassette of; after `close`."""
         self._folder, self._process, self._plan, self._settings = folder, process, plan, settings
         self._cassettes = cassettes
         self._test = test
@@ -60,7 +60,6 @@ class Scene:
 
     def settle(self) -> None:
         """Everything that has passed is in the recording. Raises Refused."""
-        self.stored = True
         self._hear(self._process.do(Settle(self._agent)))
 
     def told(self) -> str:
@@ -70,6 +69,8 @@ class Scene:
         lines = [f"replayed: {shown(path)}" for path in self._cassettes] if self._plan.replay else []
         if self._standing.misses:
             lines += [*self._standing.misses, self._mend()]
+        if self._standing.forwarded:
+            lines.append(f"calls that the live agent answered: {self._standing.forwarded}")
         lines += [f"answered though it differs: {each}" for each in self._standing.loose]
         lines += [visible(note) for note in self._standing.notes]
         lines.append(f"recording of what passed: {self.recording}\nlook at it with: a2a-inspect {self.recording}")
@@ -137,8 +138,10 @@ class Scene:
         from a2a_proxy.testing import after
 
         cassette, new = self._cassettes[:1], self._folder / NEW_RECORDING
-        if self._plan.write is Write.REPLACE and after.calls(self.recording):
-            after.commit(self.recording, cassette[0])
+        if self._plan.write is Write.REPLACE:
+            self.empty = not after.calls(self.recording)
+            if not self.empty:
+                after.commit(self.recording, cassette[0])
         elif self._plan.write is Write.APPEND and new.exists() and after.calls(new):
             after.append(new, cassette[0])
 

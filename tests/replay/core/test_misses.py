@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.miss import DETAIL
 from a2a_proxy.replay.core.script import Unservable
@@ -52,6 +54,17 @@ def test_arguments_that_differ() -> None:
         "  hint: answer it all the same: --match loose, or --match by-operation\n"
         "  hint: record it again where the agent or the client has changed"
     )
+
+
+@pytest.mark.parametrize("task_id", [TASK, ""])
+def test_a_client_that_keeps_to_its_task_is_not_told_to(task_id: str) -> None:
+    """The hint about another task is for those that name one which this replay has not told of."""
+    other = call(6, "SendMessage", message("And a taxi", taskId="t-9"), ("s", 5, task()), began=40)
+    stage = Stage(script(SENT, other))
+    stage.run(stage.ask("SendMessage", SENT.request))
+    miss = stage.miss("SendMessage", message("And a taxi", **({"taskId": task_id} if task_id else {})))
+    assert "$.message.taskId" in miss.text()
+    assert "the task is another one" not in miss.text()
 
 
 def test_the_nearest_of_several() -> None:

@@ -3,6 +3,9 @@
 Textual hands a key to the widget that has the focus when the key comes in, and a binding with priority is run at once,
 before the keys that are on their way. So what is typed at once after `/` would reach the list, and Enter would overtake
 the word before it. Here a key waits in the application until the one before it has gone all its way.
+
+That way is long, and the screen is painted meanwhile. Keys that do nothing but move a cursor or add a letter need not
+wait for each other: they go the same way, one behind the other. The next key of another kind waits for all of them.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ from textual import events
 from textual.app import App
 from textual.message import Message
 from textual.widget import Widget
+from textual.widgets import Input
+
+from a2a_inspect.screen.long_view import LongView
 
 _LOOK = 0.05
 """Seconds between two looks at a key whose widget may have gone."""
@@ -45,6 +51,8 @@ class KeysInOrder(App[int]):
         """Number of the key that is being handled."""
         self._at: Widget | None = None
         """Where it went; None: no key is being handled."""
+        self._quick: Widget | None = None
+        """Where quick keys went that may be on their way still."""
         self._since = 0.0
         self._gone = False
         """It has gone its way, and what it sent too."""
@@ -66,18 +74,39 @@ class KeysInOrder(App[int]):
         """Let a key wait for those before it."""
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded or not self.screen_stack:
             await super().on_event(event)
-        elif self._at is None and not self._held:
-            await self._handle(event)
+            return
+        self._typed.append(event)
+        if self._at is None and not self._held:
+            await self._next()
+
+    def _is_quick(self, event: events.Key | events.Paste) -> bool:
+        """It moves a cursor or adds a letter, and nothing else."""
+        if not isinstance(event, events.Key):
+            return False
+        if isinstance(self.focused, Input):
+            return event.is_printable
+        return isinstance(self.focused, LongView) and self.focused.moves(event.key)
+
+    def _wait_for(self, at: Widget) -> None:
+        """Wait for the quick keys that are on their way from there."""
+        self._turn += 1
+        self._since, self._gone = monotonic(), False
+        self._at, self._quick = at, None
+        if at.post_message(Passed(self._turn, at, again=False)):
+            self._watch_it()
         else:
-            self._typed.append(event)
+            self._at = None
+
+    def _watch_it(self) -> None:
+        if not self._looking:
+            self._looking = True
+            self.set_timer(_LOOK, self._look_after)
 
     async def _handle(self, event: events.Key | events.Paste) -> None:
         self._turn += 1
         self._since, self._gone = monotonic(), False
         self._at = at = self.focused or self.screen
-        if not self._looking:
-            self._looking = True
-            self.set_timer(_LOOK, self._look)
+        self._watch_it()
         await super().on_event(event)
         if not at.post_message(Passed(self._turn, at, again=True)):
             await self._next()
@@ -100,12 +129,21 @@ class KeysInOrder(App[int]):
             if at.is_attached and at.screen is self.screen
         )
 
+    def _may_go_on(self) -> bool:
+        return bool(self._typed) and self._at is None and not self._held and bool(self.screen_stack)
+
     async def _next(self) -> None:
         self._at = None
-        if self._typed and not self._held and self.screen_stack:
-            await self._handle(self._typed.popleft())
+        while self._may_go_on():
+            if self._is_quick(self._typed[0]):
+                self._quick = self.focused
+                await super().on_event(self._typed.popleft())
+            elif self._quick is not None:
+                self._wait_for(self._quick)
+            else:
+                await self._handle(self._typed.popleft())
 
-    async def _look(self) -> None:
+    async def _look_after(self) -> None:
         """A widget that went, with a menu that was closed, tells nothing more; nor one below a menu that opened."""
         at, self._looking = self._at, False
         if at is None or not self.screen_stack:  # at the end there is no screen
@@ -113,6 +151,5 @@ class KeysInOrder(App[int]):
         elsewhere = not at.is_attached or at.screen is not self.screen
         if elsewhere or (self._gone and not self._opens(at)) or monotonic() - self._since > _LONG:
             await self._next()
-        elif not self._looking:
-            self._looking = True
-            self.set_timer(_LOOK, self._look)
+        else:
+            self._watch_it()

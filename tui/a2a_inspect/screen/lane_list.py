@@ -57,7 +57,8 @@ class LaneList(LazyList):
             self._geometry = geometry(width, self._lanes)
         return self._geometry
 
-    def _cells(self, row: Any, under: tuple[str, ...]) -> list[Segment]:
+    def cells(self, row: Any, under: tuple[str, ...]) -> list[Segment]:
+        """What is painted at the row's place in each lane."""
         painted = paint(row, self._places)
         return [Segment(said, self.style(*under, name) if name else self.style(*under)) for said, name in painted]
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any, ClassVar
 
-from msgspec.structs import replace
 from rich.segment import Segment
 from textual import events, work
 from textual.binding import Binding, BindingType
@@ -20,42 +19,16 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from a2a_inspect.positions import PAGE
-from a2a_inspect.screen.columns import GAP, Column, fit, fitting
-from a2a_inspect.screen.long_view import LongView
+from a2a_inspect.screen.columns import Column, fit
 from a2a_inspect.screen.pages import Pages
+from a2a_inspect.screen.row_view import RowView
 
 _TELL = 0.1
 """Seconds between two words about the cursor."""
-_CURSOR = "▌"
 
 
-class LazyList(LongView):
+class LazyList(RowView):
     """See the module."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *("list--head", "list--cursor", "list--mark", "list--dim", "list--strong"),
-        *("list--good", "list--bad", "list--warn", "list--live", "list--out", "list--in"),
-    }
-
-    DEFAULT_CSS = """
-    LazyList {
-        height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
-        background: $background; color: $foreground;
-        &> .list--head { color: $text-muted; }
-        &> .list--cursor { background: $foreground 8%; }
-        &:focus > .list--cursor { background: $primary 25%; }
-        &> .list--mark { color: $foreground 30%; }
-        &:focus > .list--mark { color: $accent; }
-        &> .list--dim { color: $text-muted; }
-        &> .list--strong { text-style: bold; }
-        &> .list--good { color: $text-success; }
-        &> .list--bad { color: $text-error; text-style: bold; }
-        &> .list--warn { color: $text-warning; text-style: bold; }
-        &> .list--live { color: $text-accent; text-style: bold; }
-        &> .list--out { color: $text-primary; }
-        &> .list--in { color: $text-success; }
-    }
-    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "Down", show=False, id="list.down"),
@@ -93,9 +66,7 @@ class LazyList(LongView):
         """Total, follow or the number of rows not seen is another."""
 
     def __init__(self, columns: Sequence[Column], *, id: str) -> None:
-        super().__init__(id=id)
-        self._columns = columns
-        self._layout: list[tuple[Column, int]] = []
+        super().__init__(columns, id=id)
         self._pages = Pages()
         self._loading = False
         self._epoch = 0
@@ -155,51 +126,21 @@ class LazyList(LongView):
         self._feed()
         self.post_message(self.Changed())
 
-    def widen(self, title: str, width: int) -> None:
-        """A column needs at least so many cells now."""
-        wider = [c.width < width and c.title == title for c in self._columns]
-        if any(wider):
-            pairs = zip(self._columns, wider, strict=True)
-            self._columns = [replace(column, width=width) if yes else column for column, yes in pairs]
-            self._fit()
-
-    def _fit(self) -> None:
-        self._layout = fitting(self._columns, self.size.width - 2)
-        self.refresh()
-
     def head(self) -> Strip:
         """The titles of the columns, for a line above the list; none before it is known what the list is about."""
-        style = self.style("list--head")
-        layout = self._layout if self._counted else []
-        cells = GAP.join(fit(column.title, width, right=column.right) for column, width in layout)
-        return Strip([Segment(f" {cells}", style)]).adjust_cell_length(self.size.width, style)
+        return self.titles() if self._counted else Strip.blank(self.size.width, self.style("list--head"))
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
         index = self.scroll_offset.y + y
-        width = self.size.width
-        if index >= self.total:
-            words = fit(self.placeholder if not self.total and y == 1 else "", width)
-            return Strip([Segment(words, self.style("list--dim"))])
-        row = self._pages.row(index)
-        under = ("list--cursor",) if index == self.cursor else ()
-        mark = Segment(_CURSOR if under else " ", self.style(*under, "list--mark"))
-        cells = [] if row is None else self._cells(row, under)
-        return Strip([mark, *cells]).adjust_cell_length(width, self.style(*under))
-
-    def _cells(self, row: Any, under: tuple[str, ...]) -> list[Segment]:
-        cells: list[Segment] = []
-        gap = Segment(GAP, self.style(*under))
-        for column, width in self._layout:
-            name = column.style if isinstance(column.style, str) else column.style(row)
-            tail = column.tail is not None and column.tail(row)
-            text = fit(column.cell(row), width, right=column.right, tail=tail)
-            cells += (Segment(text, self.style(*under, name) if name else gap.style), gap)
-        return cells[:-1]
+        if index < self.total:
+            return self.line(self._pages.row(index), here=index == self.cursor)
+        words = fit(self.placeholder if not self.total and y == 1 else "", self.size.width)
+        return Strip([Segment(words, self.style("list--dim"))])
 
     def on_resize(self, event: events.Resize) -> None:
         """Fit the columns, keep the cursor in sight."""
-        self._fit()
+        self.fit_columns()
         self.lengthen(self.total, event.size.width)
         self._reveal()
         self._feed()

@@ -14,6 +14,8 @@ from textual.strip import Strip
 
 from a2a_inspect.screen.styles import component_style
 
+_MOVES = frozenset({"move", "page", "scroll_down", "scroll_up", "page_down", "page_up"})
+"""Actions that move."""
 _TWICE = 1.0
 """Seconds in which a key is pressed twice."""
 
@@ -48,6 +50,11 @@ class LongView(ScrollView, can_focus=True):
         if (style := self._styles.get(names)) is None:
             style = self._styles[names] = component_style(self, *names)
         return style
+
+    def moves(self, key: str) -> bool:
+        """Whether a key moves the cursor or scrolls here, and does nothing else."""
+        bound = self._bindings.key_to_bindings.get(key, ())
+        return any(each.action.partition("(")[0] in _MOVES for each in bound)
 
     def twice(self, then: Callable[[], None]) -> None:
         """A key that does something when it is pressed twice, as `gg`."""

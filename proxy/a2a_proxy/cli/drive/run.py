@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from a2a_proxy.capture import places
 from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.drive.agent import Reached, offered, reach
 from a2a_proxy.cli.drive.console import Quiet
@@ -215,7 +216,8 @@ def _labels(plan: Plan, options: Options) -> Iterator[str]:
         )
     bodies = sum(any(turn.frame is not None and turn.frame.redacted for turn in step.turns) for step in plan.steps)
     if bodies:
-        yield f"{bodies} requests hold labels in the place of credentials, and were sent with them"
+        requests = "1 request holds" if bodies == 1 else f"{bodies} requests hold"
+        yield f"{requests} labels in the place of credentials, and went out with them"
 
 
 def _unsent(step: Step, options: Options) -> tuple[str, ...]:
@@ -230,10 +232,20 @@ def _place(options: Options) -> Iterator[Path]:
         yield options.record
         return
     folder = Path(tempfile.mkdtemp(prefix="a2a-drive-"))
+    file = folder / "live.a2a.db"
     try:
-        yield folder / "live.a2a.db"
+        yield file
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _forget(file)
+
+
+def _forget(file: Path) -> None:
+    """Of a drive that was broken off there may be a journal left: nobody can finish a recording that is gone."""
+    with contextlib.suppress(OSError):
+        for left in places.leftovers():
+            if left.session.recording == str(file.absolute()):
+                places.delete_journal(left.path)
 
 
 @contextlib.contextmanager

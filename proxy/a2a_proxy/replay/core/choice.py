@@ -110,5 +110,7 @@ class Choice:
         """Nothing fits: the nearest, which answers if that is allowed."""
         free = [index for index in every if not self._played[index]]
         nearest = self._matcher.nearest(asked, ids, free or every)
-        miss = tell.differs(self._script, asked, self._script.calls[nearest.index], nearest.rows)
+        task = asked_task(asked.value)
+        strange = bool(task) and ids.then("task", task) is None
+        miss = tell.differs(self._script, asked, self._script.calls[nearest.index], nearest.rows, strange=strange)
         return self._chosen(nearest, miss) if free and self._options.match is Preset.LOOSE else miss

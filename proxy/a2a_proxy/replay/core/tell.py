@@ -47,11 +47,11 @@ def unknown(script: Script, asked: Asked) -> Miss:
     )
 
 
-def differs(script: Script, asked: Asked, nearest: Call, rows: tuple[Row, ...]) -> Miss:
-    """No call of this operation was asked this."""
+def differs(script: Script, asked: Asked, nearest: Call, rows: tuple[Row, ...], *, strange: bool) -> Miss:
+    """No call of this operation was asked this. `strange`: it names a task that the replay has not told of."""
     places = [row.right or row.left or () for row in rows]
     hints = [_show(script, nearest)]
-    if any((path and path[0] in ("id", "taskId")) or path[-1:] == ("taskId",) for path in places):
+    if strange and any((path and path[0] in ("id", "taskId")) or path[-1:] == ("taskId",) for path in places):
         hints.append("the task is another one than the recorded call's: ask about the one that this replay has told of")
     hints += ["answer it all the same: --match loose, or --match by-operation", AGAIN]
     return Miss(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import stat
 import threading
 from collections.abc import Callable
 
@@ -111,6 +112,9 @@ class StdioServer:
 
     async def _open_output(self) -> None:
         """Write without standing still where the descriptor is a pipe; a file takes what it is given."""
+        mode = os.fstat(self._write_to).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            return  # nothing can wait for a file or device; uvloop aborts the process where it is asked to
         loop = asyncio.get_running_loop()
         try:
             pipe = os.fdopen(os.dup(self._write_to), "wb", buffering=0)
