@@ -6,6 +6,7 @@ known members, snake_case names, arrays.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -246,10 +247,14 @@ def fit_result(value: dict[str, Any]) -> ResultShape:
 _Shape = TypeVar("_Shape", bound=msgspec.Struct)
 
 
+_fields = cache(msgspec.structs.fields)
+"""Asked of a type they are worked out from its annotations, each time."""
+
+
 def _fit(value: dict[str, Any], shape: type[_Shape]) -> _Shape:
     """Make a shape of the members that have the right type."""
     made = shape()
-    for field in msgspec.structs.fields(shape):
+    for field in _fields(shape):
         item = value.get(field.encode_name)
         if item is None:
             continue
