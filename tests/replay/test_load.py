@@ -80,6 +80,13 @@ def test_an_incomplete_capture_is_refused(tmp_path: Path) -> None:
             load(recording)
         assert "--allow-incomplete" in wrong.value.hint
         assert len(load(recording, allow_incomplete=True).calls) == 6
+    with (
+        changed(path, "UPDATE session SET complete = complete || '; only 3 and what that needs'") as recording,
+        pytest.raises(RecordingError, match=r"is no complete capture: the proxy was killed; complete until noon$"),
+    ):
+        load(recording)
+    with changed(path, "UPDATE session SET complete = 'only 3 and what that needs'") as recording:
+        assert len(load(recording).calls) == 6
 
 
 def test_a_call_that_was_open_at_the_end_is_a_cut(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from a2a_proxy.recording.cassette import write_cassette
 from a2a_proxy.recording.cassette_out import Exporter, Selection
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import CHOSEN
 
 FORMATS = {"cassette": ".a2a.jsonl", "jsonl": ".jsonl"}
 """Name -> how its files end."""
@@ -29,7 +30,7 @@ def export(recording: Recording, target: Path | BinaryIO, form: str, keys: Itera
         RecordingError: the recording cannot be read, or the file not be written.
     """
     wanted = None if keys is None else set(keys)
-    selection = None if wanted is None else Selection(recording, wanted, f"only {what}")
+    selection = None if wanted is None else Selection(recording, wanted, f"{CHOSEN}{what}")
     if form == "jsonl":
         _lines(recording, target, wanted)
     elif isinstance(target, Path):

@@ -34,6 +34,10 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What was taken out besides credentials, or left in, as words of a policy; of several rounds all."""
 
 
+CHOSEN = "only "
+"""How `SessionRow.complete` begins, or goes on after `; `, where a person chose what of the session is here."""
+
+
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """One session as the file has it."""
 
@@ -52,6 +56,13 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """Journal segment and offset up to which all is stored; None before the first."""
     snapshot: str | None = None
     """Name of the decoder snapshot of that position."""
+
+    @property
+    def lacking(self) -> str:
+        """What the capture lacks, in words: calls that were left out whole, on purpose, are no lack."""
+        if self.complete == "complete" or self.complete.startswith(CHOSEN):
+            return ""
+        return self.complete.partition(f"; {CHOSEN}")[0]
 
 
 class ConnectionRow(msgspec.Struct, frozen=True):

@@ -71,7 +71,8 @@ def _refuse_payloadless(recording: Recording, loader: _Loader) -> None:
 
 
 def _refuse_incomplete(recording: Recording, loader: _Loader) -> None:
-    why = [row.complete or "it is still being written" for row in loader.sessions if row.complete != "complete"]
+    why = [row.lacking for row in loader.sessions if row.lacking]
+    why += ["it is still being written" for row in loader.sessions if not row.complete]
     if loader.broken:
         places = ", ".join(loader.broken[:_TOLD]) + (" and others" if len(loader.broken) > _TOLD else "")
         why.append(f"not captured to the end: {places}")

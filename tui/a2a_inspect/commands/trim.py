@@ -17,7 +17,7 @@ from a2a_proxy.recording.cassette import open_any, write_cassette
 from a2a_proxy.recording.cassette_out import Selection
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import Counts, split
+from a2a_proxy.recording.rows import CHOSEN, Counts, split
 from a2a_proxy.recording.trim import needed
 
 
@@ -49,7 +49,7 @@ def trim(recording: Recording, options: Options) -> None:
     picked = " ".join((*options.words, options.where)).strip()
     keys = chosen | besides.keys() if picked else None
     with cleaned(recording, keys, options.wish) as (clean, kept):
-        remark = f"only {picked} and what that needs"
+        remark = f"{CHOSEN}{picked} and what that needs"
         selection = Selection(clean, kept, remark) if kept is not None else None
         write_cassette(clean, options.target, selection=selection, overwrite=options.overwrite)
     with open_any(options.target) as made:

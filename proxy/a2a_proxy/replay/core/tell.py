@@ -79,7 +79,7 @@ def exhausted(script: Script, asked: Asked, last: Call, times: int) -> Miss:
     )
 
 
-def diverged(  # noqa: PLR0913  # what a miss consists of
+def diverged(
     script: Script, play: Play, why: str, place: str, rows: tuple[Row, ...], value: Any, *, stuck: bool
 ) -> Miss:
     """The call fits, and within it the client left the recording. `stuck`: it cannot go on, whatever is allowed."""
