@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -38,6 +40,8 @@ class Walk(NamedTuple):
 
     recording: str
     scenes: tuple[Scene, ...]
+    beside: tuple[str, ...] = ()
+    """Cassettes in the same folder."""
 
 
 WALKS = (
@@ -64,6 +68,24 @@ WALKS = (
             Scene("plots", ("escape", "L"), ()),
             Scene("replay", ("escape", "space"), ()),
         ),
+    ),
+    Walk(
+        "lossy",
+        (
+            Scene("palette", ("ctrl+p", *"note"), ("Note", "write a note here")),
+            Scene("compare", ("escape", "ctrl+p", *"compare", "enter"), ("Compare with", "generations.a2a.jsonl")),
+            Scene("tree", ("escape", "t", *"jjjjjljl"), ("▼ task", "#9 GetTask")),
+            Scene("marks", ("t", "g", "g", "m", *"jjjjjjj", "m"), ("*8",)),
+            Scene("noting", ("semicolon", "4", "space", *"is", "space", *"lost"), ("4 is lost",)),
+            Scene("noted", ("enter", "k", "b", "j"), ("note: 4 is lost", "◆")),
+            Scene("nothing", ("slash", *"op:CancelTask", "enter"), ("nothing matches",)),
+            Scene("found", ("escape", "slash", *"custard", "ctrl+n"), ("artifact",)),
+            Scene("explain", ("escape", "slash", *"err", "enter", "colon", *"explain", "enter"), ("plan", "SEARCH")),
+            Scene("saved", ("escape", "colon", *"save", "space", *"failed", "enter", "v"), ("failed  err",)),
+            Scene("histogram", ("escape", "escape", "L", *["shift+right"] * 15, "z"), ("zoomed",)),
+            Scene("jump", ("escape", "space", "at"), ("jump to a time",)),
+        ),
+        ("demo", "generations"),
     ),
     Walk("live-bidi", (Scene("live", ("g", "g", "j", "j", "s"), ("Swimlane",)),)),
     Walk("sdk-1.x-grpc", (Scene("difference", ("g", "g", *"jjjjjjjj", "D"), ("different: 10 differences",)),)),
@@ -109,17 +131,19 @@ class Stage:
         )
 
 
-def recording(name: str, folder: Path) -> Path:
-    """A sample as a database, made once for a folder."""
-    path = folder / f"{name}.a2a.db"
-    if not path.exists():
-        read_cassette(SAMPLES / f"{name}.a2a.jsonl", path)
+def recording(walk: Walk, folder: Path) -> Path:
+    """A sample as a database in an empty folder, and cassettes beside it."""
+    path = folder / f"{walk.recording}.a2a.db"
+    read_cassette(SAMPLES / f"{walk.recording}.a2a.jsonl", path)
+    for day, name in enumerate(walk.beside, 1):
+        copy = shutil.copy(SAMPLES / f"{name}.a2a.jsonl", folder)
+        os.utime(copy, (day * 86_400, day * 86_400))
     return path
 
 
 async def pictures(walk: Walk, size: str, theme: str, folder: Path) -> AsyncIterator[tuple[str, str, InspectApp]]:
     """The scenes one after another: the name of a picture, the picture, and the application that shows it."""
-    app = InspectApp(Source(recording(walk.recording, folder)), theme=theme)
+    app = InspectApp(Source(recording(walk, folder)), theme=theme)
     async with app.run_test(size=SIZES[size]) as pilot:
         stage = Stage(app, pilot)
         for scene in walk.scenes:

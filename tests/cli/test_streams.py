@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from a2a_inspect.lanes.layout import _SIGNS
+from a2a_proxy.cli.streams import prepare_streams
 from support_cli import SECONDS, environment, program, run
 
 SAMPLE = Path(__file__).parents[2] / "recordings" / "generations.a2a.jsonl"
@@ -26,6 +28,13 @@ def test_what_is_drawn_keeps_its_shape(tmp_path: Path) -> None:
     drawn = run(tmp_path, "a2a-inspect", *command, PYTHONIOENCODING="utf-8").lines
     assert [len(line) for line in plain] == [len(line) for line in drawn]
     assert any("-->|" in line for line in plain)
+
+
+@pytest.mark.parametrize("sign", [*(sign for sign, _ in _SIGNS.values()), *"▸◂→←"])
+def test_every_sign_has_a_stand_in(sign: str) -> None:
+    """Of one cell."""
+    prepare_streams()
+    assert len(sign.encode("ascii", "a2a_visible")) == 1
 
 
 def test_a_character_that_cannot_be_printed_is_told_by_its_number(tmp_path: Path) -> None:

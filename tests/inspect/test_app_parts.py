@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from a2a_inspect.screen.columns import Column, fit, fitting
 from a2a_inspect.screen.detail import FIRST, _decoded
-from a2a_inspect.screen.facts import fact_lines, header_lines
+from a2a_inspect.screen.facts import fact_lines, header_lines, paint_artifact, paint_facts
 from a2a_inspect.screen.finding_lines import finding_lines
 from a2a_inspect.screen.json_paint import paint_json
 from a2a_inspect.screen.text_view import _rows
@@ -145,3 +145,13 @@ def test_findings_explain_a_rule_once() -> None:
     rest = [line for line in lines[lines.index("ABOUT THE EXCHANGE") + 1 :] if line]
     assert rest == ["error A2A-SCH-001 no `id`", "at id", "error A2A-SCH-001 no `id`", "at id; there is: null"]
     assert finding_lines([], None) == ["(nothing was found about this exchange)"]
+
+
+def test_the_text_of_an_artifact_is_no_name() -> None:
+    """Only the facts have a name that stands back; a chunk more than are told is none of the text."""
+    text = "  Morning: the castle before the crowds"
+    assert paint_artifact(text) == [(0, "")]
+    assert paint_artifact("  ALL OF IT") == [(0, "")]
+    for line in ("ARTIFACT", "name              plan", "                  and 3 more chunks"):
+        assert paint_artifact(line) == paint_facts(line)
+    assert paint_artifact("name              plan") != paint_artifact("ARTIFACT") != paint_artifact(text)

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands import ls, show
+from a2a_inspect.found import about
+from a2a_inspect.gaps import gaps_of
 from a2a_inspect.screen.exchange_list import ended_well, outcome_style, states_error
 from a2a_inspect.screen.facts import fact_lines
+from a2a_inspect.screen.finding_lines import finding_lines, paint_findings
 from a2a_inspect.source import Source, Stream
 from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.rows import ExchangeRow
+from a2a_proxy.recording.rows import ExchangeRow, key
 from support_inspect import live
 
 SAMPLE = Path(__file__).parents[2] / "recordings" / "generations.a2a.jsonl"
@@ -39,6 +42,22 @@ def stream(number: int) -> Stream:
 def test_the_facts_of_an_exchange_have_the_line_of_its_task(number: int) -> None:
     """Of the stream that left it out, and of the call that made it good."""
     assert [line for line in fact_lines(stream(number), None) if line.endswith(LINE)]
+
+
+def test_the_findings_of_a_gap_say_what_became_of_it() -> None:
+    """Beneath the finding, from the moment at which it was healed on."""
+    with open_any(SAMPLE) as recording:
+        row = recording.exchange(key(1, 1))
+        assert row is not None
+        found, total = about(recording, row, 4)
+        ((_, noticed),) = gaps_of(recording, row)
+        for until, words in (
+            (0, "generation 4 missed, healed by #2 GetTask at 5"),
+            (noticed, "generation 4 missed, not healed"),
+        ):
+            lines = finding_lines(found, 4, total, gaps_of(recording, row, until))
+            assert lines[3] == f"  ≠ {words}"
+            assert paint_findings(lines[3]) != paint_findings(lines[4])
 
 
 def test_a_long_poll_in_the_facts_and_in_the_list() -> None:

@@ -94,8 +94,17 @@ def test_a_hook_that_fails_fails_the_command(hooks: dict[str, str], tmp_path: Pa
     done = inspect(tmp_path, hooks, tmp_path / "r.db", "--hook", "noting:Fails")
     assert done.code == 1
     assert "hook noting:Fails: 14 calls, 10 of them failed: see " in done.err
-    assert inspect(tmp_path, hooks, tmp_path / "r.db", "--hook", "broken:Hook").code == 1
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("name", ["nowhere:Hook", "broken:Hook", "os:path"])
+def test_a_hook_that_cannot_be_used(hooks: dict[str, str], tmp_path: Path, name: str) -> None:
+    """One exit code, whether it is not there, cannot be imported or is no class."""
+    sample(tmp_path / "r.db")
+    done = inspect(tmp_path, hooks, tmp_path / "r.db", "--hook", name)
+    assert done.code == 2
+    assert f"error: hook {name}" in done.err
+    assert "hint: " in done.err
 
 
 def test_follow_until_ctrl_c(hooks: dict[str, str], tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from a2a_inspect.screen.key_line import Hint, KeyLine, placed
 from support_inspect import changes, exchange, sample, writer
 from support_screen import SMALL, looking
@@ -18,13 +20,32 @@ def test_no_hint_is_cut() -> None:
     assert placed((OPEN, QUIT), 11) == []
 
 
+def test_the_page_of_keys_stays() -> None:
+    """Those before it give way, down to where not even that one has room."""
+    keys = Hint("?", "?", "Keys", always=True)
+    assert placed((OPEN, QUIT, keys), 28) == [(0, OPEN), (12, QUIT), (20, keys)]
+    assert placed((OPEN, QUIT, keys), 27) == [(0, OPEN), (12, keys)]
+    assert placed((OPEN, QUIT, keys), 19) == placed((OPEN, QUIT, keys), 8) == [(0, keys)]
+    assert placed((OPEN, QUIT, keys), 7) == []
+
+
+@pytest.mark.parametrize("width", [60, 80])
+async def test_each_screen_has_whole_keys(tmp_path: Path, width: int) -> None:
+    """The lists, a frame, the swimlane, the plots; the replay has its own first."""
+    async with looking(sample(tmp_path / "r.db"), (width, 30)) as person:
+        await person.sees("OPERATION")
+        for way in ((), ("enter",), ("enter",), ("s",), ("escape", "L"), ("escape", "space")):
+            await person.types(*way)
+            await person.until(lambda: "? Keys" in person.lines[-1] and person.lines[-1].endswith("▏ ^p Commands "))
+        assert person.lines[-1].startswith(" space Play  . Next  , Before ")
+
+
 async def test_it_tells_the_keys_of_the_place_and_a_click_presses_one(tmp_path: Path) -> None:
     """Those of the list, then those of a frame; a click on a key is a key."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION", "enter Open", "▏ ^p Commands")
         line = person.app.screen.query_one(KeyLine)
-        x = person.lines[-1].index("? Keys") if "? Keys" in person.lines[-1] else person.lines[-1].index("/ Filter")
-        await person.pilot.click(line, offset=(x, 0))
+        await person.pilot.click(line, offset=(person.lines[-1].index("/ Filter"), 0))
         await person.sees("op:SendMessage slow:>2s")
 
 

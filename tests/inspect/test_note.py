@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from a2a_inspect.commands import ls, ls_several
 from a2a_inspect.commands.note import Wanted, note
 from a2a_inspect.commands.show import show_conversation
 from a2a_inspect.commands.wanted import Wanted as Shown
@@ -17,6 +18,7 @@ from a2a_inspect.point import named, point, written
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.note_writer import Place
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.several import Several
 from support_inspect import changes, exchange, request, sample, writer
 from support_recording import STARTED
 
@@ -48,6 +50,38 @@ def test_written_listed_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert said(path, capsys, "2.1", delete=True) == []
     assert said(path, capsys, "2", bookmark=False) == []
     assert said(path, capsys) == everything[:1]
+
+
+def second_session(path: Path) -> None:
+    second = writer(path, 2)
+    second.write([request(1)], changes=changes(exchange(1)))
+    second.finish(NOW)
+
+
+def listed(capsys: pytest.CaptureFixture[str], *paths: Path) -> list[str]:
+    """What `ls` prints that tells of sessions and notes."""
+    with Several(paths) as several:
+        if len(paths) > 1:
+            ls_several.list_exchanges(several, as_json=False)
+        else:
+            ls.list_exchanges(several.members[0].recording, as_json=False)
+    return [line for line in capsys.readouterr().out.splitlines() if "session" in line or "note" in line]
+
+
+def test_ls_says_which_sessions_have_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one session below it, of several beside each; a bookmark with a text is both."""
+    path, other = sample(tmp_path / "a.db"), tmp_path / "b.db"
+    assert listed(capsys, path) == []
+    for place in ("2", "2.1"):
+        said(path, capsys, place, "look")
+    said(path, capsys, "2", bookmark=True)
+    assert listed(capsys, path) == [f"2 notes, 1 bookmark; see a2a-inspect note {path}"]
+    second_session(other)
+    assert [line.endswith("  2 notes, 1 bookmark") for line in listed(capsys, path, other)] == [True, False]
+    second_session(path)
+    first, last = listed(capsys, path)
+    assert (first.startswith("session 1, "), first.endswith(", 2 notes, 1 bookmark")) == (True, True)
+    assert (last.startswith("session 2, "), "note" in last) == (True, False)
 
 
 def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

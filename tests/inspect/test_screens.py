@@ -33,11 +33,6 @@ LEAST = 4.5
 """Contrast of text that WCAG 2.2, 1.4.3 asks for."""
 
 
-@pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("recordings")
-
-
 @pytest.fixture(autouse=True)
 def nobody_in_particular(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No saved views, keys and zone of the person who runs the tests, no folder of this machine."""
@@ -49,12 +44,12 @@ def nobody_in_particular(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("size", "theme"), LOOKS)
-@pytest.mark.parametrize("walk", thin(WALKS, 3), ids=lambda walk: walk.recording)
-async def test_a_screen_looks_as_its_picture(walk: Walk, size: str, theme: str, recordings: Path) -> None:
+@pytest.mark.parametrize("walk", thin(WALKS, len(WALKS)), ids=lambda walk: walk.recording)
+async def test_a_screen_looks_as_its_picture(walk: Walk, size: str, theme: str, tmp_path: Path) -> None:
     """And every text of it has enough contrast."""
     changed: list[str] = []
     weak: dict[str, dict[str, float]] = {}
-    async for name, drawn, app in pictures(walk, size, theme, recordings):
+    async for name, drawn, app in pictures(walk, size, theme, tmp_path):
         weak |= {name: found} if (found := faint(app, LEAST)) else {}
         kept = PICTURES / name
         if os.environ.get(RENEW):

@@ -83,6 +83,21 @@ def test_follows_what_is_written_later(tmp_path: Path) -> None:
     assert "\x1b" not in said.read_text()
 
 
+def test_nobody_waits_for_whoever_has_left(tmp_path: Path) -> None:
+    """`tail -f later.db | head` ends with `head`, also where no proxy ever makes the recording."""
+    words = [program("a2a-inspect"), "tail", "-f", str(tmp_path / "later.db")]
+    with (tmp_path / "err").open("wb") as err:
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=err, env=environment(tmp_path / "state"))
+    try:
+        until(lambda: "yet: waiting" in (tmp_path / "err").read_text())
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(SECONDS) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
 def said_while(path: Path, wanted: Tail, capsys: pytest.CaptureFixture[str], *steps: Callable[[], object]) -> list[str]:
     """What is said about a recording to which something is done before each look; it ends after the last one."""
     waiting = iter(steps)

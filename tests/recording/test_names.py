@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from a2a_proxy.recording.names import newest_recording, recording_name
+import pytest
+
+from a2a_proxy.recording.names import near, newest_recording, recording_name
 
 
 def test_a_name_tells_when_it_began():
@@ -23,3 +25,22 @@ def test_the_newest_is_the_one_written_last(tmp_path: Path):
     assert newest_recording(tmp_path) == tmp_path / "a.a2a.db"
     (tmp_path / "a.a2a.db-wal").unlink()
     assert newest_recording(tmp_path) == tmp_path / "b.a2a.db"
+
+
+@pytest.mark.parametrize(
+    ("missing", "hint"),
+    [
+        ("los.a2a.jsonl", "did you mean {0}/lossy.a2a.jsonl?"),
+        ("lossy", "did you mean {0}/lossy.a2a.jsonl?"),
+        ("lossy.a2a.db", "did you mean {0}/lossy.a2a.jsonl?"),
+        ("dmeo.a2a.db", "did you mean {0}/demo.a2a.db or {0}/demo.a2a.jsonl?"),
+        ("other.db", "check the name"),
+        ("none/lossy.a2a.db", "check the name"),
+        ("", "check the name"),
+    ],
+)
+def test_what_was_meant(tmp_path: Path, missing: str, hint: str) -> None:
+    """Recordings and cassettes whose names begin so, or are nearly the same; what they end with does not count."""
+    for name in ("lossy.a2a.jsonl", "demo.a2a.db", "demo.a2a.jsonl", "lossy.txt"):
+        (tmp_path / name).touch()
+    assert near(tmp_path / missing) == hint.format(tmp_path)

@@ -21,6 +21,13 @@ def note_words(note: Note) -> str:
     return f"{word}: {visible(note.text)}" if note.text else word
 
 
+def noted(recording: Recording, session: int) -> str:
+    """How much people wrote down about a session: `2 notes, 1 bookmark`; empty where nobody did."""
+    notes = [row.note for row in recording.notes(session)]
+    counts = (sum(bool(each.text) for each in notes), "note"), (sum(each.bookmark for each in notes), "bookmark")
+    return ", ".join(text.plural(count, what) for count, what in counts if count)
+
+
 def note_object(session: int, note: Note) -> dict[str, object]:
     """A note as JSON with stable names."""
     return {

@@ -8,7 +8,7 @@ import os
 import select
 import sys
 
-_STAND_INS = str.maketrans("─╌│┊├┤┼◀▶▲≠✕…█▏▎▍▌▋▊▉", "--||+++<>^!x~#|||####")
+_STAND_INS = str.maketrans("─╌│┊├┤┼◀▶▲≠✕×»→←▸◂●◆…█▏▎▍▌▋▊▉", "--||+++<>^!xx>><><**~#|||####")
 """What our own drawings have where their characters cannot be printed; each one cell wide."""
 
 _NAME = "a2a_visible"

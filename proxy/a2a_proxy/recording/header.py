@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.names import near
 
 NAME_ANOTHER = "name another file with --record"
 _LEFT_ALONE = "name another file; this one was left as it is"
@@ -56,7 +57,7 @@ def _head(file: Path) -> bytes:
         with file.open("rb") as stream:
             return stream.read(_HEADER_SIZE)
     except FileNotFoundError:
-        raise RecordingError(f"there is no recording {file}", "check the name") from None
+        raise RecordingError(f"there is no recording {file}", near(file)) from None
     except NotADirectoryError:
         raise RecordingError(f"there is no recording {file}: {file.parent} is not a folder", "check the name") from None
     except PermissionError:

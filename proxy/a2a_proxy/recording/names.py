@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 SUFFIX = ".a2a.db"
+_READABLE = (".db", ".a2a.jsonl")
+_NEAR = 3
+"""Names that are told."""
 
 
 def recording_name(at: int) -> str:
@@ -18,6 +21,31 @@ def newest_recording(folder: Path) -> Path | None:
     """The recording in this folder that was written to last; None where there is none."""
     found = [(_changed(path), path) for path in folder.glob(f"*{SUFFIX}")] if folder.is_dir() else []
     return max(found)[1] if found else None
+
+
+def near(missing: Path) -> str:
+    """A hint for the name of a recording that is not there: those in its folder that are called nearly so."""
+    from difflib import get_close_matches
+
+    try:
+        names = sorted(path.name for path in missing.parent.iterdir() if path.name.endswith(_READABLE))
+    except OSError:
+        names = []
+    wanted = _stem(missing.name)
+    found = [name for name in names if wanted and name.startswith(wanted)]
+    if not found:
+        close = get_close_matches(wanted, map(_stem, names))
+        found = [name for stem in dict.fromkeys(close) for name in names if _stem(name) == stem]
+    if not found:
+        return "check the name"
+    return f"did you mean {' or '.join(str(missing.with_name(name)) for name in found[:_NEAR])}?"
+
+
+def _stem(name: str) -> str:
+    """What tells files of a kind apart."""
+    for suffix in (SUFFIX, *_READABLE):
+        name = name.removesuffix(suffix)
+    return name
 
 
 def _changed(path: Path) -> float:

@@ -92,4 +92,5 @@ def test_recordings_of_a_folder(tmp_path: Path) -> None:
         (tmp_path / name).write_text("")
 
     assert sorted(path.name for path, _ in recordings_beside(tmp_path / "x")) == ["a.db", "b.a2a.jsonl"]
+    assert [path.name for path, _ in recordings_beside(tmp_path / "a.db")] == ["b.a2a.jsonl"]
     assert recordings_beside(tmp_path / "none" / "x") == []

@@ -31,6 +31,17 @@ async def test_from_a_call_to_what_its_client_lost_and_to_that_frame(tmp_path: P
         await person.sees("KIND")
 
 
+async def test_it_begins_at_the_frame_that_is_shown(tmp_path: Path) -> None:
+    """Where all panes are seen it is chosen though the list of calls has the focus."""
+    read_cassette(GENERATIONS, tmp_path / "r.db")
+    async with looking(tmp_path / "r.db") as person:
+        await person.sees("OPERATION")
+        await person.types("g", "g", "e")
+        await person.sees("Frame 4:")
+        await person.types("s")
+        await person.sees("#1.4  127.0.0.1:44771 → client")
+
+
 async def test_it_grows_while_the_task_goes_on(tmp_path: Path) -> None:
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(live(1, events=0)))

@@ -20,7 +20,7 @@ def explain_filter(recording: Recording, where: str) -> None:
 def explain_lines(recording: Recording, where: str | Node) -> list[str]:
     """The same as lines."""
     told = recording.asked().explain(where, Rows.EXCHANGES)
-    lines = [f"filter  {told.text}", f"sql     {told.sql}", f"values  {', '.join(map(repr, told.params))}"]
+    lines = [f"filter  {told.text or 'none'}", f"sql     {told.sql}", f"values  {', '.join(map(repr, told.params))}"]
     return lines + [f"{'' if number else 'plan':8}{line}" for number, line in enumerate(told.plan)]
 
 

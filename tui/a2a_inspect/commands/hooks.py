@@ -21,6 +21,8 @@ _PROGRAM = "a2a-inspect"
 _PATIENCE = 10.0
 """Seconds that a hook gets after Ctrl-C for the call that it is in."""
 _LOOK = 0.1
+UNUSABLE = 2
+"""Exit code of a hook that cannot be used, whether or not its code had to run to find that out."""
 
 
 def list_hooks() -> None:
@@ -35,7 +37,8 @@ def list_hooks() -> None:
 
 
 def call_hooks(recording: Path | None, names: tuple[str, ...], *, follow: bool) -> int:
-    """Call each hook for every session, what it prints on stdout; 1 where one of them failed, or did not see all.
+    """Call each hook for every session, what it prints on stdout; 1 where one of them failed, or did not see all, 2
+    where one cannot be used.
 
     Raises:
         UserError: there is no such hook or recording, or the state directory cannot be used.
@@ -86,7 +89,7 @@ def _interrupted() -> Iterator[threading.Event]:
 def _summed_up(report: Report, *, stopped: bool) -> int:
     calls = f"{report.calls:,} call{'' if report.calls == 1 else 's'}"
     if report.outcome == "failed":
-        return 1
+        return UNUSABLE
     whole = report.outcome == "done" or (stopped and report.outcome == "stopped")
     failed = f", {report.errors:,} of them failed: see {report.log}" if report.errors else ""
     end = "" if whole else "; it did not see all"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from a2a_inspect.commands.filtered import tasks_kept, tell_nothing
 from a2a_inspect.commands.session import connection_counts, session_line
 from a2a_inspect.commands.table import Room, columns, terminal_width
+from a2a_inspect.notes import noted
 from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.event import TaskState
@@ -60,10 +61,11 @@ def _session_lines(recording: Recording, session: SessionRow, where: str, *, sev
     empty = first is None
     if where and empty:
         return
+    about = noted(recording, session.id)
     if empty:
         yield session_line(session)
     elif several:
-        yield f"session {session.id}, {text.day(session.facts.started)}"
+        yield ", ".join(filter(None, (f"session {session.id}, {text.day(session.facts.started)}", about)))
     if first is not None:
         width = terminal_width()
         room = Room(width, {"OPERATION": 28}, EXCHANGE_GIVES, ("STATES",)) if width else None
@@ -75,6 +77,8 @@ def _session_lines(recording: Recording, session: SessionRow, where: str, *, sev
         yield f"{counts}; see {shlex.join(('a2a-inspect', 'show', recording.path))}"
     elif empty:
         yield "nothing was recorded"
+    if about and not where and not several:
+        yield f"{about}; see {shlex.join(('a2a-inspect', 'note', recording.path))}"
 
 
 def exchange_cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from a2a_inspect.notes import noted
 from a2a_proxy.capture import places
 from a2a_proxy.cli import text
 from a2a_proxy.cli.console import finding_object
@@ -32,7 +33,8 @@ def member_lines(several: Several) -> Iterator[str]:
     many = len(several.members) > 1
     width = max(len(member.name) for member in several.members)
     for member, session in several.sessions():
-        yield f"{visible(member.name):{width}}  {session_line(session)}" if many else session_line(session)
+        line = "  ".join(filter(None, (session_line(session), noted(member.recording, session.id))))
+        yield f"{visible(member.name):{width}}  {line}" if many else line
 
 
 def _completeness(session: SessionRow) -> str:

@@ -59,7 +59,8 @@ def tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None] = t
         parse(wanted.where)
     if wanted.follow:
         for path in paths:
-            _await(path, sleep)
+            if not _there(path, sleep):
+                return
     with opened_several(paths) as several:
         names = [member.name if len(several.members) > 1 else "" for member in several.members]
         width = max(map(len, names))
@@ -101,12 +102,15 @@ def _print(groups: Iterable[Said]) -> None:
             print(line, flush=True)
 
 
-def _await(path: Path, sleep: Callable[[float], None]) -> None:
-    """Wait until a proxy has made the recording."""
+def _there(path: Path, sleep: Callable[[float], None]) -> bool:
+    """Wait until a proxy has made the recording; False where nobody reads what we would say."""
     if not path.exists():
         tell("a2a-inspect", f"there is no recording {path} yet: waiting", "Ctrl-C ends this")
     while not path.exists():
+        if reader_gone():
+            return False
         sleep(POLL)
+    return True
 
 
 class _Follower:

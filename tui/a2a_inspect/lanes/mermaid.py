@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from a2a_inspect.lanes.model import Lane, Part, Row, What
@@ -9,8 +10,10 @@ from a2a_proxy.cli import text
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.text import visible
 
-_ESCAPED = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "%": "#37;"})
-"""What the language would read as its own: entities, ends of statements, tags, comments."""
+_ESCAPED = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "%": "#37;", "$": "#36;"})
+"""What the language would read as its own: entities, ends of statements, tags, comments, formulas."""
+_WRAP = re.compile(r"(?<=wrap):")
+"""`wrap:` and `nowrap:` at the beginning of a text are for the language."""
 
 
 def diagram(lanes: Sequence[Lane], rows: Iterable[Row]) -> Iterator[str]:
@@ -36,4 +39,4 @@ def _statement(row: Row, lanes: int) -> str:
 
 
 def _plain(words: str) -> str:
-    return visible(words).translate(_ESCAPED)
+    return _WRAP.sub("#58;", visible(words).translate(_ESCAPED), count=1)

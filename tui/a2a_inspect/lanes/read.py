@@ -9,12 +9,13 @@ import json
 from collections.abc import Iterator, Sequence
 
 from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
-from a2a_inspect.commands.session import finding_words, operation
+from a2a_inspect.commands.session import finding_words
 from a2a_inspect.described import described
+from a2a_inspect.gaps import missed
 from a2a_inspect.lanes.model import Lane, Mark, Row, What
 from a2a_inspect.lanes.order import PAUSE, Order, Seen, Turns
 from a2a_inspect.lanes.parties import Call, Parties
-from a2a_proxy.cli import generations, text
+from a2a_proxy.cli import text
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
@@ -218,10 +219,7 @@ class Conversation:
     def _missed(self) -> Iterator[Mark]:
         for row in self.tasks:
             for gap in row.task.missed:
-                numbers = generations.numbers(gap.first, gap.last)
-                healed = generations.healed(gap, lambda number: operation(self._recording, self.session, number))
-                words = f"generation {numbers} missed" + (f", {healed}" if gap.healed else "")
-                yield Mark(What.MISSED, gap.at, gap.exchange, -1, words)
+                yield Mark(What.MISSED, gap.at, gap.exchange, -1, missed(self._recording, self.session, gap))
 
     def _findings(self) -> Iterator[Mark]:
         left = _FINDINGS

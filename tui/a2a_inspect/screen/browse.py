@@ -279,6 +279,8 @@ class Browse(Screen[None]):
         line = line if isinstance(line, FrameLine) else None
         self._crumbs.where = way(self._stream, line, len(self._shown.sessions))
         remarks = {"exchanges": self._remark(), "frames": remark(frames, 0), "frame": self._noted()}
+        if self.has_class("-single"):  # the frame's pane, which has the note, is not seen
+            remarks["exchanges"] = "  ".join(filter(None, (self._noted(frame=False), remarks["exchanges"])))
         for name, pane in self._panes.items():
             pane.title.text, pane.title.remark = titles[name], remarks.get(name, "")
 
@@ -287,12 +289,12 @@ class Browse(Screen[None]):
         late = self._held.exchanges - self._shown.exchanges if self._held is not None else 0
         return remark(self._exchanges, late)
 
-    def _noted(self) -> str:
+    def _noted(self, *, frame: bool = True) -> str:
         """What was noted about the frame, or about its exchange."""
         session, exchange = split(self._chosen)
         line, notes = self._frames.row, self._marks.notes
-        frame = notes.get(Spot(session, exchange, line.row.frame.seq)) if isinstance(line, FrameLine) else None
-        note = frame or notes.get(Spot(session, exchange))
+        spot = Spot(session, exchange, line.row.frame.seq) if frame and isinstance(line, FrameLine) else None
+        note = (notes.get(spot) if spot is not None else None) or notes.get(Spot(session, exchange))
         return note_words(note) if note is not None else ""
 
     def say(self, words: str, *, wrong: bool = False) -> None:

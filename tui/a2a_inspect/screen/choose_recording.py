@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
+from a2a_inspect.screen.columns import fit
 from a2a_proxy.cli import text
 from a2a_proxy.protocol.text import visible
 
@@ -30,7 +32,8 @@ class ChooseRecording(ModalScreen[Path | None]):
         width: 76; max-width: 96%; height: auto; max-height: 90%; padding: 0 1;
         background: $surface; border: round $primary; border-title-color: $text;
     }
-    ChooseRecording OptionList { height: auto; max-height: 16; border: none; }
+    ChooseRecording OptionList { height: auto; max-height: 16; border: none; background: $surface; padding: 0; }
+    ChooseRecording Input { margin: 1 0 0 0; background: $panel; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,11 +45,11 @@ class ChooseRecording(ModalScreen[Path | None]):
         self._beside = beside
         self._box_title = title
         self._files: list[Path] = []
-        self._list = OptionList(id="recordings")
+        self._list = OptionList(id="recordings", compact=True)
 
     def compose(self) -> ComposeResult:
         """A list and a line to type in."""
-        box = Vertical(self._list, Input(placeholder="or the name of a file", id="name"))
+        box = Vertical(self._list, Input(placeholder="or the name of a file", id="name", compact=True))
         box.border_title = self._box_title
         yield box
 
@@ -62,7 +65,8 @@ class ChooseRecording(ModalScreen[Path | None]):
     def _show(self, found: list[tuple[Path, str]]) -> None:
         self._files = [path for path, _ in found]
         self._list.clear_options()
-        self._list.add_options([Option(Content(f"{visible(path.name)}  {said}")) for path, said in found])
+        width = max((cell_len(visible(path.name)) for path, _ in found), default=0)
+        self._list.add_options([Option(Content(f"{fit(path.name, width)}  {said}")) for path, said in found])
         if found:
             self._list.highlighted = 0
         else:
@@ -79,11 +83,11 @@ class ChooseRecording(ModalScreen[Path | None]):
 
 
 def recordings_beside(path: Path) -> list[tuple[Path, str]]:
-    """Recordings and cassettes in the folder of this one, the newest first, each with its day and size."""
+    """Other recordings and cassettes in the folder of this one, the newest first, each with its day and size."""
     found = []
     try:
         for file in path.absolute().parent.iterdir():
-            if file.name.endswith(_SUFFIXES) and file.is_file():
+            if file.name.endswith(_SUFFIXES) and file.is_file() and file.name != path.name:
                 about = file.stat()
                 found.append((about.st_mtime_ns, file, f"{text.day(about.st_mtime_ns)}  {text.size(about.st_size)}"))
     except OSError:

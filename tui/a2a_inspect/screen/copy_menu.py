@@ -48,7 +48,7 @@ class CopyMenu(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """A line for each form."""
         box = VerticalScroll(Static(Content("\n").join(self._line(*form) for form in FORMS)))
-        box.border_title = f"Copy {self._what} as"
+        box.border_title, box.border_subtitle = f"Copy {self._what} as", "esc closes"
         yield box
 
     def _line(self, key: str, name: str, label: str, about: str) -> Content:

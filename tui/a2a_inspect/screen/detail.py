@@ -21,7 +21,8 @@ from textual.widgets import ContentSwitcher
 from a2a_inspect.conversation import artifact_lines, process_lines, timing_lines
 from a2a_inspect.found import about
 from a2a_inspect.framed import Octets, framed, span_words
-from a2a_inspect.screen.facts import fact_lines, header_lines, paint_facts, paint_fields
+from a2a_inspect.gaps import Gaps, gaps_of
+from a2a_inspect.screen.facts import fact_lines, header_lines, paint_artifact, paint_facts, paint_fields
 from a2a_inspect.screen.finding_lines import finding_lines, paint_findings
 from a2a_inspect.screen.hex_view import HexView
 from a2a_inspect.screen.json_paint import paint_json
@@ -52,8 +53,8 @@ class Detail(Vertical):
     DEFAULT_CSS = "Detail ContentSwitcher { height: 1fr; }"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("[", "screen.frame(-1)", "Previous frame", id="frame.previous"),
-        Binding("]", "screen.frame(1)", "Next frame", id="frame.next"),
+        Binding("[", "screen.frame(-1)", "Previous", id="frame.previous", tooltip="previous frame"),
+        Binding("]", "screen.frame(1)", "Next", id="frame.next", tooltip="next frame"),
         Binding("l,right", "turn(1)", "Next tab", show=False, id="tab.next"),
         Binding("h,left", "turn(-1)", "Previous tab", show=False, id="tab.previous"),
         Binding(
@@ -151,7 +152,9 @@ class Detail(Vertical):
         if view is self.findings:
             self.findings.show(await self._finding_lines(stream, seq), paint_findings, keep=keep)
         elif view is self.artifact:
-            self.artifact.show(await self._asked(lambda r: artifact_lines(r, at, seq, until)), paint_facts, keep=keep)
+            self.artifact.show(
+                await self._asked(lambda r: artifact_lines(r, at, seq, until)), paint_artifact, keep=keep
+            )
         elif view is self.trace:
             timing = await self._asked(lambda r: timing_lines(r, at, seq, until))
             self.trace.show(trace_lines(stream, frame, timing), paint_facts, keep=keep)
@@ -161,12 +164,16 @@ class Detail(Vertical):
 
     async def _finding_lines(self, stream: Stream, seq: int | None) -> list[str]:
         until = self._source.until
-        nothing: tuple[list[Finding], int] = ([], 0)
+        nothing: tuple[tuple[list[Finding], int], Gaps] = (([], 0), {})
+
+        def read(recording: Recording) -> tuple[tuple[list[Finding], int], Gaps]:
+            return about(recording, stream.row, seq, until), gaps_of(recording, stream.row, until)
+
         try:
-            found = await self._source.ask(lambda r: about(r, stream.row, seq, until), nothing)
+            (found, total), gaps = await self._source.ask(read, nothing)
         except RecordingError as trouble:
             return [visible(trouble.message)]
-        return await asyncio.to_thread(finding_lines, found[0], seq, found[1])  # the first time loads all rules
+        return await asyncio.to_thread(finding_lines, found, seq, total, gaps)  # the first time loads all rules
 
     async def _asked(self, question: Callable[[Recording], list[str]]) -> list[str]:
         try:

@@ -53,7 +53,7 @@ class ExportMenu(ModalScreen[tuple[str, str] | None]):
         lines.append(Content.assemble(("\nsmall letter: a cassette (*.a2a.jsonl); capital: JSON lines", "dim")))
         lines.append(Content.assemble((f"into {self._folder}", "dim")))
         box = VerticalScroll(Static(Content("\n").join(lines)))
-        box.border_title = "Export"
+        box.border_title, box.border_subtitle = "Export", "esc closes"
         yield box
 
     def action_choose(self, name: str, form: str) -> None:

@@ -155,3 +155,8 @@ def paint_fields(line: str) -> list[tuple[int, str]]:
 def paint_facts(line: str) -> list[tuple[int, str]]:
     """`name   value` of a fact."""
     return [(0, "text--title")] if line.isupper() else [(0, "text--dim"), (_NAME, "")]
+
+
+def paint_artifact(line: str) -> list[tuple[int, str]]:
+    """A fact of an artifact, or a line of what it holds, which is indented."""
+    return [(0, "")] if line.startswith("  ") and not line[:_NAME].isspace() else paint_facts(line)

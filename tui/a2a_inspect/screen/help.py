@@ -53,7 +53,7 @@ class Help(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """One text."""
         box = VerticalScroll(Static(Content("\n").join(self._lines)))
-        box.border_title = "Keys"
+        box.border_title, box.border_subtitle = "Keys", "esc closes"
         yield box
 
     def action_scroll(self, by: int) -> None:

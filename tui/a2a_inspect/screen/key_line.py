@@ -19,6 +19,9 @@ from textual.widget import Widget
 from a2a_inspect.screen.columns import fit
 from a2a_inspect.screen.styles import component_style
 
+_ALWAYS = "app.keys"
+"""The page of all keys: who knows that one finds those for which there is no room."""
+
 
 class Hint(msgspec.Struct, frozen=True):
     """One key."""
@@ -29,6 +32,8 @@ class Hint(msgspec.Struct, frozen=True):
     """How it is written on the screen."""
     words: str
     enabled: bool = True
+    always: bool = False
+    """It is shown even if others must give way."""
 
     @property
     def width(self) -> int:
@@ -38,17 +43,22 @@ class Hint(msgspec.Struct, frozen=True):
 
 def placed(hints: tuple[Hint, ...], width: int) -> list[tuple[int, Hint]]:
     """As many hints as fit one beside the other, each with its first cell; none is cut."""
-    at, found = 0, []
+    at, found, full = 0, list[tuple[int, Hint]](), False
+    left = width - sum(hint.width for hint in hints if hint.always)
     for hint in hints:
-        if at + hint.width > width:
-            break
-        found.append((at, hint))
-        at += hint.width
+        full = full or (hint.width > left and not hint.always)
+        if left >= 0 and (hint.always or not full):
+            found.append((at, hint))
+            at += hint.width
+            left -= 0 if hint.always else hint.width
     return found
 
 
 class KeyLine(Widget):
-    """See the module. The palette's key stands at the right, since it leads to all the others."""
+    """See the module. The palette's key stands at the right, since it leads to all the others.
+
+    A screen may name in `FIRST_KEYS` the actions that come first, by their ids.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"key-line--key", "key-line--words", "key-line--rule", "key-line--off"}
 
@@ -79,8 +89,13 @@ class KeyLine(Widget):
         if not self.is_attached:
             return
         app, hints, palette = self.app, dict[str, Hint](), None
-        for key, (_, binding, enabled, _) in self.screen.active_bindings.items():
-            hint = Hint(binding.key, app.get_key_display(binding), binding.description, enabled)
+        first = {name: place for place, name in enumerate(getattr(self.screen, "FIRST_KEYS", ()))}
+        active = sorted(
+            self.screen.active_bindings.items(), key=lambda found: first.get(found[1].binding.id or "", len(first))
+        )
+        for key, (_, binding, enabled, _) in active:
+            always = binding.id == _ALWAYS
+            hint = Hint(binding.key, app.get_key_display(binding), binding.description, enabled, always)
             if key == app.COMMAND_PALETTE_BINDING and app.ENABLE_COMMAND_PALETTE:
                 palette = hint
             elif binding.show:

@@ -28,8 +28,8 @@ class MainScreen(Treed):
         ),
         Binding("tab", "turn(1)", "Next pane", show=False, priority=True, id="pane.next"),
         Binding("shift+tab", "turn(-1)", "Previous pane", show=False, priority=True, id="pane.previous"),
-        Binding("[", "frame(-1)", "Previous frame", show=False, id="frame.previous"),
-        Binding("]", "frame(1)", "Next frame", show=False, id="frame.next"),
+        Binding("[", "frame(-1)", "Previous frame", show=False, id="frame.previous", tooltip="previous frame"),
+        Binding("]", "frame(1)", "Next frame", show=False, id="frame.next", tooltip="next frame"),
         Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
         Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and octets over time, latencies"),
         Binding("space", "replay", "Replay", show=False, id="view.replay", tooltip="see it happen again, with a clock"),
@@ -49,6 +49,13 @@ class MainScreen(Treed):
             for tab, name in enumerate(TABS)
         ),
     ]
+
+    FIRST_KEYS: ClassVar[tuple[str, ...]] = (
+        *("filter.use", "filter.find", "filter.complete", "filter.cancel", "filter.older"),
+        *("list.open", "tree.open", "tree.close", "tree.choose", "frame.previous", "frame.next"),
+        *("exchanges.filter", "view.lanes", "app.back", "view.copy"),
+    )
+    """What the last line shows first, by the ids of the actions."""
 
     def action_back(self) -> None:
         """To the pane before; from the first one to a wider list."""
@@ -116,7 +123,8 @@ class MainScreen(Treed):
         row = self._exchanges.row  # what is shown below may be a tenth of a second behind the cursor
         exchange = row.key if isinstance(row, ExchangeRow) else self._chosen
         if exchange:
-            frame = self._frame if self._where() and exchange == self._chosen else 0
+            line = self._frames.row
+            frame = line.row.id if isinstance(line, FrameLine) and line.row.exchange_key == exchange else 0
             self.app.push_screen(LaneScreen(self._source, exchange, frame), self.reveal)
 
     def action_plots(self) -> None:

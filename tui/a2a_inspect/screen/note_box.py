@@ -9,7 +9,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input
+from textual.widgets import Input, Static
+
+_HINT = "Enter keeps it, Esc leaves what was there; an empty note is deleted"
 
 
 class NoteBox(ModalScreen[str | None]):
@@ -20,7 +22,8 @@ class NoteBox(ModalScreen[str | None]):
     NoteBox > Vertical {
         height: auto; background: $surface; border: round $primary; border-title-color: $text; padding: 0 1;
     }
-    NoteBox Input { border: none; height: 1; padding: 0; background: $surface; }
+    NoteBox Input { background: $panel; }
+    NoteBox Static { color: $foreground 70%; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -34,7 +37,7 @@ class NoteBox(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """One line."""
-        box = Vertical(Input(self._text, placeholder="empty: no note"))
+        box = Vertical(Input(self._text, placeholder="what is to be known here", compact=True), Static(_HINT))
         box.border_title = f"Note at {self._place}"
         yield box
 

@@ -17,6 +17,8 @@ class Pages:
     def __init__(self) -> None:
         self._pages: OrderedDict[int, Sequence[Any]] = OrderedDict()
         self._stale: set[int] = set()
+        self._under_way: int | None = None
+        """The page that is being read: what comes may be of before the last doubt."""
 
     def __len__(self) -> int:
         """Pages that are held."""
@@ -35,7 +37,7 @@ class Pages:
 
     def doubt(self) -> None:
         """Any row may have changed."""
-        self._stale.update(self._pages)
+        self._stale.update(self._pages, () if self._under_way is None else (self._under_way,))
 
     def wanted(self, pages: Iterable[int]) -> int | None:
         """The first of these that is missing or stale."""
@@ -44,9 +46,11 @@ class Pages:
     def reading(self, page: int) -> None:
         """It is being read as it is now: what changes from here on is doubt anew."""
         self._stale.discard(page)
+        self._under_way = page
 
     def keep(self, page: int, rows: Sequence[Any]) -> None:
         """It has been read; the one kept for longest may go for it."""
+        self._under_way = None
         self._pages[page] = rows
         self._pages.move_to_end(page)
         while len(self._pages) > _KEPT:

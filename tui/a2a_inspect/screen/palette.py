@@ -33,7 +33,8 @@ class Actions(Provider):
             name = found.binding.id
             if name is not None and found.enabled and found.binding.description:
                 by_id.setdefault(name, (found, []))[1].append(shown(key))
-        return [(found, f"{found.binding.description}  {' '.join(keys)}") for found, keys in by_id.values()]
+        offered = sorted(by_id.values(), key=lambda each: not each[0].binding.show)  # those of the last line first
+        return [(found, f"{found.binding.description}  {' '.join(keys)}") for found, keys in offered]
 
     async def _run(self, found: ActiveBinding) -> None:
         await self.app.run_action(found.binding.action, found.node)

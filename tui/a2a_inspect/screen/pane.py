@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -25,8 +26,8 @@ class PaneTitle(Widget):
         """`▸ title             remark`."""
         mark = "▸ " if self.parent is not None and self.parent.has_class("-focused") else "  "
         width = self.size.width
-        remark = fit(self.remark, min(len(self.remark), max(width - 12, 0)))
-        left = fit(mark + self.text, max(width - len(remark) - 2, 0))
+        remark = fit(self.remark, min(cell_len(self.remark), max(width - 12, 0)))
+        left = fit(mark + self.text, max(width - cell_len(remark) - 2, 0))
         return Strip([Segment(f"{left} {remark} ", self.rich_style)]).adjust_cell_length(width, self.rich_style)
 
 

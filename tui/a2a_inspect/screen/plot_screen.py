@@ -111,6 +111,8 @@ class PlotScreen(Screen[str]):
         Binding("escape,q", "leave", "Back", id="plot.leave"),
     ]
 
+    FIRST_KEYS: ClassVar[tuple[str, ...]] = ("plot.earlier", "plot.later", "plot.zoom", "plot.choose", "plot.leave")
+
     def __init__(self, source: Source, where: str = "") -> None:
         """`where`: an expression of the filter language that holds for all that is shown."""
         super().__init__()

@@ -55,7 +55,7 @@ class JumpTo(ModalScreen[int]):
     DEFAULT_CSS = """
     JumpTo { align: center bottom; background: transparent; }
     JumpTo > Vertical { height: auto; background: $panel; padding: 0 1; }
-    JumpTo Input { border: none; height: 1; background: $panel; }
+    JumpTo Input { background: $panel; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "Cancel", id="jump.cancel")]
@@ -67,7 +67,7 @@ class JumpTo(ModalScreen[int]):
 
     def compose(self) -> ComposeResult:
         """A line to type in, and what can be typed."""
-        yield Vertical(Input(placeholder="jump to a time"), self._wrong)
+        yield Vertical(Input(placeholder="jump to a time", compact=True), self._wrong)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go there, or say what is wrong."""
@@ -85,13 +85,17 @@ class ReplayScreen(MainScreen):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "play", "Play, pause", id="replay.play"),
+        Binding("space", "play", "Play", id="replay.play", tooltip="play, or pause"),
         Binding("full_stop", "step(1)", "Next", key_display=".", id="replay.next", tooltip="to the next frame"),
         Binding("comma", "step(-1)", "Before", key_display=",", id="replay.before", tooltip="to the frame before"),
         Binding("greater_than_sign", "speed(1)", "Faster", key_display=">", id="replay.faster"),
         Binding("less_than_sign", "speed(-1)", "Slower", key_display="<", id="replay.slower"),
         Binding("at", "jump", "Jump", key_display="@", id="replay.jump", tooltip="to a time that is typed"),
     ]
+
+    FIRST_KEYS: ClassVar[tuple[str, ...]] = (
+        *("replay.play", "replay.next", "replay.before", "replay.jump", "replay.faster", "replay.slower"),
+    )
 
     def __init__(self, source: Source, keys: Sequence[int] | None = None, at: int = 0) -> None:
         """`keys`: of the exchanges that are shown, None: all. `at`: where to begin, ns; 0: at the beginning."""

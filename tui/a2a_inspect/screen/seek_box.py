@@ -20,7 +20,7 @@ class SeekBox(ModalScreen[str | None]):
     SeekBox > Vertical {
         height: auto; background: $surface; border: round $primary; border-title-color: $text; padding: 0 1;
     }
-    SeekBox Input { border: none; height: 1; padding: 0; background: $surface; }
+    SeekBox Input { background: $panel; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -33,7 +33,7 @@ class SeekBox(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """One line."""
-        box = Vertical(Input(self._text, placeholder="a word in this text; n and N go on"))
+        box = Vertical(Input(self._text, placeholder="a word in this text; n and N go on", compact=True))
         box.border_title = "Look for"
         yield box
 

@@ -19,8 +19,10 @@ class TextPage(ModalScreen[None]):
     DEFAULT_CSS = """
     TextPage { align: center middle; }
     TextPage > Vertical {
-        width: 96%; height: 80%; background: $surface; border: round $primary; border-title-color: $text;
+        width: 96%; height: auto; max-height: 80%;
+        background: $surface; border: round $primary; border-title-color: $text;
     }
+    TextPage TextView { height: auto; max-height: 100%; background: $surface; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "dismiss", "Close", id="page.close")]
@@ -33,7 +35,7 @@ class TextPage(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """One text."""
         box = Vertical(TextView(id="page"))
-        box.border_title = self._heading
+        box.border_title, box.border_subtitle = self._heading, "esc closes"
         yield box
 
     def on_mount(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rich.console import Console
+from textual.binding import Binding
 from textual.driver import Driver
 from textual.theme import Theme
 
@@ -39,6 +40,11 @@ class ThemedApp(KeysInOrder):
 
     def _remember(self, theme: Theme) -> None:
         self._memory.write(theme.name)
+
+    def get_key_display(self, binding: Binding) -> str:
+        """In letters that every terminal has, and everywhere the same."""
+        shown = super().get_key_display(binding)
+        return "enter" if shown == "⏎" else shown
 
     def action_next_theme(self) -> None:
         """Another of our themes; the palette has Textual's as well."""

@@ -121,6 +121,9 @@ SIXTEEN = Theme(
 OWN = (NIGHT, DAY, SIXTEEN)
 
 CSS = """
+CommandPalette > Vertical { width: 100; max-width: 100%; }
+OptionList:focus, RecordingTree:focus { background-tint: $foreground 0%; }
+Input > .input--placeholder { color: $foreground 80%; }
 App:ansi {
     LazyList:focus > .list--cursor { text-style: reverse; }
     Pane.-focused > PaneTitle { text-style: bold reverse; }
