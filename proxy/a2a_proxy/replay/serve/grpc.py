@@ -119,14 +119,12 @@ class _Served:
         same = call.binding is Binding.GRPC
         if same and not call.trailers_only and call.answer_headers:
             await context.send_initial_metadata(_metadata(call.answer_headers))
-        ended = False
         async with contextlib.aclosing(performance.sends()) as sends:
             async for send in sends:
                 if send.what is not What.MESSAGE:
-                    if not ended:
-                        self._end(self._ending(send, performance, same))
-                    ended = True  # an error is the end here, whatever followed it there
-                    continue
+                    self._end(self._ending(send, performance, same))
+                    performance.answered()  # an error is the end here, whatever followed it there
+                    break
                 try:
                     message = octets(with_card(send, call.operation, self._local), performance.play)
                 except RenderError as wrong:

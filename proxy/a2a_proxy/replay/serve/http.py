@@ -127,10 +127,8 @@ class _Answer:
         async with contextlib.aclosing(self._performance.sends()) as sends:
             async for send in sends:
                 if self._response is None and not (call.streams and send.what is What.MESSAGE):
-                    answer = await self._whole(send)
-                    async for _ in sends:  # its end, which says nothing here
-                        pass
-                    return answer
+                    self._performance.answered()
+                    return await self._whole(send)
                 if await self._in_stream(send):
                     break
         assert self._response is not None

@@ -196,6 +196,10 @@ class Performance:
         self.play.client_ended(self._stage.clock())
         self._stage.moved()
 
+    def answered(self) -> None:
+        """All is said that this client can hear; an end that the recording has after it says nothing more."""
+        self._how = self._how or "ok"
+
     def mapped(self, value: Any) -> Any:
         """A recorded value with the identifiers of now."""
         return self._stage.player.outgoing(value)
