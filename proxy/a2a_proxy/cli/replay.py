@@ -8,6 +8,7 @@ import math
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -101,7 +102,7 @@ def run_replay(config: ReplayConfig) -> int:
     if not script.calls:
         raise UserError(
             f"{config.recording} has no call that can be replayed",
-            f"see what is in it: a2a-inspect ls {config.recording}",
+            f"see what is in it: a2a-inspect ls {quote(str(config.recording))}",
         )
     return run(_run(config, script))
 
@@ -119,7 +120,7 @@ def _script(config: ReplayConfig) -> Script:
         return with_faults(script, list(config.faults))
     except FaultError as wrong:
         raise UserError(
-            f"--fault: {wrong}", f"see the lines of a call: a2a-inspect show {config.recording} 3"
+            f"--fault: {wrong}", f"see its calls and their lines: a2a-inspect show {quote(str(config.recording))}"
         ) from wrong
     except RecordingError as wrong:
         raise UserError(str(wrong), wrong.hint, EXIT_USAGE) from wrong

@@ -10,7 +10,7 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.cassette import open_any, write_cassette
 from a2a_proxy.recording.difference.runs import Match, RunDifference, compare_runs, run_of
-from a2a_proxy.recording.difference.values import path_text
+from a2a_proxy.recording.difference.values import Change, Row, path_text
 from a2a_proxy.recording.merge import merge
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.several import Several
@@ -50,10 +50,19 @@ def _told(found: RunDifference) -> Iterator[str]:
             rows = match.difference.rows if match.difference is not None else ()
             for row in (each for each in rows if each.counts):
                 place = path_text(row.right or row.left or ())
-                yield f"  {row.part} {place}: {row.change}: recorded {row.before!r}, now {row.after!r}"
+                yield f"  {row.part} {place}: {_change(row)}"
     for row in found.tasks:
         if row.counts:
             yield f"a task's {(row.left or ('',))[-1]}: recorded {row.before!r}, now {row.after!r}"
+
+
+def _change(row: Row) -> str:
+    if row.change is Change.LEFT:
+        return f"recorded {row.before!r}, not there now"
+    if row.change is Change.RIGHT:
+        return f"now {row.after!r}, not recorded"
+    moved = ", at another position" if row.change is Change.MOVED else ""
+    return f"recorded {row.before!r}, now {row.after!r}{moved}"
 
 
 def _head(match: Match) -> str:
