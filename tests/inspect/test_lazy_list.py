@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
+from textual._compositor import Compositor, ReflowResult
 from textual.app import App, ComposeResult
+from textual.geometry import Size
+from textual.widget import Widget
 
 from a2a_inspect.screen.columns import Column
 from a2a_inspect.screen.lazy_list import LazyList
+from support_inspect import sample
+from support_screen import SMALL, looking
 
 
 class Asked(LazyList):
@@ -42,3 +49,19 @@ async def test_what_changed_while_a_page_was_on_its_way_is_read_again() -> None:
         rows.waiting[1].set_result(["a", "b"])
         await pilot.pause()
         assert (rows.row, len(rows.waiting)) == ("a", 2)
+
+
+async def test_a_list_that_was_not_told_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual tells it only where a layout finds news, and not where it was asked in between what stands where."""
+    reflow = Compositor.reflow
+
+    def asked_before(self: Compositor, parent: Widget, size: Size) -> ReflowResult:
+        self._full_map_invalidated = True
+        assert self.full_map is not None
+        return reflow(self, parent, size)
+
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("3 exchanges")
+        monkeypatch.setattr(Compositor, "reflow", asked_before)
+        await person.types("enter")
+        await person.sees("KIND", "request")

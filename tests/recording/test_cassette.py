@@ -160,7 +160,7 @@ def _refused(path: Path, octets: bytes) -> RecordingError:
             "line 11: it has been changed",
         ),
         (lambda lines: [*lines, b"{}\n"], "line 12: there are lines after the last one"),
-        (lambda lines: [lines[0].replace(b'"version":1', b'"version":3'), *lines[1:]], "line 1: made by a newer"),
+        (lambda lines: [lines[0].replace(b'"version":1', b'"version":99'), *lines[1:]], "line 1: made by a newer"),
         (lambda lines: [*lines[:2], b'{"whatever":1}\n', *lines[2:]], "line 3: this line makes no sense"),
         (lambda lines: [*lines[:2], b'{"frame":"nonsense"}\n', *lines[2:]], "line 3: this line makes no sense"),
         (lambda lines: [*lines[:2], b'{"exchange":1,"session":9}\n', *lines[2:]], "line 3: this line makes no sense"),

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from a2a_inspect.commands.session import operation
-from a2a_proxy.cli import generations
+from a2a_proxy.cli import generations, text
 from a2a_proxy.model.task import Missed
+from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow
+from a2a_proxy.recording.rows import ExchangeRow, key
 
 Gaps = dict[tuple[str, int], str]
 """By task and the time at which it was noticed, ns: as the rule that finds it has them."""
+
+
+def operation(recording: Recording, session: int, number: int) -> str:
+    """What an exchange of a session did; empty where the recording does not have it."""
+    row = recording.exchange(key(session, number))
+    return visible(text.title(row.exchange)) if row is not None else ""
 
 
 def missed(recording: Recording, session: int, gap: Missed) -> str:

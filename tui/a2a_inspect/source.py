@@ -255,7 +255,7 @@ class _Reader:
         )
 
     def _generations(self, row: ExchangeRow) -> str:
-        from a2a_inspect.commands.session import operation
+        from a2a_inspect.gaps import operation
 
         rows = self.recording.task(row.exchange.task_id) if row.exchange.task_id else []
         told = (

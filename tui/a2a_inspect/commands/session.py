@@ -121,9 +121,3 @@ def connection_counts(recording: Recording, session: SessionRow) -> str:
     found = sum(1 for _ in connection_findings(recording, session))
     counts = [f"{text.plural(unread, 'connection')} not read"] if unread else []
     return ", ".join([*counts, f"{text.plural(found, 'finding')} of connections"] if found else counts)
-
-
-def operation(recording: Recording, session: int, number: int) -> str:
-    """What an exchange of a session did; empty where the recording does not have it."""
-    row = recording.exchange(key(session, number))
-    return visible(text.title(row.exchange)) if row is not None else ""

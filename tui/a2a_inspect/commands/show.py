@@ -15,11 +15,11 @@ from a2a_inspect.commands.session import (
     connection_lines,
     finding_facts,
     finding_words,
-    operation,
     session_line,
 )
 from a2a_inspect.commands.wanted import Kept, Wanted
 from a2a_inspect.decoded import decoded_lines, part_text, raw_lines
+from a2a_inspect.gaps import operation
 from a2a_inspect.notes import Notes
 from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from rich.style import Style
+from textual import events
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -27,6 +28,12 @@ class LongView(ScrollView, can_focus=True):
         super().__init__(id=id)
         self._styles: dict[tuple[str, ...], Style] = {}
         self._once = 0.0
+        self._known_size = Size(0, 0)
+        """The size that the view knows to have."""
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Subclasses do something about it."""
+        self._known_size = event.size
 
     def lengthen(self, rows: int, width: int = 0) -> None:
         """There are so many rows now; `width` where it is not that of the last layout.
@@ -41,7 +48,14 @@ class LongView(ScrollView, can_focus=True):
         self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Some lines of the screen. Styles are asked for once for all of them: that is what takes the time."""
+        """Some lines of the screen. Styles are asked for once for all of them: that is what takes the time.
+
+        A view may come to be painted that was not told its size: where Textual is asked what stands where between the
+        moment that a view is shown and the next layout, that layout finds nothing new.
+        """
+        if self._known_size != self.outer_size:
+            self._known_size = self.outer_size
+            self.post_message(events.Resize(self.outer_size, self.virtual_size, self.container_size))
         self._styles.clear()
         return super().render_lines(crop)
 
