@@ -210,7 +210,7 @@ def big_grpc() -> Script:
 @pytest.mark.parametrize(
     ("make", "pause"),
     [
-        pytest.param(big_http, 0.0, id="HTTP/1.1, fast"),
+        pytest.param(big_http, 0.0, id="HTTP/1.1, fast", marks=pytest.mark.soak),
         pytest.param(big_grpc, 0.005, id="gRPC, slow reader"),
         pytest.param(big_http, 0.005, id="HTTP/1.1, slow reader", marks=pytest.mark.soak),
         pytest.param(big_grpc, 0.0, id="gRPC, fast", marks=pytest.mark.soak),

@@ -73,7 +73,7 @@ class Talk:
     strangers: list[list[Told]]
 
 
-@pytest.fixture(scope="module", params=thin(PAIRS, 3), ids="-to-".join)
+@pytest.fixture(scope="module", params=thin(PAIRS, 4), ids="-to-".join)
 def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
     """One pair's talk: made once, looked at by all tests."""
     far, client = request.param

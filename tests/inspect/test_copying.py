@@ -31,6 +31,7 @@ from a2a_proxy.recording.rows import key
 from support_inspect import exchange, request, status
 from support_peers import ENVIRONMENTS, Agent, agent, missing
 from support_recording import STARTED
+from support_thin import thin
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 SAMPLES = sorted(path.name for path in RECORDINGS.glob("*.a2a.jsonl"))
@@ -202,7 +203,7 @@ def test_the_case_replays(tmp_path: Path) -> None:
     assert "FAILED test_bad.py" in said
 
 
-@pytest.mark.parametrize("name", [HTTP[0], HTTP[-1]])
+@pytest.mark.parametrize("name", thin([HTTP[0], HTTP[-1]], 2))
 def test_the_case_records_its_agent(name: str, peer: Agent, tmp_path: Path) -> None:
     """Against the agent it was seen from it holds, and has a cassette then; the one that fails has none."""
     call = at(recorded(name, "SendStreamingMessage"), peer)
