@@ -27,6 +27,11 @@ One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhos
 """
 
 
+log_format = click.option(
+    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How lines look."
+)
+
+
 @click.group(
     invoke_without_command=True,
     help=_HELP,
@@ -66,9 +71,7 @@ One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhos
 @click.option("--journal-segment", default="64MiB", hidden=True)
 @click.option("--keep-secrets", is_flag=True, help="Record credentials as they are: --redact none.")
 @redact_options
-@click.option(
-    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How lines look."
-)
+@log_format
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "info", "never"]),
@@ -246,9 +249,7 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
 )
 @click.option("--fail-on-miss", is_flag=True, help="Exit with 1 if a client asked what the recording has no answer to.")
 @click.option("--fail-unused", is_flag=True, help="Exit with 1 if nobody asked for one of the recorded calls.")
-@click.option(
-    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How lines look."
-)
+@log_format
 @click.option("--quiet", "-q", is_flag=True, help="No line per call; misses and the summary stay.")
 @click.argument("recording", type=click.Path(path_type=Path))
 @click.pass_context

@@ -14,9 +14,8 @@ from typing import Any
 from google.protobuf.message import Message
 
 from a2a_proxy.recording.difference.fields import OPAQUE, Fields
+from a2a_proxy.recording.difference.ids import WORD
 
-_WORD = re.compile(r"[0-9A-Za-z_-]{8,}")
-"""An identifier inside a text or a path; shorter ones may be words."""
 _UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 _NIL = re.compile(r"[0-]*|[f-]*", re.IGNORECASE)
 _WANTED = frozenset({"message", "context", "task", "artifact", "config", "page"})
@@ -63,7 +62,7 @@ class Ids:
 
     def text(self, words: str) -> str:
         """A text with the identifiers of now in the place of recorded ones."""
-        return self._now.get(words) or _WORD.sub(lambda found: self._now.get(found[0], found[0]), words)
+        return self._now.get(words) or WORD.sub(lambda found: self._now.get(found[0], found[0]), words)
 
     def unknown(self, value: Any) -> list[str]:
         """Identifiers in a request, in the 1.0 form, which the recorded agent made and the live one has not."""

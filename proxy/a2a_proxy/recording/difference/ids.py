@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-_WORD = re.compile(r"[0-9A-Za-z_-]{8,}")
-"""An identifier inside a text; shorter ones are left alone, they may be words."""
+WORD = re.compile(r"[0-9A-Za-z_-]{8,}")
+"""An identifier inside a text, for all who put one in the place of another; shorter ones may be words."""
 _LABEL = re.compile(r"redacted-[0-9a-f]{12}")
 """What redaction writes in the place of a credential."""
 _SEARCHED = 65_536
@@ -30,7 +30,7 @@ class Ids:
         number = len(self._numbers[LEFT]) + 1
         self._numbers[LEFT][kind, left] = self._numbers[RIGHT][kind, right] = number
         fresh = left not in self._words[LEFT] and right not in self._words[RIGHT]
-        if left != right and fresh and _WORD.fullmatch(left) and _WORD.fullmatch(right):
+        if left != right and fresh and WORD.fullmatch(left) and WORD.fullmatch(right):
             self._words[LEFT][left] = self._words[RIGHT][right] = f"\0{number}"
         return True
 
@@ -43,7 +43,7 @@ class Ids:
         words = self._words[side]
         if not words or len(text) > _SEARCHED:
             return text
-        return _WORD.sub(lambda found: words.get(found[0], found[0]), text)
+        return WORD.sub(lambda found: words.get(found[0], found[0]), text)
 
 
 def unlabelled(text: str) -> str:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.recording.difference.fields import AMBIGUOUS, OPAQUE, Fields
-from a2a_proxy.recording.difference.ids import LEFT, RIGHT, Ids
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, WORD, Ids
 from a2a_proxy.recording.difference.reduced import DEPTH
 from a2a_proxy.replay.core.script import Call, Side
 
-_WORD = re.compile(r"[0-9A-Za-z_-]{8,}")
-"""An identifier inside a text; shorter ones may be words."""
 _ANSWER = Fields()
 _SPECIAL = ("url", "token")
 """Of a push configuration; the client alone makes them."""
@@ -64,7 +61,7 @@ class IdMap(Ids):
 
     def _set(self, kind: str, recorded: str, now: str) -> None:
         self._now[kind, recorded], self._then[kind, now] = now, recorded
-        if kind not in _SPECIAL and _WORD.fullmatch(recorded) and (recorded != now or recorded in self._texts):
+        if kind not in _SPECIAL and WORD.fullmatch(recorded) and (recorded != now or recorded in self._texts):
             self._texts[recorded] = now
 
     def may(self, recorded: str, now: str) -> bool:
@@ -95,7 +92,7 @@ class IdMap(Ids):
     def text(self, text: str) -> str:
         """A recorded text with the identifiers of now."""
         words = self._renamed()
-        return _WORD.sub(lambda found: words.get(found[0], found[0]), text) if words else text
+        return WORD.sub(lambda found: words.get(found[0], found[0]), text) if words else text
 
     def _renamed(self) -> dict[str, str]:
         if self._under is None:

@@ -11,7 +11,7 @@ import msgspec
 
 from a2a_proxy.protocol.operations import BY_NAME
 from a2a_proxy.recording.difference.fields import Fields, members
-from a2a_proxy.recording.difference.ids import LEFT, Ids
+from a2a_proxy.recording.difference.ids import LEFT, WORD, Ids
 from a2a_proxy.recording.difference.reduced import Reduced, bounded
 from a2a_proxy.recording.difference.structure import compare
 from a2a_proxy.recording.difference.values import Change, Row
@@ -25,7 +25,6 @@ _LEFT_OUT = frozenset({"metadata", "extensions", "messageId"})
 """Members of a request and of its message that only `strict` looks at. That of the message is still mapped."""
 _NEAR = 64
 """Calls that are looked at for the nearest one."""
-_ID = re.compile(r"[0-9A-Za-z_-]{8,}")
 HEADERS = "headers"
 
 
@@ -154,7 +153,7 @@ class _Blank(Ids):
 
     def neutral(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
         """A text without what may be an identifier."""
-        return _ID.sub("", text)
+        return WORD.sub("", text)
 
 
 def asked_task(request: Any) -> str:
