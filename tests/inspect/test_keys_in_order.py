@@ -8,7 +8,9 @@ from textual import events
 from textual.widgets import Input
 
 from a2a_inspect.screen.themes import NIGHT
+from a2a_proxy.recording.cassette import read_cassette
 from support_inspect import sample
+from support_scenes import SAMPLES
 from support_screen import LARGE, SMALL, Person, looking
 
 _NAMED = {
@@ -84,3 +86,15 @@ async def test_keys_and_what_is_pasted_keep_their_order(tmp_path: Path) -> None:
         person.app.post_message(events.Paste("GetTask"))
         at_once(person, " x\n")
         await person.until(lambda: person.app.screen.narrowing.text == "op:GetTask x")
+
+
+async def test_a_key_is_about_the_row_of_the_key_before_it(tmp_path: Path) -> None:
+    """The list tells where its cursor stands ten times a second; a key of another kind does not come in between."""
+    path = tmp_path / "r.db"
+    read_cassette(SAMPLES / "dialect-vendor.a2a.jsonl", path)
+    async with looking(path, LARGE) as person:
+        await person.sees("9 findings", "following  5")
+        person.exchanges.action_move(-1)  # what was told last was told just now
+        at_once(person, "gge")
+        await person.sees("[4 Findings]")
+        await person.until(lambda: person.exchanges.cursor == 1)  # the first that has one

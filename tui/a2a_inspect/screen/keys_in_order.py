@@ -5,7 +5,8 @@ before the keys that are on their way. So what is typed at once after `/` would 
 the word before it. Here a key waits in the application until the one before it has gone all its way.
 
 That way is long, and the screen is painted meanwhile. Keys that do nothing but move a cursor or add a letter need not
-wait for each other: they go the same way, one behind the other. The next key of another kind waits for all of them.
+wait for each other: they go the same way, one behind the other. The next key of another kind waits for all of them,
+and until the list has told where its cursor stands: that is what the key is about.
 """
 
 from __future__ import annotations
@@ -118,8 +119,15 @@ class KeysInOrder(App[int]):
         if message.again and message.at.post_message(Passed(self._turn, message.at, again=False)):
             return
         self._gone = True
-        if not self._opens(message.at):
+        if not self._under_way(message.at):
             await self._next()
+
+    def _under_way(self, at: Widget) -> bool:
+        """What the key did there is not done yet."""
+        if not isinstance(at, LongView) or not at.is_attached:
+            return self._opens(at)
+        at.settle()
+        return not at.settled or self._opens(at)
 
     def _opens(self, at: Widget) -> bool:
         """What the key did there is about to open a screen."""
@@ -149,7 +157,7 @@ class KeysInOrder(App[int]):
         if at is None or not self.screen_stack:  # at the end there is no screen
             return
         elsewhere = not at.is_attached or at.screen is not self.screen
-        if elsewhere or (self._gone and not self._opens(at)) or monotonic() - self._since > _LONG:
+        if elsewhere or (self._gone and not self._under_way(at)) or monotonic() - self._since > _LONG:
             await self._next()
         else:
             self._watch_it()

@@ -203,6 +203,16 @@ class LazyList(RowView):
         if index != before and self.row is not None:
             self._tell()
 
+    @property
+    def settled(self) -> bool:
+        """Whether everybody knows where the cursor stands; a row that is being read is told of later."""
+        return self._telling is None and not (self._loading and self.total and self.row is None)
+
+    def settle(self) -> None:
+        """Say at once where the cursor stands if that was put off."""
+        if self._telling is not None:
+            self._tell_now()
+
     def _tell(self) -> None:
         """Say where the cursor stands: at once, but not more than ten times a second while a key is held."""
         wait = self._told + _TELL - monotonic()

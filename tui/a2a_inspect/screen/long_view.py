@@ -70,6 +70,14 @@ class LongView(ScrollView, can_focus=True):
         bound = self._bindings.key_to_bindings.get(key, ())
         return any(each.action.partition("(")[0] in _MOVES for each in bound)
 
+    @property
+    def settled(self) -> bool:
+        """Whether everybody has been told where the cursor stands."""
+        return True
+
+    def settle(self) -> None:
+        """Tell at once what was kept back."""
+
     def twice(self, then: Callable[[], None]) -> None:
         """A key that does something when it is pressed twice, as `gg`."""
         now = monotonic()
