@@ -8,6 +8,7 @@ it.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -141,6 +142,15 @@ class Source:
         """Any question to the recording, in the thread that reads it; `nothing` while there is no recording yet."""
         return await self._run(lambda reader: question(reader.recording), nothing)
 
+    async def ask_while_wanted(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+        """As `ask`; where whoever awaits it is cancelled, SQLite stops at once: what is asked next need not wait."""
+        turn = _Turn()
+        try:
+            return await self._run(lambda reader: turn.taken(reader.recording, question, nothing), nothing)
+        except asyncio.CancelledError:
+            turn.give_up()
+            raise
+
     async def index(self, exchange: int) -> int:
         """Where the exchange of this key stands, or would stand, in the list of all."""
         return await self._run(lambda reader: reader.index(exchange), 0)
@@ -182,6 +192,34 @@ class Source:
         if self._reader is not None:
             self._reader.recording.close()
             self._reader = None
+
+
+class _Turn:
+    """One question that may be given up, before it is put or while SQLite looks for the answer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked: Recording | None = None
+        self._wanted = True
+
+    def taken(self, recording: Recording, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+        """The answer, or `nothing` where nobody wants it any more. In the thread that reads."""
+        with self._lock:
+            if not self._wanted:
+                return nothing
+            self._asked = recording
+        try:
+            return question(recording)
+        finally:
+            with self._lock:
+                self._asked = None
+
+    def give_up(self) -> None:
+        """Nobody waits for the answer. No other question is stopped: they are asked one after another."""
+        with self._lock:
+            self._wanted = False
+            if self._asked is not None:
+                self._asked.db.interrupt()
 
 
 class _Reader:

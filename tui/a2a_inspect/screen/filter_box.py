@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 6
 """Suggestions in sight."""
-_PAUSE = 0.15
-"""Seconds without a key after which what is typed is used."""
+_LULL, _PAUSE = 0.05, 0.15
+"""Seconds without a key after which there are suggestions for what is typed, and after which it is used."""
 
 Complete = Callable[[str, int], "Awaitable[Completion]"]
 
@@ -111,7 +112,9 @@ class FilterBox(Vertical):
         self._word = Static(id="word", markup=False)
         self._wrong = Static(id="wrong", markup=False)
         self._history = History()
-        self._timer: Timer | None = None
+        self._pauses: list[Timer] = []
+        self._suggested = asyncio.Event()
+        """The suggestions are those for what is typed now."""
         self._typed = (0, 0)
         """Where what is being typed begins and ends."""
         self._quiet = False
@@ -143,6 +146,8 @@ class FilterBox(Vertical):
     def hide(self) -> None:
         """Leave."""
         self._stop()
+        self.workers.cancel_node(self)  # what suggestions are asked for would keep the list waiting
+        self._suggestions.found = ()
         self.remove_class("-open")
 
     @on(Input.Changed)
@@ -158,22 +163,24 @@ class FilterBox(Vertical):
         self._wrong.update(pointed(told, 2, self.size.width or 80))
         self._stop()
         if told.word == VALID:
-            self._timer = self.set_timer(_PAUSE, lambda: self.post_message(self.Typed(text)))
+            self._pauses.append(self.set_timer(_PAUSE, lambda: self.post_message(self.Typed(text))))
         if not self._quiet:
-            self._suggest(text, self._input.cursor_position)
+            self._suggested.clear()
+            self.workers.cancel_group(self, "suggest")  # those are for what was typed before
+            self._pauses.append(self.set_timer(_LULL, self._suggest))
         self._quiet = False
 
     @work(group="suggest", exclusive=True)
-    async def _suggest(self, text: str, cursor: int) -> None:
-        found = await self._complete(text, cursor)
+    async def _suggest(self) -> None:
+        found = await self._complete(self._input.value, self._input.cursor_position)
         self._suggestions.chosen = -1
         self._suggestions.found = found.items
         self._typed = found.start, found.end
+        self._suggested.set()
 
     def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        while self._pauses:
+            self._pauses.pop().stop()
 
     def _put(self, text: str, cursor: int) -> None:
         if text != self._input.value:
@@ -181,8 +188,10 @@ class FilterBox(Vertical):
             self._input.value = text
         self._input.cursor_position = cursor
 
-    def action_complete(self, by: int) -> None:
-        """Put the next suggestion in the place of what was being typed."""
+    @work(group="complete")
+    async def action_complete(self, by: int) -> None:
+        """Put the next suggestion in the place of what was being typed, as soon as there are any for it."""
+        await self._suggested.wait()
         items, (start, end) = self._suggestions.found, self._typed
         if not items:
             return
@@ -194,7 +203,8 @@ class FilterBox(Vertical):
         self._suggestions.chosen = chosen
         self._put(text[:start] + new + text[start + len(old) :], start + len(new))
         if len(items) == 1:
-            self._suggest(self._input.value, self._input.cursor_position)
+            self._suggested.clear()
+            self._suggest()
 
     def action_history(self, by: int) -> None:
         """Another expression of this sitting."""

@@ -27,8 +27,8 @@ _LOOK = 0.05
 """Seconds between two looks at a key whose widget may have gone."""
 _LONG = 2.0
 """Seconds after which the next key is not held back any more, whatever the one before it does."""
-_OPENING = frozenset({"note", "copy", "export", "explain"})
-"""Groups of workers that read something and then open a screen, for which the next key is."""
+_AWAITED = frozenset({"note", "copy", "export", "explain", "complete"})
+"""Groups of workers that read something and then open a screen or change what is typed: the next key is about that."""
 
 
 class Passed(Message):
@@ -93,7 +93,7 @@ class KeysInOrder(App[int]):
         self._turn += 1
         self._since, self._gone = monotonic(), False
         self._at, self._quick = at, None
-        if at.post_message(Passed(self._turn, at, again=False)):
+        if at.post_message(Passed(self._turn, at, again=True)):
             self._watch_it()
         else:
             self._at = None
@@ -125,14 +125,14 @@ class KeysInOrder(App[int]):
     def _under_way(self, at: Widget) -> bool:
         """What the key did there is not done yet."""
         if not isinstance(at, LongView) or not at.is_attached:
-            return self._opens(at)
+            return self._awaits(at)
         at.settle()
-        return not at.settled or self._opens(at)
+        return not at.settled or self._awaits(at)
 
-    def _opens(self, at: Widget) -> bool:
-        """What the key did there is about to open a screen."""
+    def _awaits(self, at: Widget) -> bool:
+        """What the key did there is about to open a screen, or to change what is typed."""
         return any(
-            worker.group in _OPENING and worker.node is self.screen and not worker.is_finished
+            worker.group in _AWAITED and self.screen in worker.node.ancestors_with_self and not worker.is_finished
             for worker in self.workers
             if at.is_attached and at.screen is self.screen
         )

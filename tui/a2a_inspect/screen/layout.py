@@ -14,7 +14,7 @@ Browse.-empty #exchanges { height: 1fr; }
 Browse #notice { display: none; }
 Browse.-empty #notice { display: block; }
 Browse.-low Crumbs { display: none; }
-Browse.-low.-narrowed Crumbs { display: block; }
+Browse.-low Crumbs.-narrowed { display: block; }
 Browse #all, Browse #lists, Browse #lower { layout: horizontal; height: 1fr; width: 1fr; }
 Browse #lists { layout: vertical; }
 Browse #lower { height: 3fr; }

@@ -93,7 +93,11 @@ class LazyList(RowView):
         return self._pages.row(self.cursor)
 
     def restart(self, *, follow: bool) -> None:
-        """Forget everything: the list is about something else now."""
+        """Forget everything: the list is about something else now.
+
+        The scroll bar stays as it was until it is known how many rows there are: it would go and come back at once,
+        and with it all that is on the screen would be laid out anew, twice.
+        """
         self._epoch += 1
         self._pages.forget()
         self._seen = 0
@@ -141,7 +145,7 @@ class LazyList(RowView):
     def on_resize(self, event: events.Resize) -> None:
         """Fit the columns, keep the cursor in sight."""
         self.fit_columns()
-        self.lengthen(self.total, event.size.width)
+        self.lengthen(self.total or self.virtual_size.height, event.size.width)
         self._reveal()
         self._feed()
         self.post_message(self.Changed())

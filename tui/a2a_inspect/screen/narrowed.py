@@ -99,7 +99,7 @@ class Narrowed(Browse):
             if self._keep:
                 self._go_to(self._keep)
         self._crumbs.only = wanted.expression()
-        self.set_class(wanted != Narrowing(), "-narrowed")
+        self._crumbs.set_class(wanted != Narrowing(), "-narrowed")  # on the screen it would style all that is on it
         self._retitle()
 
     def _change(self, **parts: Any) -> None:
@@ -167,6 +167,9 @@ class Narrowed(Browse):
 
     def _show_found(self, search: Search) -> None:
         rows, above = self._exchanges, 0
+        if not search.keys and not search.done:
+            self._retitle()
+            return
         row = rows.row
         if isinstance(row, ExchangeRow) and not rows.follow and search.has(row.key):
             above = search.index(row.key) - rows.cursor
@@ -222,7 +225,8 @@ class Narrowed(Browse):
         def counted(recording: Recording) -> Completion:
             return complete(text, cursor, recording.db)
 
-        return await self._asked("suggestions", self._source.ask(counted, complete(text, cursor)), Completion(0, 0, ()))
+        question = self._source.ask_while_wanted(counted, complete(text, cursor))
+        return await self._asked("suggestions", question, Completion(0, 0, ()))
 
     @on(FilterBox.Typed)
     def _typed(self, message: FilterBox.Typed) -> None:
