@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 
 from textual import events
 from textual.widgets import Input
 
+from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.screen.themes import NIGHT
 from a2a_proxy.recording.cassette import read_cassette
 from support_inspect import sample
@@ -20,6 +22,7 @@ _NAMED = {
     "/": "slash",
     ":": "colon",
     "\x1b": "escape",
+    "\t": "tab",
     "?": "question_mark",
 }
 
@@ -98,3 +101,28 @@ async def test_a_key_is_about_the_row_of_the_key_before_it(tmp_path: Path) -> No
         at_once(person, "gge")
         await person.sees("[4 Findings]")
         await person.until(lambda: person.exchanges.cursor == 1)  # the first that has one
+
+
+async def test_a_key_about_rows_that_are_yet_to_be_found(tmp_path: Path) -> None:
+    """The first row stays the one that is wanted: the list does not follow what is found later."""
+    async with looking(sample(tmp_path / "r.db"), LARGE) as person:
+        await person.sees("OPERATION", "following  3")
+        screen = person.app.screen
+        assert isinstance(screen, MainScreen)
+        free = Event()
+        screen._finder._thread.submit(free.wait)  # the search has to wait for it
+        try:
+            at_once(person, "/ok\ngg")
+            await person.until(lambda: not person.exchanges.follow)
+        finally:
+            free.set()
+        await person.until(lambda: person.exchanges.total == 3)
+        assert person.exchanges.cursor == 0
+
+
+async def test_tab_completes_what_was_typed_just_before(tmp_path: Path) -> None:
+    """The suggestions for it come a moment later, and what is typed after Tab after those."""
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("OPERATION")
+        at_once(person, "/stat\tfail\tX")
+        await person.until(lambda: person.app.screen.query_one("FilterBox Input", Input).value == "state:failedX")

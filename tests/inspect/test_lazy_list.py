@@ -51,6 +51,22 @@ async def test_what_changed_while_a_page_was_on_its_way_is_read_again() -> None:
         assert (rows.row, len(rows.waiting)) == ("a", 2)
 
 
+async def test_the_scroll_bar_stays_until_it_is_known_how_many_rows_there_are() -> None:
+    """Each time it goes or comes all that is on the screen is laid out anew. Its size may change meanwhile."""
+    async with Lists().run_test(size=(80, 24)) as pilot:
+        rows = pilot.app.query_one(Asked)
+        rows.update(1000)
+        await pilot.pause()
+        assert rows.show_vertical_scrollbar
+        rows.restart(follow=False)
+        await pilot.resize_terminal(80, 20)
+        await pilot.pause()
+        assert rows.show_vertical_scrollbar
+        rows.update(2)
+        await pilot.pause()
+        assert not rows.show_vertical_scrollbar
+
+
 async def test_a_list_that_was_not_told_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Textual tells it only where a layout finds news, and not where it was asked in between what stands where."""
     reflow = Compositor.reflow

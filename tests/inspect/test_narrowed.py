@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from a2a_inspect.screen.main import MainScreen
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.recording.query.complete import Completion
 from a2a_proxy.recording.rows import key
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_recording import STARTED
@@ -47,6 +51,28 @@ async def test_a_filter_is_judged_completed_and_used(tmp_path: Path) -> None:
         await person.types("escape")
         await person.until(lambda: shown(person) == [1, 2, 3])
         assert person.misses("only")
+
+
+async def test_enter_gives_up_what_was_asked_for_suggestions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows that are wanted now would have to wait for it."""
+    asked, given_up = asyncio.Event(), asyncio.Event()
+
+    async def endless(*_: object) -> Completion:
+        try:
+            asked.set()
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+        raise AssertionError
+
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("3 exchanges")
+        monkeypatch.setattr(person.app.screen._box, "_complete", endless)
+        await person.types("slash", *"err")
+        await asyncio.wait_for(asked.wait(), 30)
+        await person.types("enter")
+        await asyncio.wait_for(given_up.wait(), 30)
+        await person.until(lambda: shown(person) == [2])
 
 
 async def test_what_was_typed_is_taken_back_by_escape(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -114,6 +116,19 @@ async def test_pages_cross_sessions(tmp_path: Path) -> None:
     assert [len(page) for page in pages] == [PAGE, PAGE, PAGE, len(expected) - 3 * PAGE, 0]
 
 
+async def test_rows_of_the_list_are_read_without_headers(tmp_path: Path) -> None:
+    """They lie packed elsewhere, and no column shows them; whoever looks into an exchange has them."""
+    made = writer(tmp_path / "r.db")
+    made.write([request(1)], changes=changes(exchange(1, request_headers=((b"host", b"agent"),))))
+    made.close()
+    async with opened(tmp_path / "r.db") as source:
+        await _snapshot(source)
+        (row,) = await source.exchanges(0)
+        stream = await source.stream(row.key)
+        assert stream is not None
+        assert (row.exchange.request_headers, len(stream.row.exchange.request_headers)) == ((), 1)
+
+
 async def test_numbers_may_have_holes(tmp_path: Path) -> None:
     """Positions are counted, not computed from numbers."""
     numbers = [1, 7, 1000, 10**9]
@@ -180,3 +195,21 @@ def test_a_tally_follows_a_table_that_grows_and_shrinks(tmp_path: Path) -> None:
         more._opened().db.execute("DELETE FROM frame WHERE session = 2")
         more.close()
         assert tally.grow() == 9
+
+
+async def test_a_question_that_nobody_waits_for_is_given_up(tmp_path: Path) -> None:
+    """SQLite stops in the middle of it, and the next question has its answer."""
+    begun = threading.Event()
+
+    def endless(recording: Recording) -> int:
+        recording.db.create_function("begun", 0, lambda: begun.set() or 1)
+        query = "WITH RECURSIVE n (x) AS (SELECT begun() UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
+        return int(recording.db.execute(query).fetchone()[0])
+
+    async with opened(sample(tmp_path / "r.db")) as source:
+        asked = asyncio.create_task(source.ask_while_wanted(endless, 0))
+        assert await asyncio.to_thread(begun.wait, 30)
+        asked.cancel()
+        exchanges = source.ask_while_wanted(lambda recording: recording.counts().exchanges, 0)
+        assert await asyncio.wait_for(exchanges, 30) == 3
+        assert asked.cancelled()

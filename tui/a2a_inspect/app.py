@@ -27,8 +27,11 @@ from a2a_proxy.capture import places
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.recording.errors import RecordingError
 
-_PATIENCE = 2.0
-"""Seconds for which keys wait for the first rows of a recording."""
+_PATIENCE = 10.0
+"""Seconds for which keys wait for the first rows of a recording, or for why there are none."""
+_SHARE = 0.0005
+"""Seconds that a thread keeps others from running Python: the ten rows that one thread reads while another paints
+would each wait for Python's own 5 ms."""
 
 
 class InspectApp(ThemedApp):
@@ -106,8 +109,12 @@ class InspectApp(ThemedApp):
         self.push_screen(Help(actions(PLACES, self._keys), here))
 
     def run(self, *given: Any, **options: Any) -> int | None:
-        """As always; what is loaded by now is never looked through for garbage: that kept keys waiting for 60 ms."""
+        """As always; what is loaded by now is never looked through for garbage: that kept keys waiting for 60 ms.
+
+        Nor does a thread that reads rows wait for the one that paints as long as it would: see `_SHARE`.
+        """
         gc.freeze()
+        sys.setswitchinterval(_SHARE)
         return super().run(*given, **options)
 
     def on_unmount(self) -> None:

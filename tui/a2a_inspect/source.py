@@ -123,7 +123,7 @@ class Source:
         return await self._run(lambda reader: reader.poll(), None, look=True)
 
     async def exchanges(self, page: int) -> list[ExchangeLine]:
-        """One page of the list: PAGE rows of all sessions, in order of session and first octet."""
+        """One page of the list: PAGE rows of all sessions without headers, in order of session and first octet."""
         return await self._run(lambda reader: reader.exchanges(page), [])
 
     async def stream(self, exchange: int) -> Stream | None:
@@ -265,7 +265,7 @@ class _Reader:
                 continue
             within, left = skip % PAGE, PAGE - len(rows)
             after = positions.before(skip // PAGE)
-            rows += list(self.recording.exchanges(session, after=after, limit=within + left))[within:]
+            rows += list(self.recording.exchanges(session, after=after, limit=within + left, headers=False))[within:]
             skip = 0
         return lines(self.recording, rows)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from a2a_proxy.recording.codec import pack_decimal, pack_ident
@@ -120,15 +121,16 @@ class Recording:
         return self._decode.connection(row) if row is not None else None
 
     def exchanges(
-        self, session: int | None = None, *, after: int = 0, limit: int | None = None
+        self, session: int | None = None, *, after: int = 0, limit: int | None = None, headers: bool = True
     ) -> Iterator[ExchangeRow]:
         """Exchanges by session and number (order of first octet), those with a key greater than `after`."""
-        return self._pages.of_session("exchange", self._decode.exchange, session, after, limit=limit)
+        make = partial(self._decode.exchange, headers=headers)
+        return self._pages.of_session("exchange", make, session, after, limit=limit)
 
-    def exchange(self, row_key: int) -> ExchangeRow | None:
+    def exchange(self, row_key: int, *, headers: bool = True) -> ExchangeRow | None:
         """One exchange."""
         row = self._pages.one("SELECT * FROM exchange WHERE id = ?", (row_key,))
-        return self._decode.exchange(row) if row is not None else None
+        return self._decode.exchange(row, headers=headers) if row is not None else None
 
     def frames(
         self, exchange_key: int, *, after: int = -1, limit: int | None = None, payloads: bool = True

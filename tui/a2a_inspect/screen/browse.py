@@ -157,6 +157,7 @@ class Browse(Screen[None]):
         except RecordingError as trouble:
             answer = nothing
             self._troubles[about] = trouble.message
+            self._ready()
         self._summary.trouble = next(iter(self._troubles.values()), "")
         return answer
 
@@ -250,7 +251,7 @@ class Browse(Screen[None]):
             self._enter("frames")
 
     def _ready(self) -> None:
-        """There is something that a key can mean."""
+        """There is something that a key can mean, or there will be nothing."""
         if isinstance(self.app, KeysInOrder):
             self.app.release()
 

@@ -20,13 +20,15 @@ from textual.app import App
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
+from textual.worker import Worker
 
 from a2a_inspect.screen.long_view import LongView
 
 _LOOK = 0.05
 """Seconds between two looks at a key whose widget may have gone."""
-_LONG = 2.0
-"""Seconds after which the next key is not held back any more, whatever the one before it does."""
+_LONG = 10.0
+"""Seconds after which the next key is not held back any more, whatever the one before it does: more than a busy
+machine takes to open a menu, less than anybody waits for one."""
 _AWAITED = frozenset({"note", "copy", "export", "explain", "complete"})
 """Groups of workers that read something and then open a screen or change what is typed: the next key is about that."""
 
@@ -59,6 +61,10 @@ class KeysInOrder(App[int]):
         """It has gone its way, and what it sent too."""
         self._looking = False
         self._held = False
+        self.typed_at = 0.0
+        """When the key came in that is being handled, in seconds as `monotonic` tells them."""
+        self._before: frozenset[Worker[Any]] = frozenset()
+        """What ran already when the key came: that is not what it did."""
 
     def hold(self, seconds: float) -> None:
         """Handle no key before `release`, or before so much time has passed: it could mean nothing yet."""
@@ -107,6 +113,7 @@ class KeysInOrder(App[int]):
         self._turn += 1
         self._since, self._gone = monotonic(), False
         self._at = at = self.focused or self.screen
+        self._before, self.typed_at = frozenset(self.workers), event.time
         self._watch_it()
         await super().on_event(event)
         if not at.post_message(Passed(self._turn, at, again=True)):
@@ -133,7 +140,7 @@ class KeysInOrder(App[int]):
         """What the key did there is about to open a screen, or to change what is typed."""
         return any(
             worker.group in _AWAITED and self.screen in worker.node.ancestors_with_self and not worker.is_finished
-            for worker in self.workers
+            for worker in set(self.workers) - self._before
             if at.is_attached and at.screen is self.screen
         )
 

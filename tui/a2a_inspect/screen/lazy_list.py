@@ -77,6 +77,8 @@ class LazyList(RowView):
         """What stands where there is no row."""
         self._told = 0.0
         self._telling: Timer | None = None
+        self.touched = False
+        """The user has moved the cursor since the list began."""
 
     async def load(self, page: int) -> Sequence[Any]:
         """The rows of one page, at most PAGE. Exceptions are the subclass's to handle."""
@@ -99,6 +101,7 @@ class LazyList(RowView):
         and with it all that is on the screen would be laid out anew, twice.
         """
         self._epoch += 1
+        self.touched = False
         self._pages.forget()
         self._seen = 0
         self.set_reactive(LazyList.cursor, 0)
@@ -249,14 +252,18 @@ class LazyList(RowView):
 
     def action_move(self, by: int) -> None:
         """Move the cursor by rows."""
+        self.touched = True
         self.select(self.cursor + by)
 
     def action_page(self, by: int) -> None:
         """Move the cursor by screens."""
+        self.touched = True
         self.select(self.cursor + by * max(self.size.height - 1, 1))
 
     def action_first(self) -> None:
-        """Go to the first row."""
+        """Go to the first row and stay there, also where none, or only that one, is there yet."""
+        self.touched = True
+        self.follow = False
         self.select(0)
 
     def action_first_at_two(self) -> None:
@@ -265,7 +272,7 @@ class LazyList(RowView):
 
     def action_last(self) -> None:
         """Go to the last row and follow."""
-        self.follow = True
+        self.touched = self.follow = True
         self._go(self.total - 1)
 
     def action_follow(self) -> None:
@@ -281,6 +288,7 @@ class LazyList(RowView):
         """Select; a double click opens."""
         index = self.scroll_offset.y + event.y
         if index < self.total:
+            self.touched = True
             self.select(index)
             if event.chain == 2:
                 self.action_open()

@@ -80,7 +80,7 @@ class LongView(ScrollView, can_focus=True):
 
     def twice(self, then: Callable[[], None]) -> None:
         """A key that does something when it is pressed twice, as `gg`."""
-        now = monotonic()
+        now = getattr(self.app, "typed_at", 0.0) or monotonic()  # it may have waited before it was handled
         if now - self._once < _TWICE:
             self._once = 0.0
             then()

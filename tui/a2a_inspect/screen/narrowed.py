@@ -113,7 +113,7 @@ class Narrowed(Browse):
         keys = list(self._search.keys[page * PAGE : (page + 1) * PAGE])
 
         def rows(recording: Recording) -> list[ExchangeLine]:
-            found = [row for key in keys if (row := recording.exchange(key)) is not None]
+            found = [row for key in keys if (row := recording.exchange(key, headers=False)) is not None]
             return lines(recording, found)
 
         return await self._asked("exchanges", self._source.ask(rows, []), [])
@@ -136,7 +136,7 @@ class Narrowed(Browse):
             self._go_to(exchange, seq)
         else:
             self._goal = (exchange, seq) if seq >= 0 else None
-            self._exchanges.follow = False
+            self._exchanges.follow = self._exchanges.touched = False
             self._keep = exchange
 
     def _grown(self, before: Snapshot, now: Snapshot) -> None:
@@ -174,6 +174,8 @@ class Narrowed(Browse):
         if isinstance(row, ExchangeRow) and not rows.follow and search.has(row.key):
             above = search.index(row.key) - rows.cursor
         rows.show(self._shown, len(search.keys), above=above)
+        if rows.touched:
+            self._keep = 0  # the user wants to be elsewhere by now
         if self._keep and (search.has(self._keep) or search.done):
             rows.select(min(search.index(self._keep), len(search.keys) - 1))
             self._keep = 0
