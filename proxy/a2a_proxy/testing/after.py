@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.cassette import open_any, write_cassette
 from a2a_proxy.recording.difference.runs import Match, RunDifference, compare_runs, run_of
 from a2a_proxy.recording.difference.values import Change, Row, path_text
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.merge import merge
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.several import Several
@@ -85,6 +87,18 @@ def commit(recording: Path, cassette: Path) -> None:
     cassette.parent.mkdir(parents=True, exist_ok=True)
     with Recording(recording) as stored:
         write_cassette(stored, cassette, overwrite=True)
+
+
+def replace(recording: Path, cassette: Path) -> list[str]:
+    """The same; notes of the cassette that was there go on. Gives those that found no place. Raises RecordingError."""
+    lost: list[str] = []
+    if cassette.exists():
+        from a2a_proxy.testing.carried import carry_notes  # and with it the replay's words
+
+        with contextlib.suppress(RecordingError):  # one that cannot be read has nothing to go on
+            lost = carry_notes(cassette, recording)
+    commit(recording, cassette)
+    return lost
 
 
 def append(recording: Path, cassette: Path) -> None:

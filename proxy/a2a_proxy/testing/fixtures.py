@@ -90,6 +90,9 @@ def _play(
         _fail(str(Refused(trouble.message, trouble.hint)))
     if scene.empty:
         node.warn(pytest.PytestWarning("the test has asked its agent nothing: there is no cassette to write"))
+    if scene.lost:
+        lost = "; ".join(scene.lost)
+        node.warn(pytest.PytestWarning(f"notes whose place did not come again when the cassette was recorded: {lost}"))
     if scene.unused and phase == "passed":
         node.stash.setdefault(SAID, []).append((UNUSED, f"{node.nodeid}: {', '.join(scene.unused)}"))
     if scene.aside:

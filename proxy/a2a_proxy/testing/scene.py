@@ -32,6 +32,8 @@ class Scene:
         self.recording = folder / RECORDING
         self.empty = False
         """There was nothing to make a cassette of; after `close`."""
+        self.lost: list[str] = []
+        """Notes of a cassette that was recorded anew which have no place any more; after `close`."""
         self.aside = ""
         """How many calls went into no cassette, and the command that makes one of them; after `close`."""
         self._folder, self._process, self._plan, self._settings = folder, process, plan, settings
@@ -145,7 +147,7 @@ class Scene:
         if self._plan.write is Write.REPLACE:
             self.empty = not after.calls(self.recording)
             if not self.empty:
-                after.commit(self.recording, cassette[0])
+                self.lost = after.replace(self.recording, cassette[0])
         elif self._plan.write is Write.APPEND and new.exists() and after.calls(new):
             after.append(new, cassette[0])
         elif self._plan.write is Write.ASIDE:
