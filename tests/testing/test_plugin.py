@@ -279,6 +279,10 @@ async def test_asks_for_more(a2a_agent, a2a_recording):
     assert (await day(a2a_agent))[-1].startswith("Evening")
     assert {each.outcome for each in a2a_recording.exchanges()} == {"ok"}
 
+@cassette(HERE / "part.a2a.jsonl", "once", before_record=lambda call: call.operation == "SendMessage")
+async def test_records_a_part(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(4)
+
 @cassette(HERE / "nowhere.a2a.jsonl", "spy")
 async def test_asks_without_a_cassette(a2a_agent):
     await day(a2a_agent)
@@ -292,7 +296,8 @@ async def test_records_more(a2a_agent):
 
 def test_what_was_kept():
     from a2a_proxy import Recording
-    for path, sessions in ((ONE, [3]), (TWO, [3, 1])):
+    part = HERE / "part.a2a.jsonl"
+    for path, sessions in ((ONE, [3]), (TWO, [3, 1]), (part, [2])):
         with Recording(path) as recording:
             assert [len(list(each.exchanges())) for each in recording.sessions()] == sessions
     shutil.copy(TWO, FOUR)
@@ -318,7 +323,7 @@ def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
     """One run for both: they need the same agent."""
     project.makepyfile(test_live=_LIVE, test_modes=_MODES)
     result = run(project, "--junitxml=report.xml")
-    result.assert_outcomes(passed=14, failed=2, errors=3)
+    result.assert_outcomes(passed=15, failed=2, errors=3)
     _check_live(project, result)
     _check_modes(sections(result))
     result.stdout.fnmatch_lines(["*the test has asked its agent nothing: there is no cassette to write"])

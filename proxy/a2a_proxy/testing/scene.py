@@ -144,12 +144,13 @@ class Scene:
         from a2a_proxy.testing import after
 
         cassette, new = self._cassettes[:1], self._folder / NEW_RECORDING
+        keep = self._settings.before_record
         if self._plan.write is Write.REPLACE:
-            self.empty = not after.calls(self.recording)
+            self.empty = not after.calls(self.recording, keep)
             if not self.empty:
-                self.lost = after.replace(self.recording, cassette[0])
-        elif self._plan.write is Write.APPEND and new.exists() and after.calls(new):
-            after.append(new, cassette[0])
+                self.lost = after.replace(self.recording, cassette[0], keep)
+        elif self._plan.write is Write.APPEND and new.exists() and after.calls(new, keep):
+            after.append(new, cassette[0], keep)
         elif self._plan.write is Write.ASIDE:
             self.aside = self._left(new if self._plan.replay else self.recording)
 
