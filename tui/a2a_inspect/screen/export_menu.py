@@ -68,7 +68,7 @@ class ExportMenu(ModalScreen[tuple[str, str] | None]):
             self.dismiss((name, form))
 
 
-_KEYS = "123456789abcdef"
+_KEYS = "123456789"
 """Of the formats, in their order."""
 
 
@@ -79,8 +79,8 @@ class FormatMenu(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
-            Binding(key, f"choose('{form.name}')", f"As {form.name}", show=False, id=f"format.{form.name}")
-            for key, form in zip(_KEYS, FORMATS.values(), strict=False)
+            Binding(key, f"choose({place})", f"The format beside {key}", show=False, id=f"format.{key}")
+            for place, key in enumerate(_KEYS)
         ),
         Binding("escape,q,x", "dismiss", "Close", id="format.close", tooltip="export nothing"),
     ]
@@ -100,6 +100,7 @@ class FormatMenu(ModalScreen[str | None]):
         box.border_title, box.border_subtitle = "Export as", "esc closes"
         yield box
 
-    def action_choose(self, name: str) -> None:
-        """Take a format."""
-        self.dismiss(name)
+    def action_choose(self, place: int) -> None:
+        """Take the format of this place, if there is one."""
+        for name in list(FORMATS)[place : place + 1]:
+            self.dismiss(name)
