@@ -39,6 +39,7 @@ class HttpServer:
         self._stage = stage
         self._incoming = incoming
         self._cards = cards
+        self._rpc_paths = incoming.rpc_paths | cards.rpc_paths
         self._runner: web.AppRunner | None = None
         self.port = 0
 
@@ -76,7 +77,7 @@ class HttpServer:
         if found is not None:
             asked = self._incoming.rest(found, method, target, body, request.raw_headers)
             return await self._play(request, asked, RestVoice(asked.operation, asked.dialect))
-        if method == "POST" and not request.path.strip("/"):
+        if method == "POST" and (not request.path.strip("/") or request.path in self._rpc_paths):
             return await self._rpc(request, body)  # no JSON-RPC either: that is what it is told
         asked = Asked(operation=f"{method} {request.path}", binding=Binding.REST, headers=request.raw_headers)
         return await self._play(request, asked, RestVoice(asked.operation, asked.dialect))
