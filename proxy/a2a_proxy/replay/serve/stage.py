@@ -18,6 +18,7 @@ from a2a_proxy.replay.core.script import What
 from a2a_proxy.replay.serve.behind import Behind
 from a2a_proxy.replay.serve.servable import Ways
 
+_EVENT_STREAMS = (Binding.JSONRPC, Binding.REST)
 _LEAST_WAIT = 0.001
 """Seconds; a clock that is asked again sooner would only spin."""
 
@@ -188,6 +189,8 @@ class Performance:
                 if found:
                     stage.moved()
                 for send in found:
+                    if send.what is What.COMMENT and play.asked.binding not in _EVENT_STREAMS:
+                        continue
                     self._count(send)
                     yield send
                     if send.over:
