@@ -112,8 +112,8 @@ class Follow:
         return self._timeline.after(task, last) if last else None
 
     def _tail(self, call: Call, task: str, rest: list[Happening], *, snapshot: bool) -> Call:
-        """A subscription from here: the task as it is, what has not been told, and the recorded end, which may be that the
-        client leaves."""
+        """A subscription from here: the task as it is, what has not been told, and the recorded end, which may be that
+        the client leaves."""
         since = self._timeline.time(task)
         lines: list[Line] = []
         found = self._timeline.snapshot(task) if snapshot else None
