@@ -100,7 +100,7 @@ def grpc_backend() -> Iterator[Received]:
         server.stop(0).wait()
 
 
-class _Handler(grpc.GenericRpcHandler):
+class _Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
     def __init__(self, received: Received) -> None:
         self._received = received
 

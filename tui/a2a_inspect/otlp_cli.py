@@ -13,9 +13,9 @@ from a2a_inspect.export_cli import common
 @click.command("otlp", short_help="spans of OpenTelemetry, to a backend or a file")
 @common
 @click.option("--endpoint", default="", metavar="URL", help="The backend: http://localhost:4318; else as OTEL_* say.")
-@click.option("--protocol", type=click.Choice(["grpc", "http/protobuf"]), help="Else by variable, or port.")
+@click.option("--protocol", type=click.Choice(["grpc", "http/protobuf"]), help="Else as a variable or the port says.")
 @click.option(
-    "--to", "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="OTLP JSON there; - for stdout."
+    "--to", "-o", "--output", "output", type=click.Path(path_type=Path), metavar="FILE", help="OTLP JSON goes there."
 )
 @click.option(
     "--span-kind",

@@ -6,6 +6,7 @@ Imported where something is sent; the packages are an extra.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ _ANSWERED = ("INTERNAL", "UNKNOWN")
 _LATER = ("CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS")
 """gRPC statuses after which one tries again."""
 _LATER_HTTP = (408, 429)
+_ERRNO = re.compile(r"\[Errno -?\d+\] ([\w ]+)")
 
 
 class Answer(Enum):
@@ -143,8 +145,10 @@ class _Heard(logging.Handler):
 
 
 def _reason(arguments: tuple[Any, ...]) -> str:
-    """What a warning about one try says: its first word is the error."""
-    return " ".join(str(arguments[0]).split()) if arguments else ""
+    """What a warning about one try says: first of all the error; of one of the system, its words."""
+    said = " ".join(str(arguments[0]).split()) if arguments else ""
+    found = _ERRNO.search(said)
+    return found[1].lower() if found else said
 
 
 def _judged(arguments: tuple[Any, ...], said: str) -> Outcome:
