@@ -8,8 +8,7 @@ import pytest
 
 from a2a_proxy.archive import segment
 from a2a_proxy.archive.bring import bring
-from a2a_proxy.archive.errors import ArchiveError
-from a2a_proxy.archive.find import Wanted, segments
+from a2a_proxy.archive.find import Wanted
 from a2a_proxy.archive.keep import Keeper
 from a2a_proxy.archive.place import Place
 from a2a_proxy.recording.cassette import open_any, write_cassette

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from a2a_inspect.archive_cli import archive
 from a2a_inspect.cassette_cli import cassette
 from a2a_proxy import __version__
 from a2a_proxy.cli.main import run_cli
@@ -357,6 +358,7 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
     merge_recordings(target, recordings, Options(**options))
 
 
+cli.add_command(archive)
 cli.add_command(cassette)
 
 

@@ -18,7 +18,7 @@ from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.find import Wanted, days, manifests
 from a2a_proxy.archive.manifest import Manifest
 from a2a_proxy.archive.place import Place
-from a2a_proxy.archive.ranges import read
+from a2a_proxy.archive.ranges import Files
 from a2a_proxy.archive.rebuild import Brought, Rebuilt
 from a2a_proxy.archive.rows import plain
 from a2a_proxy.recording.whole import made_whole
@@ -43,7 +43,8 @@ def bring(place: Place, wanted: Wanted, what: str, into: Path) -> Brought:
         RecordingError: the file exists, or cannot be written.
     """
     known = {each.cut.name: each for each in manifests(place, days(place, wanted.since, wanted.until))}
-    calls = _calls(place, [each for each in known.values() if wanted.may_be_in(each)], wanted)
+    files = Files(place)
+    calls = _calls(files, [each for each in known.values() if wanted.may_be_in(each)], wanted)
     if not calls:
         raise ArchiveError(f"{place.url} has nothing of {what}", "see what there is: a2a-inspect archive ls")
     since, until = min(each.since for each in calls.values()), max(each.until for each in calls.values())
@@ -54,7 +55,7 @@ def bring(place: Place, wanted: Wanted, what: str, into: Path) -> Brought:
         if each.cut.session in calls:
             parts[each.cut.session].append(each)
     with made_whole(into) as db:
-        counts = [Rebuilt(place, parts[uuid], calls[uuid].numbers, what).store(db) for uuid in _by_start(parts)]
+        counts = [Rebuilt(files, parts[uuid], calls[uuid].numbers, what).store(db) for uuid in _by_start(parts)]
     return Brought(
         sessions=len(counts),
         exchanges=sum(each.exchanges for each in counts),
@@ -67,12 +68,12 @@ def _by_start(parts: dict[str, list[Manifest]]) -> list[str]:
     return sorted(parts, key=lambda uuid: (parts[uuid][-1].cut.line["started"], uuid))
 
 
-def _calls(place: Place, of: list[Manifest], wanted: Wanted) -> dict[str, Calls]:
+def _calls(files: Files, of: list[Manifest], wanted: Wanted) -> dict[str, Calls]:
     """The calls of which a row is what is wanted."""
     found: dict[str, Calls] = defaultdict(Calls)
     for manifest in of:
-        frames = _rows(place, manifest, "frames", wanted, ["at", "exchange", "task_id", "context_id", "trace_id"])
-        facts = _rows(place, manifest, "facts", wanted, ["kind", "exchange", "at", "ended", *_COLUMNS.values()])
+        frames = _rows(files, manifest, "frames", wanted, ["at", "exchange", "task_id", "context_id", "trace_id"])
+        facts = _rows(files, manifest, "facts", wanted, ["kind", "exchange", "at", "ended", *_COLUMNS.values()])
         for table in (frames, facts):
             for row in table.to_pylist():
                 if row["exchange"] and row.get("kind", "exchange") == "exchange":
@@ -86,13 +87,13 @@ def _learn(calls: Calls, row: dict[str, Any]) -> None:
     calls.until = max(calls.until, row["at"], row.get("ended") or 0)
 
 
-def _rows(place: Place, manifest: Manifest, table: str, wanted: Wanted, columns: list[str]) -> pa.Table:
+def _rows(files: Files, manifest: Manifest, table: str, wanted: Wanted, columns: list[str]) -> pa.Table:
     """The rows of a file for which everything holds that is asked for."""
     file = manifest.file(table)
     groups = set(range(len(file.groups)))
     for kind, ident in wanted.idents:
         groups &= set(file.groups_with(kind, {ident}))
-    rows = plain(read(place, manifest, table, sorted(groups), columns))
+    rows = plain(files.read(manifest, table, sorted(groups), columns))
     for kind, ident in wanted.idents:
         rows = rows.filter(pc.equal(rows.column(_COLUMNS[kind]), ident))
     late = rows.column("ended") if table == "facts" else rows.column("at")

@@ -1,9 +1,14 @@
-"""Object storage or a folder by its URL: what is put there is never replaced, and every request is counted."""
+"""Object storage or a folder by its URL: what is put there is never replaced, and every request is counted.
+
+Several threads may use one place.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +26,9 @@ if TYPE_CHECKING:
 
 _EXAMPLES = "for example s3://bucket/prefix, or file:///srv/a2a"
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-_RETRIES: Any = {"max_retries": 4, "retry_timeout": {"seconds": 30}}
+_RETRIES: Any = {"max_retries": 4, "retry_timeout": datetime.timedelta(seconds=30)}
+_SAID = 200
+"""Characters of a library's error that are told."""
 
 
 class Traffic(msgspec.Struct):
@@ -43,6 +50,7 @@ class Place:
         self.url = url
         self.traffic = Traffic()
         self._tell = tell
+        self._counting = threading.Lock()
         self._private = False
         with self._translated(""):
             self._store = self._opened(url)
@@ -51,7 +59,10 @@ class Place:
         parts = urlsplit(url)
         if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
             self._private = True
-            return LocalStore(Path(unquote(parts.path)), mkdir=False)
+            folder = Path(unquote(parts.path))
+            if not folder.is_dir():
+                raise self._absent("", "")
+            return LocalStore(folder)
         if parts.scheme == "s3" and parts.netloc and not (parts.query or parts.fragment):
             endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), None)
             plain = bool(endpoint) and str(endpoint).startswith("http://")
@@ -73,9 +84,7 @@ class Place:
                     obstore.put(self._store, key, data, mode="create", use_multipart=False)
             except exceptions.AlreadyExistsError:
                 return self.get(key)
-        self.traffic.puts += 1
-        self.traffic.put += len(data)
-        self._told(f"put {key}: {len(data):,} octets")
+        self._count(f"put {key}: {len(data):,} octets", puts=1, put=len(data))
         return data
 
     def get(self, key: str) -> bytes:
@@ -94,29 +103,26 @@ class Place:
         """The names right below `prefix` that hold others, in order."""
         with self._translated(prefix):
             found = obstore.list_with_delimiter(self._store, prefix)["common_prefixes"]
-        self._listed(prefix)
+        self._count(f"list {prefix}", lists=1)
         return sorted(each.rstrip("/").rpartition("/")[2] for each in found)
 
     def keys(self, prefix: str) -> list[str]:
         """The keys of all objects below `prefix`, in order."""
         with self._translated(prefix):
             found = [each["path"] for page in obstore.list(self._store, prefix) for each in page]
-        self._listed(prefix)
+        self._count(f"list {prefix}", lists=1)
         return sorted(found)
 
     def _got(self, key: str, data: bytes, part: str) -> bytes:
-        self.traffic.gets += 1
-        self.traffic.got += len(data)
-        self._told(f"get {key}{part}: {len(data):,} octets")
+        self._count(f"get {key}{part}: {len(data):,} octets", gets=1, got=len(data))
         return data
 
-    def _listed(self, prefix: str) -> None:
-        self.traffic.lists += 1
-        self._told(f"list {prefix}")
-
-    def _told(self, line: str) -> None:
-        if self._tell is not None:
-            self._tell(line)
+    def _count(self, line: str, **counts: int) -> None:
+        with self._counting:
+            for name, count in counts.items():
+                setattr(self.traffic, name, getattr(self.traffic, name) + count)
+            if self._tell is not None:
+                self._tell(line)
 
     @contextlib.contextmanager
     def _own_only(self) -> Iterator[None]:
@@ -132,6 +138,8 @@ class Place:
     def _translated(self, key: str) -> Iterator[None]:
         try:
             yield
+        except ArchiveError:
+            raise
         except FileNotFoundError as wrong:  # obstore raises Python's own for what is not there
             raise self._absent(key, str(wrong)) from wrong
         except (exceptions.BaseError, OSError, ValueError) as wrong:
@@ -152,7 +160,3 @@ class Place:
             return ArchiveError(f"{self.url}: access is refused", hint)
         where = f" ({key})" if key else ""
         return ArchiveError(f"{self.url} cannot be used{where}: {said[:_SAID]}", "check the URL and AWS_ENDPOINT_URL")
-
-
-_SAID = 200
-"""Characters of a library's error that are told."""

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from a2a_proxy.archive.manifest import Manifest, foreign
-from a2a_proxy.archive.place import Place
-from a2a_proxy.archive.ranges import read
+from a2a_proxy.archive.ranges import Files
 from a2a_proxy.archive.rows import read_frames
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
@@ -53,9 +52,9 @@ class _Known(NamedTuple):
 class Rebuilt:
     """One session on its way into a recording."""
 
-    def __init__(self, place: Place, parts: list[Manifest], numbers: set[int], what: str) -> None:
+    def __init__(self, files: Files, parts: list[Manifest], numbers: set[int], what: str) -> None:
         """`parts`: the segments of the session in their order; `numbers`: of the wanted calls."""
-        self._place = place
+        self._files = files
         self._parts = parts
         self._numbers = numbers
         self._line = parts[-1].cut.line
@@ -89,7 +88,7 @@ class Rebuilt:
             groups = part.frames.groups_with("call", wanted)
             if not groups:
                 continue
-            table = read(self._place, part, "frames", groups)
+            table = self._files.read(part, "frames", groups)
             table = table.filter(pc.is_in(table.column("exchange"), pa.array(self._numbers, pa.int64())))
             frames = self._sensible(part, "frames", partial(_frames, table.sort_by("frame")))
             self._tasks.update(frame.task_id for frame in frames)
@@ -127,7 +126,7 @@ class Rebuilt:
         for part in self._parts:
             groups = part.facts.groups_with(kind, idents)
             if groups:
-                table = read(self._place, part, "facts", groups, ["kind", "number", "line"])
+                table = self._files.read(part, "facts", groups, ["kind", "number", "line"])
                 found |= self._sensible(part, "facts", partial(_told, table))
         return found
 

@@ -186,6 +186,7 @@ def _marked(row: SessionRow, selection: Selection | None) -> SessionRow:
 
 
 def session_line(row: SessionRow) -> Line:
+    """A session as the first line of a cassette has it."""
     facts = msgspec.to_builtins(row.facts)
     if not facts["redaction"]:
         del facts["redaction"]
