@@ -139,6 +139,15 @@ async def test_octets_that_are_no_call(client: Client, body: bytes) -> None:
         assert (await answer.json())["error"]["code"] in (-32700, -32600)
 
 
+async def test_octets_that_are_no_call_where_json_rpc_was_spoken(client: Client) -> None:
+    """The path of the recorded calls says what was meant; elsewhere nobody knows."""
+    for body, code in ((b'{"jsonrpc"', -32700), (b"[1]", -32600)):
+        async with client.http.post(f"{client.mock.url}/a2a/jsonrpc?x=1", data=body) as answer:
+            assert (answer.status, (await answer.json())["error"]["code"]) == (200, code)
+    async with client.http.post(f"{client.mock.url}/no/such/path", data=b"{") as answer:
+        assert answer.status == 501
+
+
 async def test_a_port_in_use(client: Client) -> None:
     """Is said, and nothing stays open."""
     second = Mock(client.mock.script, listen=(Listen("127.0.0.1", int(client.mock.address.rpartition(":")[2])),))

@@ -112,7 +112,8 @@ class Follow:
         return self._timeline.after(task, last) if last else None
 
     def _tail(self, call: Call, task: str, rest: list[Happening], *, snapshot: bool) -> Call:
-        """A subscription from here: the task as it is, what has not been told, and the recorded end."""
+        """A subscription from here: the task as it is, what has not been told, and the recorded end, which may be that
+        the client leaves."""
         since = self._timeline.time(task)
         lines: list[Line] = []
         found = self._timeline.snapshot(task) if snapshot else None
@@ -130,7 +131,7 @@ class Follow:
             )
         for number, each in enumerate(rest, 1):
             lines.append(msgspec.structs.replace(each.line, number=number, at=max(each.at - since, 0), after=-1))
-        end = next(line for line in reversed(call.lines) if line.side is Side.AGENT)
+        end = next(line for line in reversed(call.lines) if line.over)
         at = lines[-1].at if lines else 0
         lines.append(msgspec.structs.replace(end, number=len(rest) + 1, at=at))
         return msgspec.structs.replace(call, lines=tuple(lines), began=since or call.began)
