@@ -37,6 +37,12 @@ _ALL = (
     Format("junit", ".xml", "what `check` finds, as JUnit XML", f"{_HERE}.findings:write_junit"),
     Format("sarif", ".sarif", "what `check` finds, as SARIF 2.1.0", f"{_HERE}.findings:write_sarif"),
     Format("parquet", ".parquet", "a table with a row for each frame", f"{_HERE}.parquet:write"),
+    Format(
+        "html",
+        ".html",
+        "a page with diagrams, payloads and findings, for any browser",
+        "a2a_inspect.report.writer:write",
+    ),
 )
 FORMATS = {each.name: each for each in _ALL}
 """Name -> format, in the order of the help and the menu."""
