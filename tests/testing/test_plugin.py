@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from a2a_inspect.cli import cli
 from a2a_proxy import Recording
 
 pytest_plugins = ["pytester"]
@@ -352,9 +352,9 @@ def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
     spied, alone = result.outlines[at + 1 : at + 3]
     assert spied.startswith("  test_modes.py::test_asks_for_more: 1; to keep them: a2a-inspect cassette merge new.")
     assert alone.startswith("  test_modes.py::test_asks_without_a_cassette: 2; to keep them: a2a-inspect export ")
-    for line in (spied, alone):
-        words = shlex.split(line.partition("to keep them: ")[2])
-        cli.main(words[1:], standalone_mode=False)
+    commands = [shlex.split(line.partition("to keep them: ")[2])[1:] for line in (spied, alone)]
+    code = f"from a2a_inspect.cli import cli; [cli.main(each, standalone_mode=False) for each in {commands}]"
+    assert project.run(sys.executable, "-c", code).ret == 0  # what is imported here would be forgotten with the project
     for name, sessions in (("new", [3, 1]), ("nowhere", [2])):
         with Recording(project.path / f"{name}.a2a.jsonl") as recording:
             assert [len(list(each.exchanges())) for each in recording.sessions()] == sessions
