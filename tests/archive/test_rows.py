@@ -17,7 +17,7 @@ RECORDINGS = Path(__file__).parents[2] / "recordings"
 CALL = Exchange(id=1, connection=1, stream=1, binding=Binding.GRPC, started=5, task_id="T", context_id="\ud800")
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(frames())
 def test_any_frame_comes_back_as_it_was(frame: Frame) -> None:
     table = frames_table([(FrameRow(5, 1, frame), Scene("run", CALL, None))])

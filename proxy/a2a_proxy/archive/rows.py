@@ -30,7 +30,6 @@ _OF_CALL = ("binding", "dialect", "operation", "method", "target", "streaming", 
 _SHARED = {"t": "task_id", "c": "context_id"}
 """Columns that a frame has of its call where it names none itself."""
 _BOOLEANS = frozenset(column.name for column in FRAMES if pa.types.is_boolean(column.type))
-_TIMES = [column.name for column in FRAMES if pa.types.is_timestamp(column.type)]
 _TRACE_DIGITS = 32
 _INT64 = range(-(1 << 63), 1 << 63)
 _CACHED = 4096
@@ -78,6 +77,7 @@ OPTIONS: dict[str, Any] = {
     "compression": COMPRESSION,
     "compression_level": LEVEL,
     "write_page_index": True,
+    "write_page_checksum": True,
     "use_dictionary": True,
 }
 """How Parquet is written."""
@@ -194,16 +194,21 @@ def _found(finding: Finding) -> dict[str, Any]:
     return {"severity": severity} | {name: sound(word) for name, word in words.items()}
 
 
+def plain(table: pa.Table) -> pa.Table:
+    """Times as numbers: those of Python do not hold ns."""
+    for number, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            table = table.set_column(number, field.name, table.column(number).cast(pa.int64()))
+    return table
+
+
 def read_frames(table: pa.Table) -> Iterator[tuple[str, int, Frame]]:
     """The session, the number in its recording and the frame of each row of a table with all columns.
 
     Raises:
         ValueError, KeyError, TypeError: the rows make no sense.
     """
-    for name in _TIMES:
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, name, table.column(name).cast(pa.int64()))
-    for batch in table.to_batches(max_chunksize=1024):
+    for batch in plain(table).to_batches(max_chunksize=1024):
         for row in batch.to_pylist():
             yield row["session"], row["frame"], _frame(row)
 
