@@ -89,12 +89,14 @@ async def test_exporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         await person.types("x")
         await person.sees("what matches err")
         await person.types("F")
-        await person.until(lambda: (tmp_path / "r-filtered.jsonl").exists(), "the lines")
+        await person.sees("Export as", "1  jsonl")
+        await person.types("1")
+        await person.until(lambda: (tmp_path / "r-filtered.a2a.jsonl").exists(), "the lines")
         await person.sees("1 exchange written to")
     with open_any(tmp_path / "r-selected.a2a.jsonl") as part:
         assert [row.exchange.id for row in part.exchanges()] == [1, 2]
-    lines = [json.loads(line) for line in (tmp_path / "r-filtered.jsonl").read_text().splitlines()]
-    assert [line["id"] for line in lines] == [2]
+    with open_any(tmp_path / "r-filtered.a2a.jsonl") as part:
+        assert [row.exchange.id for row in part.exchanges()] == [2]
 
 
 async def test_the_row_under_the_cursor_is_meant(tmp_path: Path) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.export import export_recording
-from a2a_inspect.commands.show import show_conversation
-from a2a_inspect.commands.wanted import Wanted
+from a2a_inspect.commands.export import What, export_recording
+from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
 from a2a_proxy.recording.note_writer import Place, annotate
@@ -27,7 +25,7 @@ DEMO = RECORDINGS / "demo.a2a.jsonl"
 def test_all_of_it_is_the_same_recording(name: str, tmp_path: Path) -> None:
     """Line for line what was committed."""
     path = RECORDINGS / f"{name}.a2a.jsonl"
-    export_recording(path, tmp_path / "out.a2a.jsonl", "cassette", "")
+    export_recording(What(path), tmp_path / "out.a2a.jsonl", "jsonl")
     assert (tmp_path / "out.a2a.jsonl").read_bytes() == path.read_bytes()
 
 
@@ -36,7 +34,7 @@ def test_what_matches_is_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     with open_any(DEMO) as recording:
         task = next(row.exchange.task_id for row in recording.exchanges() if row.exchange.operation == "SendMessage")
     target = tmp_path / "part.a2a.jsonl"
-    export_recording(DEMO, target, "cassette", f"task:{task}")
+    export_recording(What(DEMO, f"task:{task}"), target, "jsonl")
     with open_any(target) as part, open_any(DEMO) as whole:
         kept = [row.exchange for row in part.exchanges()]
         assert kept == [row.exchange for row in whole.find_exchanges(f"task:{task}")]
@@ -57,59 +55,44 @@ def test_notes_go_with_it(tmp_path: Path) -> None:
     path = sample(tmp_path / "a.db")
     for place in (Place(1), Place(1, 2), Place(1, 2, 1), Place(1, 3)):
         annotate(path, place, STARTED, text="here")
-    export_recording(path, tmp_path / "part.a2a.jsonl", "cassette", "err")
+    export_recording(What(path, "err"), tmp_path / "part.a2a.jsonl", "jsonl")
     with open_any(tmp_path / "part.a2a.jsonl") as part:
         assert [(row.note.exchange, row.note.seq) for row in part.notes()] == [(0, -1), (2, -1), (2, 1)]
 
 
 def test_a_part_becomes_a_recording(tmp_path: Path) -> None:
     """And a cassette again, the same one."""
-    export_recording(DEMO, tmp_path / "part.a2a.jsonl", "cassette", "op:SendMessage")
+    export_recording(What(DEMO, "op:SendMessage"), tmp_path / "part.a2a.jsonl", "jsonl")
     read_cassette(tmp_path / "part.a2a.jsonl", tmp_path / "part.db")
     with Recording(tmp_path / "part.db") as recording:
         write_cassette(recording, tmp_path / "again.a2a.jsonl")
     assert (tmp_path / "again.a2a.jsonl").read_bytes() == (tmp_path / "part.a2a.jsonl").read_bytes()
 
 
-def test_json_lines_are_those_of_show(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """With a filter whole exchanges, as they are."""
-    with open_any(DEMO) as recording:
-        show_conversation(recording, Wanted(), as_json=True)
-    shown = capfd.readouterr().out.splitlines()
-    export_recording(DEMO, None, "jsonl", "")
-    assert capfd.readouterr().out.splitlines() == shown
-    export_recording(DEMO, tmp_path / "some.jsonl", "jsonl", "op:SendMessage state:completed")
-    some = (tmp_path / "some.jsonl").read_text().splitlines()
-    assert some
-    assert set(some) < set(shown)
-    assert {json.loads(line)["operation"] for line in some} == {"SendMessage"}
-    assert (tmp_path / "some.jsonl").stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.parametrize("form", ["cassette", "jsonl"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_a_file_is_never_replaced(form: str, tmp_path: Path) -> None:
     target = tmp_path / "there"
     target.write_text("mine")
     with pytest.raises(UserError, match="exists"):
-        export_recording(DEMO, target, form, "")
+        export_recording(What(DEMO), target, form)
     assert target.read_text() == "mine"
 
 
-@pytest.mark.parametrize("form", ["cassette", "jsonl"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_a_folder_that_is_not_there(form: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot write"):
-        export_recording(DEMO, tmp_path / "no" / "x.a2a.jsonl", form, "")
+        export_recording(What(DEMO), tmp_path / "no" / "x.a2a.jsonl", form)
 
 
 def test_where_nothing_matches(tmp_path: Path) -> None:
     """An error, and no file."""
     for where, wrong in (("task:nothing", "nothing matches"), ("tsak:x", "unknown field")):
         with pytest.raises(UserError, match=wrong):
-            export_recording(DEMO, tmp_path / "x", "cassette", where)
+            export_recording(What(DEMO, where), tmp_path / "x", "jsonl")
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize("form", ["cassette", "jsonl"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_a_damaged_recording_leaves_no_file_behind(form: str, tmp_path: Path) -> None:
     """What cannot be finished is not begun under its name."""
     path = sample(tmp_path / "a.db")
@@ -118,7 +101,7 @@ def test_a_damaged_recording_leaves_no_file_behind(form: str, tmp_path: Path) ->
         db.execute("DELETE FROM block_tail")
         db.commit()
     with pytest.raises(UserError):
-        export_recording(path, tmp_path / "x.a2a.jsonl", form, "")
+        export_recording(What(path), tmp_path / "x.a2a.jsonl", form)
     assert not (tmp_path / "x.a2a.jsonl").exists()
 
 
@@ -127,6 +110,6 @@ def test_a_dash_is_standard_output(
 ) -> None:
     """As for `check`; no file is called so."""
     monkeypatch.chdir(tmp_path)
-    export_recording(DEMO, Path("-"), "cassette", "")
+    export_recording(What(DEMO), Path("-"), "jsonl")
     assert capfdbinary.readouterr().out == DEMO.read_bytes()
     assert list(tmp_path.iterdir()) == []

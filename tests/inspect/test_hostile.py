@@ -46,7 +46,6 @@ COMMANDS = (
     "diff {} 1 {} 1",
     "note {}",
     "export {} -o {folder}/written.a2a.jsonl",
-    "export {} --format jsonl -o {folder}/written.jsonl",
     "merge {folder}/merged.a2a.db {}",
     "note {} 1.1 seen",
     "prune {} --keep 0",

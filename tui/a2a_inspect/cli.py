@@ -8,7 +8,11 @@ from typing import Any
 
 import click
 
+from a2a_inspect.archive_cli import archive
 from a2a_inspect.cassette_cli import cassette
+from a2a_inspect.export_cli import export
+from a2a_inspect.otlp_cli import otlp
+from a2a_inspect.typed import names_file
 from a2a_proxy import __version__
 from a2a_proxy.cli.main import run_cli
 from a2a_proxy.cli.redact import redact_options
@@ -30,6 +34,7 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
   a2a-inspect lanes FILE TASK      a task's messages as arrows between its parties
   a2a-inspect note 2.5 'lost here' a note at frame 5 of exchange 2
   a2a-inspect check                what the peers did wrong
+  a2a-inspect export FORMAT        a recording, or what matches, as a file of that format
   a2a-inspect merge OUT A B        several recordings into one
   a2a-inspect rules GEN-001        what a rule means
   a2a-inspect keys                 the screen's keys, and where to change them
@@ -43,14 +48,9 @@ class _Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the name of the screen's command where the user gave none."""
-        if not args or (args[0] not in self.commands and (_names_file(args[0]) or _is_of_screen(args[0]))):
+        if not args or (args[0] not in self.commands and (names_file(args[0]) or _is_of_screen(args[0]))):
             args = ["screen", *args]
         return super().parse_args(ctx, args)
-
-
-def _names_file(word: str) -> bool:
-    """A path, not a mistyped command."""
-    return not word.startswith("-") and ("/" in word or "." in word or Path(word).exists())
 
 
 def _is_of_screen(word: str) -> bool:
@@ -294,38 +294,6 @@ def prune_recordings(
     prune(recordings, limits, time.time_ns(), **how)
 
 
-@cli.command("export")
-@_recording
-@_filter
-@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="There, not to standard output.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["cassette", "jsonl"]),
-    default="cassette",
-    show_default=True,
-    help="A cassette is a recording as text (*.a2a.jsonl); jsonl has one object an exchange, as show --json.",
-)
-@redact_options
-def export_recording(
-    recording: Path | None,
-    where: str,
-    output: Path | None,
-    form: str,
-    redact: tuple[str, ...],
-    redact_policy: Path | None,
-) -> None:
-    """Write a recording, or the exchanges that match, to a file that is read, reviewed and committed.
-
-    An exchange that matches is written whole, with its task, findings and notes. The sessions then say that not all of
-    them is there.
-    """
-    from a2a_inspect.cleaned import Wish
-    from a2a_inspect.commands.export import export_recording as run_export
-
-    run_export(recording, output, form, where, Wish(redact, redact_policy))
-
-
 @cli.command("redaction")
 @_recording
 @redact_options
@@ -357,7 +325,10 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
     merge_recordings(target, recordings, Options(**options))
 
 
+cli.add_command(archive)
 cli.add_command(cassette)
+cli.add_command(export)
+export.add_command(otlp)
 
 
 @cli.command("check")

@@ -21,7 +21,7 @@ from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import Script
 from a2a_proxy.replay.serve.cards import Cards
 from a2a_proxy.replay.serve.servable import SERVED, Gap, gaps
-from a2a_proxy.replay.serve.stage import Missed, Played, Posted, Told, Unserved
+from a2a_proxy.replay.serve.stage import Allowed, Missed, Played, Posted, Told, Unserved
 
 _CLOSE_SECONDS = 2.0
 _MOST_PLACES = 8
@@ -76,9 +76,11 @@ class TextConsole:
             self._err("stop with Ctrl-C")
 
     def told(self, told: Told) -> None:
-        """A line; of a miss its whole text."""
+        """A line; of a miss, and of what was answered all the same, its whole text."""
         if isinstance(told, Missed):
             self._out(told.miss.text())
+        elif isinstance(told, Allowed):
+            self._out(told.miss.allowed())
         elif isinstance(told, Posted):
             self._posted(told)
         elif isinstance(told, Unserved):
@@ -152,9 +154,11 @@ class JsonConsole:
         )
 
     def told(self, told: Told) -> None:
-        """`call`, `miss` or `webhook`."""
+        """`call`, `miss`, `allowed`, `webhook` or `not-served`."""
         if isinstance(told, Missed):
             self._put("miss", binding=str(told.binding), text=told.miss.text(), **_detail(told))
+        elif isinstance(told, Allowed):
+            self._put("allowed", binding=str(told.binding), text=told.miss.allowed(), **_detail(told))
         elif isinstance(told, Posted):
             self._put("webhook", **msgspec.to_builtins(told))
         elif isinstance(told, Unserved):
@@ -181,7 +185,7 @@ def make_console(log_format: str, *, quiet: bool, pipe: bool) -> ReplayConsole:
     return JsonConsole(pipe=pipe) if log_format == "json" else TextConsole(quiet=quiet, pipe=pipe)
 
 
-def _detail(told: Missed) -> dict[str, Any]:
+def _detail(told: Missed | Allowed) -> dict[str, Any]:
     return {name: item for name, item in told.miss.detail().items() if name != "@type"}
 
 

@@ -82,7 +82,7 @@ class Exporter:
         tool = self._rows[0].facts.tool if self._rows else ""
         notes = [row for row in self._of_sessions(self.recording.notes()) if self._has(row, row.note.exchange or None)]
         version = 3 if any(row.facts.redaction for row in self._rows) else 2 if notes else 1
-        self._line({"cassette": "a2a", "version": version, "tool": tool, "sessions": [*map(_session, self._rows)]})
+        self._line({"cassette": "a2a", "version": version, "tool": tool, "sessions": [*map(session_line, self._rows)]})
         self._conversation()
         for task in self._of_sessions(self.recording.tasks()):
             kept = task if self.selection is None else self.selection.task(task)
@@ -185,7 +185,8 @@ def _marked(row: SessionRow, selection: Selection | None) -> SessionRow:
     return msgspec.structs.replace(row, complete=known + selection.remark)
 
 
-def _session(row: SessionRow) -> Line:
+def session_line(row: SessionRow) -> Line:
+    """A session as the first line of a cassette has it."""
     facts = msgspec.to_builtins(row.facts)
     if not facts["redaction"]:
         del facts["redaction"]

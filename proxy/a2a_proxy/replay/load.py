@@ -27,15 +27,17 @@ _SAID = {
     FrameKind.EVENT: What.MESSAGE,
     FrameKind.ERROR: What.ERROR,
     FrameKind.OTHER: What.MESSAGE,
+    FrameKind.COMMENT: What.COMMENT,
     FrameKind.UNDECODABLE: What.MESSAGE,
     FrameKind.END: What.END,
 }
-"""Comments and lines of a log are not replayed: nothing A2A is in them."""
+"""Lines of a log are not replayed: nothing A2A is in them."""
 _RESETS = ("reset", "rst_stream")
 _BROKEN = frozenset({"", "connection lost", "proxy stopped", "proxy killed"})
 """How a call ends that was not captured to its end."""
 _TOLD = 3
 """Places that an error names."""
+_EVENT_STREAMS = (Binding.JSONRPC, Binding.REST)
 _EVENT_ID = re.compile(r"^id:[ ]?([^\r\n\0]*)", re.MULTILINE)
 
 
@@ -234,6 +236,7 @@ class _Loader:
             status=GrpcOutcome(trailers or exchange.response_headers).status if ended else -1,
             trailers=trailers,
             event_id=event_id[1] if event_id else "",
+            framing=frame.framing if exchange.binding in _EVENT_STREAMS else "",
             note=frame.note,
             place=f"{self._place(row)}.{frame.seq}",
             after=self._pins.get(remarked, -1),

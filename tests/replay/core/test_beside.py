@@ -65,6 +65,17 @@ def test_who_joins_after_the_end_gets_the_task_as_it_ended() -> None:
     assert said(stage.run(stage.ask("SubscribeToTask", {"id": TASK}))) == ["task completed", "end"]
 
 
+def test_a_subscription_that_its_client_broke_off_has_no_end_of_its_own() -> None:
+    """Nothing recorded is told twice, and the client of now may leave as that one did."""
+    left = call(2, "SubscribeToTask", {"id": TASK}, ("s", 5, task(S.WORKING)), ("c", 50, "cut"), began=100)
+    stage = Stage(script(FIRST, left))
+    stage.run(stage.ask("SendStreamingMessage", message("plan")), 2000)
+    joined = stage.ask("SubscribeToTask", {"id": TASK})
+    assert said(stage.run(joined, 1000)) == ["task completed"]
+    joined.client_gone()
+    assert not stage.player.misses
+
+
 def test_who_resubscribes_without_a_recorded_subscription_gets_the_rest_all_the_same() -> None:
     stage = Stage(script(FIRST), speed=1.0)
     first = stage.ask("SendStreamingMessage", message("plan"))

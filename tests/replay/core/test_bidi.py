@@ -135,6 +135,35 @@ def test_a_client_that_half_closes_early_hears_all_up_to_the_gate() -> None:
     assert [miss.nearest for miss in stage.player.misses] == ["#1.4"]
 
 
+def test_a_client_that_leaves_the_recording_is_told_so_once() -> None:
+    """What it says or does after that, before the miss has gone out, is of no interest."""
+    stage = begun()
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    stage.run(play)
+    play.heard(message("no"), stage.now)
+    play.heard(message("never"), stage.now)
+    play.client_ended(stage.now)
+    assert said(play.due(stage.now)) == ["miss"]
+    assert [miss.nearest for miss in stage.player.misses] == ["#1.4"]
+
+
+def test_an_early_half_close_where_the_recorded_client_left_ends_the_call_at_once() -> None:
+    """With the one miss that it was; there is nothing to be patient for."""
+    left = call(
+        1,
+        "SendLiveMessage",
+        message("deploy"),
+        ("s", 10, task(S.WORKING)),
+        ("c", 20, message("more", "m-2")),
+        ("c", 30, "reset"),
+    )
+    stage = begun(left)
+    play = stage.ask("SendLiveMessage", message("deploy"))
+    play.client_ended(stage.now)
+    assert said(stage.run(play)) == ["task working", "miss"]
+    assert [miss.nearest for miss in stage.player.misses] == ["#1.2"]
+
+
 def test_a_half_close_that_only_comes_early_is_told_and_does_no_harm() -> None:
     """Nothing that is left waits for the client's words: the agent goes on to its end."""
     free = call(

@@ -50,6 +50,15 @@ def test_each_interface_leads_here() -> None:
     assert made["additionalInterfaces"] == [{"url": "http://localhost:9001", "transport": "GRPC"}]
 
 
+def test_where_json_rpc_is_spoken() -> None:
+    """The paths of its interfaces; a URL that nobody can read is no reason to fail."""
+    assert cards(NEW).rpc_paths == {"/a2a/rpc"}
+    assert cards(OLD).rpc_paths == {"/rpc"}
+    bad = {**OLD, "url": "http://[::1/rpc"}
+    assert cards(bad).rpc_paths == {""}
+    assert cards(bad).local(bad, HERE)["url"] == "http://localhost:9001"
+
+
 def test_interfaces_that_are_added() -> None:
     """Those that the card has already are not listed twice."""
     made = cards(NEW, add=(Binding.REST, Binding.GRPC)).local(NEW, HERE)

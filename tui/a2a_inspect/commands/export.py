@@ -2,47 +2,63 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
+
+import msgspec
 
 from a2a_inspect.cleaned import Wish, cleaned
 from a2a_inspect.export import export
+from a2a_inspect.formats.chosen import Chosen
 from a2a_inspect.place import STDOUT, opened
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.recording.reader import Recording
-
-NOTHING = Wish()
 
 
-def export_recording(path: Path | None, target: Path | None, form: str, where: str, wish: Wish = NOTHING) -> None:
+class What(msgspec.Struct, frozen=True):
+    """What is exported, as it was typed: the same for every format."""
+
+    path: Path | None = None
+    """The recording; None: the newest one."""
+    where: str = ""
+    """An expression of the filter language: exchanges that match, each whole."""
+    wish: Wish = Wish()
+
+
+def export_recording(what: What, target: Path | None, form: str, **options: Any) -> None:
     """Write it; to standard output where no file is named. What was written is told on standard error.
 
     Raises:
         UserError: it cannot be read or written, the filter or a policy is wrong, or nothing matches it.
     """
-    _ = wish.policy  # what is wrong with it is told before anything is read
-    if target == STDOUT:
-        target = None
-    with opened(path) as recording:
-        keys = set(recording.asked().ids(where, Rows.EXCHANGES)) if where else None
-        if keys is not None and not keys:
-            raise UserError(f"nothing matches {visible(where)}", "see what there is with: a2a-inspect ls")
-        if target is None:
+    with chosen(what) as taken:
+        if target is None or target == STDOUT:
             sys.stdout.flush()
-        to = sys.stdout.buffer if target is None else target
-        with cleaned(recording, keys, wish) as (clean, kept):
-            count = _written(clean, to, form, kept, f"what matches {where}")
-    if target is not None:
-        print(f"{text.plural(count, 'exchange')} written to {visible(str(target))}", file=sys.stderr)
+            export(taken, sys.stdout.buffer, form, **options)
+            return
+        count = export(taken, target, form, **options)
+    print(f"{text.plural(count, 'exchange')} written to {visible(str(target))}", file=sys.stderr)
 
 
-def _written(recording: Recording, to: Path | BinaryIO, form: str, keys: set[int] | None, what: str) -> int:
-    try:
-        return export(recording, to, form, keys, what)
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
+@contextlib.contextmanager
+def chosen(what: What) -> Iterator[Chosen]:
+    """The exchanges that are meant, open for reading and as the policy wants them.
+
+    What goes wrong with the recording within is a UserError as well.
+
+    Raises:
+        UserError: as `export_recording`.
+    """
+    _ = what.wish.policy  # what is wrong with it is told before anything is read
+    with opened(what.path) as recording:
+        keys = set(recording.asked().ids(what.where, Rows.EXCHANGES)) if what.where else None
+        if keys is not None and not keys:
+            raise UserError(f"nothing matches {visible(what.where)}", "see what there is with: a2a-inspect ls")
+        with cleaned(recording, keys, what.wish) as (clean, kept):
+            words = f"what matches {what.where}" if what.where else ""
+            yield Chosen(clean, None if kept is None else frozenset(kept), words)

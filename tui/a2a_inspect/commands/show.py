@@ -245,19 +245,6 @@ def _objects(
         yield from process_objects(recording, session)
 
 
-def conversation_objects(recording: Recording, wanted: Wanted) -> Iterator[dict[str, object]]:
-    """Everything, as `show --json` has it."""
-    for session in recording.sessions():
-        yield from _objects(recording, session, list(recording.exchanges(session.id)), wanted, {})
-
-
-def whole_objects(recording: Recording, keys: set[int]) -> Iterator[dict[str, object]]:
-    """Exchanges with all their frames, as `show --json` has them."""
-    for session in recording.sessions():
-        rows = [row for row in recording.exchanges(session.id) if row.key in keys]
-        yield from _objects(recording, session, rows, Wanted(words=("some",)), {})
-
-
 def _object(recording: Recording, row: ExchangeRow, task: Task | None, kept: set[int] | None) -> dict[str, object]:
     exchange = row.exchange
     frames = (r.frame for r in recording.frames(row.key) if kept is None or r.frame.seq in kept)

@@ -12,7 +12,7 @@ from a2a_inspect.screen.copy_menu import CopyMenu
 from a2a_inspect.screen.detail import Detail
 from a2a_inspect.screen.diff_screen import DiffScreen
 from a2a_inspect.screen.diff_view import DiffView
-from a2a_inspect.screen.export_menu import ExportMenu
+from a2a_inspect.screen.export_menu import ExportMenu, FormatMenu
 from a2a_inspect.screen.filter_box import FilterBox
 from a2a_inspect.screen.help import Help
 from a2a_inspect.screen.hopping import Hopping
@@ -52,6 +52,7 @@ PLACES = (
     Place("Its rows", LaneList, (LaneScreen, LazyList)),
     Place("Copying", CopyMenu),
     Place("Exporting", ExportMenu),
+    Place("A format", FormatMenu),
     Place("A note", NoteBox),
     Place("Plots", PlotScreen),
     Place("A replay", ReplayScreen),

@@ -14,7 +14,7 @@ from a2a_inspect.clipboard import put
 from a2a_inspect.point import named
 from a2a_inspect.screen.commanded import Commanded
 from a2a_inspect.screen.copy_menu import CopyMenu
-from a2a_inspect.screen.export_menu import ALL, FILTERED, SELECTED, ExportMenu
+from a2a_inspect.screen.export_menu import ALL, FILTERED, SELECTED, ExportMenu, FormatMenu
 from a2a_inspect.screen.note_box import NoteBox
 from a2a_inspect.source import FrameLine
 from a2a_proxy.cli import text
@@ -121,7 +121,7 @@ class Acting(Commanded):
 
     @work(group="export", exclusive=True)
     async def action_export(self) -> None:
-        """Choose a set and a form, and write them to a new file in the current folder."""
+        """Choose a set and a format, and write them to a new file in the current folder."""
         place = self._place()
         if place is None or self._refused("an export"):
             return
@@ -129,7 +129,10 @@ class Acting(Commanded):
         chosen = await self.app.push_screen_wait(ExportMenu(sets, visible(str(folder))))
         if chosen is None:
             return
-        name, form = chosen
+        name = chosen[0]
+        form: str | None = chosen[1] or await self.app.push_screen_wait(FormatMenu(sets[name]))
+        if form is None:
+            return
         keys = list(dict.fromkeys(each.exchange for each in self._marks.listed())) or [
             key(place.session, place.exchange)
         ]
@@ -143,19 +146,21 @@ class Acting(Commanded):
 
     def _export(self, folder: Path, name: str, form: str, keys: list[int], where: str) -> str:
         """In a thread, on a connection of its own: a large export holds no list up."""
-        from a2a_inspect.export import FORMATS, export, free_name
+        from a2a_inspect.export import export, free_name
+        from a2a_inspect.formats.chosen import Chosen
+        from a2a_inspect.formats.registry import FORMATS
         from a2a_proxy.recording.query.sql import Rows
 
         recording = self._source.another()
         if recording is None:
             return "there is nothing to export yet"
         with recording:
-            wanted: list[int] | None = keys
-            what = "exchanges that were selected"
+            wanted = Chosen(recording, frozenset(keys), "exchanges that were selected")
             if name == ALL:
-                wanted = None
+                wanted = Chosen(recording)
             elif name == FILTERED:
-                wanted, what = list(recording.asked().ids(where, Rows.EXCHANGES)), f"what matches {where}"
-            target = free_name(folder, self._source.path, name, FORMATS[form])
-            count = export(recording, target, form, wanted, what)
+                matching = frozenset(recording.asked().ids(where, Rows.EXCHANGES))
+                wanted = Chosen(recording, matching, f"what matches {where}")
+            target = free_name(folder, self._source.path, name, FORMATS[form].ending)
+            count = export(wanted, target, form)
         return f"{text.plural(count, 'exchange')} written to {visible(str(target))}"

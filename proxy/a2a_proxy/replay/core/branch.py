@@ -51,12 +51,17 @@ def same_way(taken: list[Call], other: list[Call]) -> IdMap | None:
     ids = IdMap()
     for one, two in zip(taken, other, strict=True):
         said = [(one.request, two.request)]
-        if one.operation != two.operation or len(one.lines) != len(two.lines):
+        mine, others = _lines(one), _lines(two)
+        if one.operation != two.operation or len(mine) != len(others):
             return None
-        said += [(mine.value, others.value) for mine, others in zip(one.lines, two.lines, strict=True)]
-        if any(differences(others, mine, ids, Fields()) for mine, others in said):
+        said += [(line.value, like.value) for line, like in zip(mine, others, strict=True)]
+        if any(differences(like, line, ids, Fields()) for line, like in said):
             return None
     return ids
+
+
+def _lines(call: Call) -> list[Line]:
+    return [line for line in call.lines if line.what is not What.COMMENT]
 
 
 def _differs(line: Line, value: Any, ids: IdMap) -> bool:

@@ -75,18 +75,22 @@ def steps(call: Call, like: Sequence[Call] = ()) -> Steps:
     evidence = iter(_evidence(call, like))
     made: list[Step] = []
     gate, said, passed, state, last = 0, 0, 0, 0, 0
-    waited = False
-    """The client has spoken since the agent asked it to."""
+    spoken = waited = False
+    """The agent has said something; the client has spoken since the agent asked it to."""
     for line in call.lines:
         if line.side is Side.CLIENT:
             if line.what in _SAID:
                 said += 1
                 waited = waited or state in _WAITS
             continue
+        if line.what is What.COMMENT:
+            made.append(Step(line, gate, max(line.at - last, 0)))
+            last = line.at
+            continue
         before = gate
         least, always = next(evidence)
         speaks = said > passed and client[said - 1].what is What.MESSAGE
-        if said > passed and (waited or (speaks and not made)):
+        if said > passed and (waited or (speaks and not spoken)):
             gate = said
         elif speaks and line.at - last > usual:
             gate = max(gate, min(said, least))
@@ -96,7 +100,7 @@ def steps(call: Call, like: Sequence[Call] = ()) -> Steps:
             gate = max(gate, numbers.get(line.after, 0))
         since = client[gate - 1].at if gate > before else last
         made.append(Step(line, gate, max(line.at - since, 0)))
-        state, last, waited, passed = line.state or state, line.at, False, said
+        state, last, spoken, waited, passed = line.state or state, line.at, True, False, said
     return Steps(tuple(made), client, leaves)
 
 
@@ -120,7 +124,7 @@ def _told(call: Call) -> Iterator[tuple[_Face, int]]:
     """What kind of thing each line of the agent is, and how many messages of the client were before it."""
     said = 0
     for line in call.lines:
-        if line.side is Side.AGENT:
+        if line.side is Side.AGENT and line.what is not What.COMMENT:
             yield (line.what, line.event, line.state), said
         elif line.what is What.MESSAGE:
             said += 1
@@ -128,6 +132,6 @@ def _told(call: Call) -> Iterator[tuple[_Face, int]]:
 
 def _usual(call: Call) -> float:
     """The median pause between two lines of the agent, ns."""
-    times = [line.at for line in call.answers]
+    times = [line.at for line in call.answers if line.what is not What.COMMENT]
     gaps = [after - before for before, after in pairwise(times)]
     return median(gaps) if gaps else 0.0

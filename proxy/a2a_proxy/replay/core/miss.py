@@ -50,12 +50,18 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
 
     def text(self) -> str:
         """For a person: several lines, without control characters."""
-        return "\n".join(self._lines())
+        hints = [f"  hint: {visible(hint)}" for hint in self.hints]
+        return "\n".join([self.line, *self._why(), *hints])
+
+    def allowed(self) -> str:
+        """The same where it was answered all the same: there is nothing to be done."""
+        said = visible(f"answered all the same ({self.kind}): {self.asked}")
+        return "\n".join([said, *self._why()])
 
     @property
     def line(self) -> str:
         """The first line, for a log or a status message."""
-        return next(iter(self._lines()))
+        return visible(f"replay miss ({self.kind}): {self.asked}")
 
     def detail(self) -> dict[str, Any]:
         """For a machine: the detail of the error that refuses the call."""
@@ -70,10 +76,8 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
             "recording": self.recording,
         }
 
-    def _lines(self) -> list[str]:
-        said = [f"replay miss ({self.kind}): {self.asked}"]
-        if self.why:
-            said.append(f"  {self.why}")
+    def _why(self) -> list[str]:
+        said = [f"  {self.why}"] if self.why else []
         if self.nearest and self.rows:
             said.append(f"  nearest: {self.nearest}, which differs in:")
             said += [f"    {_words(row)}" for row in self.rows[:_ROWS]]
@@ -83,7 +87,6 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
             said.append(f"  nearest: {self.nearest}")
         if self.known:
             said.append(f"  recorded: {', '.join(self.known)}")
-        said += [f"  hint: {hint}" for hint in self.hints]
         return [visible(line) for line in said]
 
 

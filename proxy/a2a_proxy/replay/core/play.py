@@ -39,6 +39,8 @@ class Play:
         self.began = at
         self.over = False
         """Nothing more is sent, and nothing heard is of interest."""
+        self.unwatched = False
+        """Nobody has looked at its task when the recorded client did: it waits for such looks no more."""
         self.left = False
         """The client broke it off. What was not sent by then is not missing."""
         self.skew = 0
@@ -91,8 +93,8 @@ class Play:
         return sends
 
     def heard(self, value: Any, at: int) -> None:
-        """The client said one more thing on this call, in canonical form."""
-        if self.over or not self.call.live:
+        """The client said one more thing on this call, in canonical form. What follows a miss is of no interest."""
+        if self.over or self._miss is not None or not self.call.live:
             return
         value = bounded(value)
         expected = self._expected()
@@ -113,7 +115,7 @@ class Play:
 
     def client_ended(self, at: int) -> None:
         """The client half-closed: it will say no more, and listens."""
-        if self.over or not self.call.live or self._ended:
+        if self.over or self._miss is not None or not self.call.live or self._ended:
             return
         self._ended = True
         expected = self._expected()
@@ -178,7 +180,7 @@ class Play:
 
     def _given_up(self) -> int | None:
         """When waiting for the client comes to its end; None: never."""
-        if self._early is not None and self._step() is not None:
+        if self._early is not None:
             return self._looked
         patience = self._player.options.patience
         return None if patience is None else self._since() + patience
@@ -200,7 +202,7 @@ class Play:
         given_up = self._given_up()
         if given_up is None or at < given_up:
             return None
-        if step is not None and self._early is not None:
+        if self._early is not None:
             self._miss = self._early
         else:
             self.waits += f"; nothing came for {(at - self._since()) / 1e9:.0f} s"

@@ -19,6 +19,8 @@ SPEAKING = frozenset({"SendMessage", "SendStreamingMessage"}) | LIVE
 FOLLOWING = frozenset({"SubscribeToTask"})
 """Operations that are answered from where the task has come to."""
 
+POLLING = "GetTask"
+
 
 class Side(StrEnum):
     """Who says a line."""
@@ -33,6 +35,8 @@ class What(StrEnum):
     MESSAGE = "message"
     ERROR = "error"
     """An A2A error as a message: of JSON-RPC, of REST, in a stream. On gRPC the END says it."""
+    COMMENT = "comment"
+    """A block of an event stream that no client takes for an event."""
     END = "end"
     """This side has nothing more to say; of the agent, with the status."""
     RESET = "reset"
@@ -70,6 +74,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     trailers: Headers = ()
     event_id: str = ""
     """`id` of an event of SSE."""
+    framing: str = ""
+    """That event without its data, as `wire.sse.rebuild` takes it; empty where there is none."""
     sent: int = 0
     """Of a CUT that a fault made: octets of the message in `value` that go out before it."""
     stall: int = 0

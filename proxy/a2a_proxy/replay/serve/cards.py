@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
@@ -15,6 +15,8 @@ Json = dict[str, Any]
 
 _TRANSPORTS = {"JSONRPC": Binding.JSONRPC, "HTTP+JSON": Binding.REST, "GRPC": Binding.GRPC, "STDIO": Binding.STDIO}
 """As a card names them, in capitals."""
+_INTERFACES = (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport"))
+"""Members of a card that list interfaces, of 1.0 and of 0.3, and which of theirs names the transport."""
 _NAMES = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
 
 
@@ -56,7 +58,7 @@ class Cards:
         transport = str(card.get("preferredTransport") or card.get("transport") or "")
         if isinstance(card.get("url"), str) and not _is_command(card["url"], transport):
             made["url"] = _moved(card["url"], transport, authority)
-        for member, name in (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport")):
+        for member, name in _INTERFACES:
             if isinstance(card.get(member), list):
                 made[member] = list(self._interfaces(card[member], name, authority))
         return made
@@ -85,13 +87,24 @@ class Cards:
     @property
     def offers(self) -> tuple[Binding, ...]:
         """The bindings that the card lists, as it was recorded."""
-        card = self._any.body if self._any is not None and self._any.body is not None else {}
-        listed = [str(card.get("preferredTransport") or "JSONRPC")] if isinstance(card.get("url"), str) else []
-        for member, name in (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport")):
-            entries = card.get(member)
-            listed += [str(one.get(name)) for one in entries or () if isinstance(one, dict)]
-        known = (_known(transport) for transport in listed)
+        known = (_known(transport) for transport, _ in self._listed())
         return tuple(dict.fromkeys(binding for binding in known if binding is not None))
+
+    @property
+    def rpc_paths(self) -> frozenset[str]:
+        """Where the card says that JSON-RPC is spoken."""
+        return frozenset(unquote(_split(url).path) for name, url in self._listed() if _known(name) is Binding.JSONRPC)
+
+    def _listed(self) -> list[tuple[str, str]]:
+        """Transport and URL of each interface of the card, as it was recorded."""
+        card = self._any.body if self._any is not None and self._any.body is not None else {}
+        url = card.get("url")
+        listed = [(str(card.get("preferredTransport") or "JSONRPC"), url)] if isinstance(url, str) else []
+        for member, name in _INTERFACES:
+            entries = card.get(member)
+            found = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
+            listed += [(str(one.get(name)), str(one.get("url", ""))) for one in found]
+        return listed
 
     def notes(self) -> list[tuple[str, str]]:
         """What is to be said of them loudly, each with a hint."""
@@ -131,6 +144,14 @@ def _moved(url: str, transport: str, authority: str) -> str:
     """The same path at the mock; gRPC with a scheme only where it had one."""
     if "://" not in url:
         return authority
-    parts = urlsplit(url)
+    parts = _split(url)
     path = "" if _known(transport) is Binding.GRPC else parts.path
     return f"http://{authority}{path}" + (f"?{parts.query}" if parts.query else "")
+
+
+def _split(url: str) -> SplitResult:
+    """The parts of a URL; empty ones where nobody can read it."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", "", "", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 
@@ -18,12 +19,15 @@ from a2a_proxy.replay.core.asked import Asked, Send
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.script import Call, What
 from a2a_proxy.replay.serve.cards import Cards
+from a2a_proxy.replay.serve.half_closed import Connections
 from a2a_proxy.replay.serve.incoming import BadRpc, Incoming, rest_match
 from a2a_proxy.replay.serve.outgoing import RestVoice, RpcVoice, Voice, as_recorded, refusal_of, rpc_failure, with_card
 from a2a_proxy.replay.serve.stage import Performance, Stage
+from a2a_proxy.wire.sse import rebuild
 
 _MOST_BODY = 256 * 1024 * 1024
 """Octets of a request."""
+_EVENTS = (What.MESSAGE, What.COMMENT)
 _HTTP = (Binding.JSONRPC, Binding.REST)
 _OF_TRANSPORT = frozenset(
     {"content-length", "content-type", "content-encoding", "transfer-encoding", "connection", "keep-alive"}
@@ -39,20 +43,30 @@ class HttpServer:
         self._stage = stage
         self._incoming = incoming
         self._cards = cards
+        self._rpc_paths = incoming.rpc_paths | cards.rpc_paths
+        self._connections = Connections()
         self._runner: web.AppRunner | None = None
+        self._listener: asyncio.Server | None = None
         self.port = 0
 
     async def start(self) -> None:
         """Listen."""
         app = web.Application(client_max_size=_MOST_BODY)
         app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, access_log=None, logger=_silent(), shutdown_timeout=0.2)
+        # A handler whose client has gone is cancelled: it may have nothing to write by which it would find out.
+        self._runner = web.AppRunner(
+            app, access_log=None, logger=_silent(), shutdown_timeout=0.2, handler_cancellation=True
+        )
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.port = self._runner.addresses[0][1]
+        assert self._runner.server is not None
+        made = self._connections.factory(self._runner.server)
+        self._listener = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
+        self.port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """End what is open."""
+        if self._listener is not None:
+            self._listener.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -76,7 +90,7 @@ class HttpServer:
         if found is not None:
             asked = self._incoming.rest(found, method, target, body, request.raw_headers)
             return await self._play(request, asked, RestVoice(asked.operation, asked.dialect))
-        if method == "POST" and not request.path.strip("/"):
+        if method == "POST" and (not request.path.strip("/") or request.path in self._rpc_paths):
             return await self._rpc(request, body)  # no JSON-RPC either: that is what it is told
         asked = Asked(operation=f"{method} {request.path}", binding=Binding.REST, headers=request.raw_headers)
         return await self._play(request, asked, RestVoice(asked.operation, asked.dialect))
@@ -95,6 +109,7 @@ class HttpServer:
         try:
             call = self._incoming.rpc(body, request.raw_headers)
         except BadRpc as wrong:
+            self._stage.refused(f"POST {request.path}", Binding.JSONRPC, wrong.message)
             return web.Response(body=rpc_failure(wrong.code, wrong.message), content_type="application/json")
         return await self._play(request, call.asked, RpcVoice(call.id, call.asked.operation, call.asked.dialect))
 
@@ -105,7 +120,12 @@ class HttpServer:
                 return await self._stage.behind.http(request, await request.read())
             status, octets = voice.miss(found) if isinstance(found, Miss) else voice.refusal(found)
             return web.Response(status=status, body=octets, content_type=voice.content_type)
-        return await _Answer(request, found, voice, self._cards).give()
+        answer, transport = _Answer(request, found, voice, self._cards), request.transport
+        self._connections.begin(transport, answer)
+        try:
+            return await answer.give()
+        finally:
+            self._connections.end(transport)
 
 
 class _Answer:
@@ -119,6 +139,17 @@ class _Answer:
         self._call: Call = performance.play.call
         self._response: web.StreamResponse | None = None
 
+    @property
+    def streams(self) -> bool:
+        """It has begun, and more is to come."""
+        return self._response is not None
+
+    @property
+    def waits(self) -> bool:
+        """All is said that was recorded; its client is to leave."""
+        play = self._performance.play
+        return not play.over and not play.pending()
+
     async def give(self) -> web.StreamResponse:
         """Send what the player has, as a stream or in one piece."""
         call = self._call
@@ -126,7 +157,7 @@ class _Answer:
             await self._open()  # its head came before its first event
         async with contextlib.aclosing(self._performance.sends()) as sends:
             async for send in sends:
-                if self._response is None and not (call.streams and send.what is What.MESSAGE):
+                if self._response is None and not (call.streams and send.what in _EVENTS):
                     self._performance.answered()
                     return await self._whole(send)
                 if await self._in_stream(send):
@@ -146,11 +177,11 @@ class _Answer:
     async def _in_stream(self, send: Send) -> bool:
         """Send one more thing; whether that was all."""
         response = self._response or await self._open()
-        if send.what is What.MESSAGE:
-            await response.write(_event(self._said(send), ""))
+        if send.what in _EVENTS:
+            await response.write(_event(self._said(send), self._framing(send)))
             return False
         if send.what is What.MISS and send.miss is not None:
-            await response.write(_event(self._voice.miss(send.miss)[1], "error"))
+            await response.write(_event(self._voice.miss(send.miss)[1], "", "error"))
         elif send.what in (What.RESET, What.CUT):
             await self._break(send)
             return True
@@ -160,7 +191,7 @@ class _Answer:
                 await self._break(send)  # there an agent that fails in a stream just breaks it off (1.6)
                 return True
             named = "" if asked.dialect in OLD else "error"
-            await response.write(_event(self._voice.refusal(told)[1], named))
+            await response.write(_event(self._voice.refusal(told)[1], self._framing(send), named))
         if send.over:
             await response.write_eof()
         return send.over
@@ -197,11 +228,19 @@ class _Answer:
         return web.Response(status=status, body=octets, headers=headers)
 
     def _said(self, send: Send) -> bytes:
-        """A message, as it was recorded if it can be."""
+        """A message, as it was recorded if it can be; nothing of a comment."""
+        if send.what is What.COMMENT:
+            return b""
         local = self._local(send)
         mine = self._performance
         recorded = as_recorded(send, mine.play, mine.mapped) if local is send else None
         return self._voice.message(local, recorded)
+
+    def _framing(self, send: Send) -> str:
+        """How the recorded event was framed: its fields and comments. On another binding an error has a name of its
+        own there."""
+        same = self._call.binding is self._performance.play.asked.binding
+        return send.line.framing if send.line is not None and (same or send.what is not What.ERROR) else ""
 
     def _local(self, send: Send) -> Send:
         """A card that comes by a call leads to the mock as well."""
@@ -216,7 +255,7 @@ class _Answer:
             tcp.reset(transport)
             return
         if self._response is not None and send.after and send.value is not None:
-            octets = _event(self._said(send), "")[: send.after]
+            octets = _event(self._said(send), self._framing(send))[: send.after]
             await self._response.write(octets)
         transport.close()
 
@@ -229,7 +268,10 @@ def _silent() -> logging.Logger:
     return logger
 
 
-def _event(octets: bytes, name: str) -> bytes:
+def _event(octets: bytes, framing: str, name: str = "") -> bytes:
+    """An event, as the recorded one was framed; `name` is for one that was none."""
+    if framing:
+        return rebuild(framing, octets)
     head = f"event: {name}\r\n".encode() if name else b""
     return b"%sdata: %s\r\n\r\n" % (head, octets)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -60,6 +61,8 @@ class Incoming:
         self._live = lives.pop() if len(lives) == 1 else ""
         """The payload of all recorded live streams, where it is one."""
         self._tenants = frozenset(call.tenant for call in calls if call.tenant)
+        self.rpc_paths = frozenset(_path(call.target) for call in calls if call.binding is Binding.JSONRPC)
+        """Where JSON-RPC was spoken: what comes there is meant as such, whatever its octets are."""
 
     def rpc(self, body: bytes, headers: Headers, binding: Binding = Binding.JSONRPC) -> RpcRequest:
         """A JSON-RPC call. Raises BadRpc."""
@@ -143,6 +146,10 @@ def request_schema(operation: str, dialect: Dialect, body: bytes, live: str) -> 
 def rest_match(method: str, target: str) -> RestMatch | None:
     """The operation of a request line."""
     return match(method, target.encode("latin-1", "replace"))
+
+
+def _path(target: str) -> str:
+    return unquote(target.partition("?")[0])
 
 
 def _usual(dialects: Iterable[Dialect]) -> Dialect:

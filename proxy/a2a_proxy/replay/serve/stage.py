@@ -18,6 +18,7 @@ from a2a_proxy.replay.core.script import What
 from a2a_proxy.replay.serve.behind import Behind
 from a2a_proxy.replay.serve.servable import Ways
 
+_EVENT_STREAMS = (Binding.JSONRPC, Binding.REST)
 _LEAST_WAIT = 0.001
 """Seconds; a clock that is asked again sooner would only spin."""
 
@@ -46,6 +47,13 @@ class Missed(msgspec.Struct, frozen=True):
     binding: Binding
 
 
+class Allowed(msgspec.Struct, frozen=True):
+    """The same, where the user has allowed it to be answered."""
+
+    miss: Miss
+    binding: Binding
+
+
 class Unserved(msgspec.Struct, frozen=True):
     """A call that has no form on the client's binding; the banner has said so."""
 
@@ -65,7 +73,7 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-Told = Played | Missed | Unserved | Posted
+Told = Played | Missed | Allowed | Unserved | Posted
 Tell = Callable[[Told], None]
 
 
@@ -89,14 +97,16 @@ class Stage:
         self._ways = Ways()
         self._waiting: set[Performance] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._missed = self._allowed = 0
+        """How many of the player's misses, and of what it answered all the same, have been told."""
         self.behind: Behind | None = None
         """Who answers what the recording does not; None: nobody."""
 
     def begin(self, asked: Asked) -> Performance | Miss | Refusal:
         """A client calls. A refusal where the recorded call has no form on the client's binding."""
         found = self.player.begin(asked, self.clock())
+        self.report(asked.binding)
         if isinstance(found, Miss):
-            self._tell(Missed(found, asked.binding))
             return found
         reason = self._ways.why_not(found.call, asked.binding)
         if reason:
@@ -121,7 +131,11 @@ class Stage:
 
     def failed(self, operation: str, binding: Binding, wrong: Exception) -> None:
         """A call could not be answered for a reason that nobody has thought of."""
-        self._tell(Unserved("?", operation, binding, f"{type(wrong).__name__}: {wrong}"))
+        self.refused(operation, binding, f"{type(wrong).__name__}: {wrong}")
+
+    def refused(self, what: str, binding: Binding, reason: str) -> None:
+        """What has come is no call that anybody could look for."""
+        self._tell(Unserved("?", what, binding, reason))
 
     def over(self, performance: Performance) -> None:
         """A call is at its end."""
@@ -130,9 +144,15 @@ class Stage:
             self._tell(performance.account())
             self.moved()
 
-    def diverged(self, miss: Miss, binding: Binding) -> None:
-        """A client left the recording within a call."""
-        self._tell(Missed(miss, binding))
+    def report(self, binding: Binding) -> None:
+        """Tell where clients have left the recording since the last time; the last one did it on this binding."""
+        misses, allowed = self.player.misses[self._missed :], self.player.loose[self._allowed :]
+        self._missed += len(misses)
+        self._allowed += len(allowed)
+        for miss in misses:
+            self._tell(Missed(miss, binding))
+        for miss in allowed:
+            self._tell(Allowed(miss, binding))
 
     def close(self) -> None:
         """Post no more."""
@@ -169,9 +189,12 @@ class Performance:
             while True:
                 self.stirred.clear()
                 found = play.due(stage.clock())
+                stage.report(play.asked.binding)
                 if found:
                     stage.moved()
                 for send in found:
+                    if send.what is What.COMMENT and play.asked.binding not in _EVENT_STREAMS:
+                        continue
                     self._count(send)
                     yield send
                     if send.over:
@@ -189,12 +212,12 @@ class Performance:
     def heard(self, value: Any) -> None:
         """The client said one more thing."""
         self.play.heard(value, self._stage.clock())
-        self._stage.moved()
+        self._moved()
 
     def client_ended(self) -> None:
         """The client half-closed."""
         self.play.client_ended(self._stage.clock())
-        self._stage.moved()
+        self._moved()
 
     def answered(self) -> None:
         """All is said that this client can hear; an end that the recording has after it says nothing more."""
@@ -217,6 +240,10 @@ class Performance:
             how=self._how or "ok",
         )
 
+    def _moved(self) -> None:
+        self._stage.report(self.play.asked.binding)
+        self._stage.moved()
+
     def _count(self, send: Send) -> None:
         if send.what in (What.MESSAGE, What.ERROR):
             self._sent += 1
@@ -224,9 +251,8 @@ class Performance:
             self._how = "error"
         elif send.what in (What.RESET, What.CUT):
             self._how = "cut"
-        elif send.what is What.MISS and send.miss is not None:
+        elif send.what is What.MISS:
             self._how = "miss"
-            self._stage.diverged(send.miss, self.play.asked.binding)
 
     async def _until(self, wake: int | None) -> None:
         """Until `wake`, or until something has happened."""

@@ -1,0 +1,101 @@
+"""A task, a context, a trace or a time back from the archive, as a recording.
+
+First the rows that name what is asked for tell which calls it is about; then these calls are brought whole, from all
+segments that have rows of them. Of each file only those row groups are read whose filters say that they may have some.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from a2a_proxy.archive.errors import ArchiveError
+from a2a_proxy.archive.find import Wanted, days, manifests
+from a2a_proxy.archive.manifest import Manifest
+from a2a_proxy.archive.place import Place
+from a2a_proxy.archive.ranges import Files
+from a2a_proxy.archive.rebuild import Brought, Rebuilt
+from a2a_proxy.archive.rows import plain
+from a2a_proxy.recording.whole import made_whole
+
+_COLUMNS = {"task": "task_id", "context": "context_id", "trace": "trace_id"}
+
+
+class Calls(msgspec.Struct):
+    """Which calls of a session are wanted."""
+
+    numbers: set[int] = msgspec.field(default_factory=set)
+    connections: set[int] = msgspec.field(default_factory=set)
+    since: int = 1 << 62
+    until: int = 0
+
+
+def bring(place: Place, wanted: Wanted, what: str, into: Path) -> Brought:
+    """Make a recording of all calls that are wanted; `what` says which they are, for who opens it.
+
+    Raises:
+        ArchiveError: there is nothing of it, or the archive cannot be read.
+        RecordingError: the file exists, or cannot be written.
+    """
+    known = {each.cut.name: each for each in manifests(place, days(place, wanted.since, wanted.until))}
+    files = Files(place)
+    calls = _calls(files, [each for each in known.values() if wanted.may_be_in(each)], wanted)
+    if not calls:
+        raise ArchiveError(f"{place.url} has nothing of {what}", "see what there is: a2a-inspect archive ls")
+    since, until = min(each.since for each in calls.values()), max(each.until for each in calls.values())
+    more = [day for day in days(place, since, until) if not any(each.cut.day == day for each in known.values())]
+    known |= {each.cut.name: each for each in manifests(place, more)}
+    parts: dict[str, list[Manifest]] = defaultdict(list)
+    for each in sorted(known.values(), key=lambda each: each.cut.number):
+        if each.cut.session in calls:
+            parts[each.cut.session].append(each)
+    with made_whole(into) as db:
+        counts = [Rebuilt(files, parts[uuid], calls[uuid].numbers, what).store(db) for uuid in _by_start(parts)]
+    return Brought(
+        sessions=len(counts),
+        exchanges=sum(each.exchanges for each in counts),
+        frames=sum(each.frames for each in counts),
+        segments=sum(each.segments for each in counts),
+    )
+
+
+def _by_start(parts: dict[str, list[Manifest]]) -> list[str]:
+    return sorted(parts, key=lambda uuid: (parts[uuid][-1].cut.line["started"], uuid))
+
+
+def _calls(files: Files, of: list[Manifest], wanted: Wanted) -> dict[str, Calls]:
+    """The calls of which a row is what is wanted."""
+    found: dict[str, Calls] = defaultdict(Calls)
+    for manifest in of:
+        frames = _rows(files, manifest, "frames", wanted, ["at", "exchange", "task_id", "context_id", "trace_id"])
+        facts = _rows(files, manifest, "facts", wanted, ["kind", "exchange", "at", "ended", *_COLUMNS.values()])
+        for table in (frames, facts):
+            for row in table.to_pylist():
+                if row["exchange"] and row.get("kind", "exchange") == "exchange":
+                    _learn(found[manifest.cut.session], row)
+    return dict(found)
+
+
+def _learn(calls: Calls, row: dict[str, Any]) -> None:
+    calls.numbers.add(row["exchange"])
+    calls.since = min(calls.since, row["at"])
+    calls.until = max(calls.until, row["at"], row.get("ended") or 0)
+
+
+def _rows(files: Files, manifest: Manifest, table: str, wanted: Wanted, columns: list[str]) -> pa.Table:
+    """The rows of a file for which everything holds that is asked for."""
+    file = manifest.file(table)
+    groups = set(range(len(file.groups)))
+    for kind, ident in wanted.idents:
+        groups &= set(file.groups_with(kind, {ident}))
+    rows = plain(files.read(manifest, table, sorted(groups), columns))
+    for kind, ident in wanted.idents:
+        rows = rows.filter(pc.equal(rows.column(_COLUMNS[kind]), ident))
+    late = rows.column("ended") if table == "facts" else rows.column("at")
+    lasts = pc.fill_null(late, wanted.until)
+    return rows.filter(pc.and_(pc.greater_equal(lasts, wanted.since), pc.less_equal(rows.column("at"), wanted.until)))

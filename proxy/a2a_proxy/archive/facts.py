@@ -1,0 +1,103 @@
+"""What is known besides frames as rows of the table `facts`, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from a2a_proxy.archive.rows import fits, trace_of
+from a2a_proxy.archive.schema import FACTS, FACTS_SCHEMA
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.task import Task
+from a2a_proxy.recording import lines
+from a2a_proxy.recording.lines import Line
+from a2a_proxy.recording.rows import FindingRow, SessionFacts
+
+Fact = dict[str, Any]
+"""Column -> value; what is not there is null."""
+
+
+class Facts:
+    """Makes the rows of one session."""
+
+    def __init__(self, session: SessionFacts) -> None:
+        self._session = session.uuid
+        self._start = session.started
+
+    def session(self, line: Line, ended: int) -> Fact:
+        """The session itself."""
+        upstreams = line.get("upstreams", ())
+        agent = upstreams[0] if len(upstreams) == 1 else None
+        return self._fact("session", 0, self._start, line, ended=ended, agent=agent)
+
+    def connection(self, value: Connection) -> Fact:
+        """One connection."""
+        line = lines.write_connection(value, self._start)
+        return self._fact("connection", value.id, value.opened, line, ended=value.closed, agent=value.upstream)
+
+    def exchange(self, value: Exchange, agent: str) -> Fact:
+        """One call."""
+        return self._fact(
+            "exchange",
+            value.id,
+            value.started,
+            lines.write_exchange(value, self._start),
+            ended=value.closed,
+            agent=agent,
+            exchange=value.id,
+            task_id=value.task_id,
+            context_id=value.context_id,
+            trace_id=trace_of(value.traceparent),
+            binding=str(value.binding),
+            operation=value.operation,
+        )
+
+    def task(self, value: Task) -> Fact:
+        """One task."""
+        known = value.state in TaskState._value2member_map_ and value.state
+        return self._fact(
+            "task",
+            None,
+            value.first,
+            lines.write_task(value, self._start),
+            ended=value.last,
+            agent=value.agent,
+            task_id=value.task_id,
+            context_id=value.context_id,
+            state=TaskState(value.state).label if known else "",
+            missed=len(value.missed),
+        )
+
+    def finding(self, row: FindingRow, agent: str) -> Fact:
+        """One finding."""
+        value = row.finding
+        return self._fact(
+            "finding",
+            row.id,
+            value.at,
+            lines.write_finding(value, self._start),
+            agent=agent,
+            exchange=value.exchange,
+            task_id=value.task_id,
+            rule=value.rule,
+            severity=value.severity.name.lower(),
+            summary=value.summary,
+        )
+
+    def _fact(self, kind: str, number: int | None, at: int, line: Line, **cells: Any) -> Fact:
+        plain = {name: cell for name, cell in cells.items() if cell and fits(cell)}
+        return {"session": self._session, "kind": kind, "number": number, "at": at, "line": json.dumps(line), **plain}
+
+
+def facts_table(facts: Iterable[Fact]) -> pa.Table:
+    """The table of some facts, in their order."""
+    rows = list(facts)
+    arrays = [
+        pa.array([row.get(column.name) for row in rows], field.type)
+        for column, field in zip(FACTS, FACTS_SCHEMA, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=FACTS_SCHEMA)

@@ -1,0 +1,59 @@
+"""Segments of an archive by what they have: manifests are read of the days that are asked for, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from a2a_proxy.archive.manifest import MANIFESTS, Manifest, day_of, decode, start_of
+from a2a_proxy.archive.place import Place
+
+_AT_ONCE = 16
+"""Requests that wait for their answers at a time."""
+_DAY = "dt="
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What is looked for; all that is given must hold."""
+
+    since: int = 0
+    """ns; of frames."""
+    until: int = 1 << 62
+    idents: tuple[tuple[str, str], ...] = ()
+    """Pairs of `task`, `context` or `trace` and the identifier."""
+
+    def may_be_in(self, manifest: Manifest) -> bool:
+        """The segment may have something of it."""
+        if manifest.cut.until < self.since or manifest.cut.since > self.until:
+            return False
+        files = (manifest.frames, manifest.facts)
+        return all(any(file.groups_with(kind, {ident}) for file in files) for kind, ident in self.idents)
+
+
+def segments(place: Place, wanted: Wanted) -> list[Manifest]:
+    """The segments that may have something of it, by time. Raises ArchiveError."""
+    return [each for each in manifests(place, days(place, wanted.since, wanted.until)) if wanted.may_be_in(each)]
+
+
+def days(place: Place, since: int, until: int) -> list[str]:
+    """The days from `since` to `until` (ns) of which there is something. Raises ArchiveError."""
+    first, last = day_of(since), day_of(min(until, _LAST))
+    found = [name.removeprefix(_DAY) for name in place.folders(MANIFESTS) if name.startswith(_DAY)]
+    return [day for day in found if first <= day <= last]
+
+
+_LAST = 253_402_300_799_000_000_000
+"""The end of the year 9999, ns: what a date can say."""
+
+
+def manifests(place: Place, of: Iterable[str], proxy: str = "", session: str = "") -> list[Manifest]:
+    """All manifests of some days, or those of one proxy and session, by time. Raises ArchiveError."""
+    below = f"/proxy={proxy}" if proxy else ""
+    keys = [key for day in of for key in place.keys(f"{MANIFESTS}/{_DAY}{day}{below}")]
+    if session:
+        keys = [key for key in keys if key.rpartition("/")[2].startswith(start_of(session))]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = list(pool.map(lambda key: decode(place.get(key), key), keys))
+    return sorted(found, key=lambda each: (each.cut.since, each.cut.session, each.cut.number))

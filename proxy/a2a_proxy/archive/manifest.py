@@ -1,0 +1,153 @@
+"""What says where something lies: one small JSON object for each segment, put when all of the segment is there.
+
+    frames/dt=2026-11-22/proxy=<id>/seg-<session>-<n>.parquet
+    facts/dt=2026-11-22/proxy=<id>/seg-<session>-<n>.parquet
+    manifests/dt=2026-11-22/proxy=<id>/seg-<session>-<n>.json
+
+A segment is of one session and one day (UTC). `<session>` are the first digits of its uuid, `<n>` counts from 1; so
+nobody but who has the recording can come to the same name.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.archive.bloom import may_hold
+from a2a_proxy.archive.errors import ArchiveError
+from a2a_proxy.archive.schema import VERSION
+
+MANIFESTS = "manifests"
+_DIGITS = 12
+DAY = 86_400_000_000_000
+"""ns."""
+
+
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows of a recording a segment has. It stands in the footer of its Parquet files too: whoever finds them
+    without a manifest goes on with it."""
+
+    version: int = VERSION
+    proxy: str
+    session: str
+    number: int
+    day: str
+    after: int
+    """Frames of the session with a greater number ..."""
+    through: int
+    """... up to this one."""
+    findings: tuple[int, int]
+    """The same for findings."""
+    exchange: int
+    """The highest number of a call that this segment or one before has."""
+    connection: int
+    open_exchanges: tuple[int, ...]
+    """Calls that were not over: the next segment has them again."""
+    open_connections: tuple[int, ...]
+    since: int
+    """Time of the first frame, ns; where there is none, of the end before."""
+    until: int
+    over: bool
+    """The session has ended, and this is its last segment."""
+    line: dict[str, Any]
+    """The session, as a cassette's first line has it."""
+
+    @property
+    def name(self) -> str:
+        """`dt=.../proxy=.../seg-...`, without its ending."""
+        return f"dt={self.day}/proxy={self.proxy}/{start_of(self.session)}{self.number:06}"
+
+    def key(self, table: str) -> str:
+        """Of `frames`, `facts` or `manifests`."""
+        return f"{table}/{self.name}.{'json' if table == MANIFESTS else 'parquet'}"
+
+
+class Group(msgspec.Struct, frozen=True):
+    """One row group of a file."""
+
+    rows: int
+    index: dict[str, bytes]
+    """Filters of what its rows name: `task`, `context`, `trace`, `call`."""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """One Parquet file."""
+
+    octets: int
+    sha256: str
+    rows: int
+    groups: tuple[Group, ...]
+
+    def groups_with(self, kind: str, idents: set[str]) -> list[int]:
+        """The row groups that may name one of these."""
+        return [
+            number
+            for number, group in enumerate(self.groups)
+            if any(may_hold(group.index.get(kind, b""), ident) for ident in idents)
+        ]
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """A segment that is there as a whole."""
+
+    cut: Cut
+    tasks: int
+    """How many of each the frames name."""
+    contexts: int
+    traces: int
+    agents: tuple[str, ...]
+    frames: Stored
+    facts: Stored
+
+    def file(self, table: str) -> Stored:
+        """That of `frames` or `facts`."""
+        return self.frames if table == "frames" else self.facts
+
+
+encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(Manifest).decode
+_decode_cut = msgspec.json.Decoder(Cut).decode
+
+
+def decode(data: bytes, key: str) -> Manifest:
+    """Inverse of `encode`. Raises ArchiveError."""
+    try:
+        found = _decode(data)
+    except (msgspec.DecodeError, ValueError) as wrong:
+        raise foreign(key) from wrong
+    if found.cut.key(MANIFESTS) != key:
+        raise foreign(key)
+    _known(found.cut, key)
+    return found
+
+
+def decode_cut(data: bytes, key: str) -> Cut:
+    """The cut of a Parquet file's footer. Raises ArchiveError."""
+    try:
+        return _known(_decode_cut(data), key)
+    except (msgspec.DecodeError, ValueError) as wrong:
+        raise foreign(key) from wrong
+
+
+def _known(cut: Cut, key: str) -> Cut:
+    if cut.version > VERSION:
+        hint = "upgrade: pip install -U a2a-proxy"
+        raise ArchiveError(f"{key} was made by a newer a2a-proxy (version {cut.version}, not {VERSION})", hint)
+    return cut
+
+
+def foreign(key: str) -> ArchiveError:
+    """What is under this key was not made by this program, or was changed."""
+    return ArchiveError(f"{key} is not what a2a-proxy puts there", "it is foreign or was changed: move it away")
+
+
+def start_of(session: str) -> str:
+    """How the names of a session's segments begin."""
+    return f"seg-{session.replace('-', '')[:_DIGITS]}-"
+
+
+def day_of(at: int) -> str:
+    """The day of a time, UTC, as `2026-11-22`."""
+    return datetime.datetime.fromtimestamp(at // 1_000_000_000, datetime.UTC).date().isoformat()

@@ -1,0 +1,162 @@
+"""Object storage or a folder by its URL: what is put there is never replaced, and every request is counted.
+
+Several threads may use one place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+import obstore
+from obstore import exceptions
+from obstore.store import LocalStore, S3Store
+
+from a2a_proxy.archive.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+_EXAMPLES = "for example s3://bucket/prefix, or file:///srv/a2a"
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_RETRIES: Any = {"max_retries": 4, "retry_timeout": datetime.timedelta(seconds=30)}
+_SAID = 200
+"""Characters of a library's error that are told."""
+
+
+class Traffic(msgspec.Struct):
+    """Requests that were made."""
+
+    gets: int = 0
+    got: int = 0
+    """Octets of them."""
+    puts: int = 0
+    put: int = 0
+    lists: int = 0
+
+
+class Place:
+    """One archive. Every method raises ArchiveError."""
+
+    def __init__(self, url: str, tell: Callable[[str], None] | None = None) -> None:
+        """`tell` is called with a line for each request."""
+        self.url = url
+        self.traffic = Traffic()
+        self._tell = tell
+        self._counting = threading.Lock()
+        self._private = False
+        with self._translated(""):
+            self._store = self._opened(url)
+
+    def _opened(self, url: str) -> ObjectStore:
+        parts = urlsplit(url)
+        if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
+            self._private = True
+            folder = Path(unquote(parts.path))
+            if not folder.is_dir():
+                raise self._absent("", "")
+            return LocalStore(folder)
+        if parts.scheme == "s3" and parts.netloc and not (parts.query or parts.fragment):
+            endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), None)
+            plain = bool(endpoint) and str(endpoint).startswith("http://")
+            config: Any = {"endpoint": endpoint} if endpoint else {}
+            return S3Store(
+                parts.netloc,
+                prefix=unquote(parts.path).strip("/") or None,
+                config=config,
+                client_options={"allow_http": plain, "connect_timeout": "10s", "timeout": "60s"},
+                retry_config=_RETRIES,
+            )
+        raise ArchiveError(f"{url} is no place for an archive", _EXAMPLES)
+
+    def put_once(self, key: str, data: bytes) -> bytes:
+        """Put an object where none is; what is there then: `data`, or what somebody put before."""
+        with self._translated(key):
+            try:
+                with self._own_only():
+                    obstore.put(self._store, key, data, mode="create", use_multipart=False)
+            except exceptions.AlreadyExistsError:
+                return self.get(key)
+        self._count(f"put {key}: {len(data):,} octets", puts=1, put=len(data))
+        return data
+
+    def get(self, key: str) -> bytes:
+        """A whole object."""
+        with self._translated(key):
+            data = bytes(obstore.get(self._store, key).bytes())
+        return self._got(key, data, "")
+
+    def get_range(self, key: str, start: int, end: int) -> bytes:
+        """The octets of an object from `start` to before `end`."""
+        with self._translated(key):
+            data = bytes(obstore.get_range(self._store, key, start=start, end=end))
+        return self._got(key, data, f" {start}-{end}")
+
+    def folders(self, prefix: str) -> list[str]:
+        """The names right below `prefix` that hold others, in order."""
+        with self._translated(prefix):
+            found = obstore.list_with_delimiter(self._store, prefix)["common_prefixes"]
+        self._count(f"list {prefix}", lists=1)
+        return sorted(each.rstrip("/").rpartition("/")[2] for each in found)
+
+    def keys(self, prefix: str) -> list[str]:
+        """The keys of all objects below `prefix`, in order."""
+        with self._translated(prefix):
+            found = [each["path"] for page in obstore.list(self._store, prefix) for each in page]
+        self._count(f"list {prefix}", lists=1)
+        return sorted(found)
+
+    def _got(self, key: str, data: bytes, part: str) -> bytes:
+        self._count(f"get {key}{part}: {len(data):,} octets", gets=1, got=len(data))
+        return data
+
+    def _count(self, line: str, **counts: int) -> None:
+        with self._counting:
+            for name, count in counts.items():
+                setattr(self.traffic, name, getattr(self.traffic, name) + count)
+            if self._tell is not None:
+                self._tell(line)
+
+    @contextlib.contextmanager
+    def _own_only(self) -> Iterator[None]:
+        """Files and folders that are made are the owner's alone, as recordings are."""
+        before = os.umask(0o077) if self._private else None
+        try:
+            yield
+        finally:
+            if before is not None:
+                os.umask(before)
+
+    @contextlib.contextmanager
+    def _translated(self, key: str) -> Iterator[None]:
+        try:
+            yield
+        except ArchiveError:
+            raise
+        except FileNotFoundError as wrong:  # obstore raises Python's own for what is not there
+            raise self._absent(key, str(wrong)) from wrong
+        except (exceptions.BaseError, OSError, ValueError) as wrong:
+            raise self._wrong(key, wrong) from wrong
+
+    def _absent(self, key: str, said: str) -> ArchiveError:
+        if "NoSuchBucket" in said or not key:
+            return ArchiveError(f"{self.url}: there is no such bucket or folder", "make it first, or check the name")
+        return ArchiveError(f"{self.url} has no {key}", "it was deleted, or a rule of the bucket has removed it")
+
+    def _wrong(self, key: str, wrong: Exception) -> ArchiveError:
+        said = " ".join(str(wrong).split())
+        if "NoSuchBucket" in said:
+            return self._absent("", said)
+        refused = (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError, PermissionError)
+        if isinstance(wrong, refused) or "redential" in said:
+            hint = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do; of a folder its permissions"
+            return ArchiveError(f"{self.url}: access is refused", hint)
+        where = f" ({key})" if key else ""
+        return ArchiveError(f"{self.url} cannot be used{where}: {said[:_SAID]}", "check the URL and AWS_ENDPOINT_URL")

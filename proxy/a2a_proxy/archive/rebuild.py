@@ -1,0 +1,151 @@
+"""Chosen calls of one session out of its segments into a recording."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from a2a_proxy.archive.manifest import Manifest, foreign
+from a2a_proxy.archive.ranges import Files
+from a2a_proxy.archive.rows import read_frames
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.task import Task
+from a2a_proxy.recording import lines
+from a2a_proxy.recording.lines import Line
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import CHOSEN, SessionFacts, SessionRow
+from a2a_proxy.recording.segments import cut_again
+from a2a_proxy.recording.sense import SENSELESS
+from a2a_proxy.recording.writer import Writer
+
+_Value = TypeVar("_Value")
+
+
+class Brought(msgspec.Struct, frozen=True):
+    """What came back."""
+
+    sessions: int
+    exchanges: int
+    frames: int
+    segments: int
+    """That had some of it."""
+
+
+class _Known(NamedTuple):
+    connections: list[Connection]
+    exchanges: list[Exchange]
+    tasks: list[Task]
+    findings: list[Finding]
+
+
+class Rebuilt:
+    """One session on its way into a recording."""
+
+    def __init__(self, files: Files, parts: list[Manifest], numbers: set[int], what: str) -> None:
+        """`parts`: the segments of the session in their order; `numbers`: of the wanted calls."""
+        self._files = files
+        self._parts = parts
+        self._numbers = numbers
+        self._line = parts[-1].cut.line
+        self._facts = msgspec.convert(self._line, SessionFacts)
+        self._what = what
+        self._used: set[str] = set()
+        self._tasks: set[str] = set()
+
+    def store(self, db: sqlite3.Connection) -> Brought:
+        """Write it. Raises ArchiveError, RecordingError."""
+        writer = Writer.into(db, self._facts)
+        frames = self._frames(writer)
+        known = self._known()
+        writer.write([], known.findings, Changes(known.connections, known.exchanges, known.tasks))
+        ended = self._line.get("ended")
+        state = {name: self._line[name] for name in ("how", "complete", "lost", "edits")}
+        over = 0 if ended is None else self._facts.started + ended
+        row = SessionRow(id=writer.session, facts=self._facts, ended=over, how=state["how"])
+        for changes in cut_again(Recording.over(db, "the recording"), row):
+            writer.write([], [], changes)
+        complete = state["complete"]
+        before = "" if complete in ("", "complete") else f"{complete}; "
+        writer.finish(over, **{**state, "complete": f"{before}{CHOSEN}{self._what}"})
+        return Brought(1, len(known.exchanges), frames, len(self._used))
+
+    def _frames(self, writer: Writer) -> int:
+        """Write the frames of the calls, segment by segment; how many."""
+        wanted = {str(number) for number in self._numbers}
+        count = 0
+        for part in self._parts:
+            groups = part.frames.groups_with("call", wanted)
+            if not groups:
+                continue
+            table = self._files.read(part, "frames", groups)
+            table = table.filter(pc.is_in(table.column("exchange"), pa.array(self._numbers, pa.int64())))
+            frames = self._sensible(part, "frames", partial(_frames, table.sort_by("frame")))
+            self._tasks.update(frame.task_id for frame in frames)
+            self._used |= {part.cut.name} if frames else set()
+            count += len(frames)
+            writer.write(frames)
+        return count
+
+    def _known(self) -> _Known:
+        """The newest of what is known of the calls."""
+        start, numbers = self._facts.started, self._numbers
+        newest = self._newest("call", {str(number) for number in numbers})
+        calls = [line for (kind, _), line in newest.items() if kind == "exchange" and line["exchange"] in numbers]
+        connections = {line["connection"] for line in calls}
+        newest |= self._newest("call", {f"c{number}" for number in connections})
+        newest |= self._newest("task", self._tasks | {line.get("task_id", "") for line in calls} - {""})
+        of: dict[str, list[Any]] = defaultdict(list)
+        for (kind, _), line in sorted(newest.items(), key=lambda each: each[0]):
+            of[kind].append(line)
+        tasks = [lines.read_task(line, start) for line in of["task"] if numbers & set(line.get("exchanges", ()))]
+        return _Known(
+            [lines.read_connection(line, start) for line in of["connection"] if line["connection"] in connections],
+            [lines.read_exchange(line, start) for line in calls],
+            [self._trimmed(task) for task in tasks],
+            [lines.read_finding(line, start) for line in of["finding"] if line.get("exchange") in numbers],
+        )
+
+    def _trimmed(self, task: Task) -> Task:
+        kept = tuple(number for number in task.exchanges if number in self._numbers)
+        return msgspec.structs.replace(task, exchanges=kept)
+
+    def _newest(self, kind: str, idents: set[str]) -> dict[tuple[str, Any], Line]:
+        """The newest line of each thing in the row groups that may name one of these."""
+        found: dict[tuple[str, Any], Line] = {}
+        for part in self._parts:
+            groups = part.facts.groups_with(kind, idents)
+            if groups:
+                table = self._files.read(part, "facts", groups, ["kind", "number", "line"])
+                found |= self._sensible(part, "facts", partial(_told, table))
+        return found
+
+    def _sensible(self, part: Manifest, table: str, make: Callable[[], _Value]) -> _Value:
+        try:
+            return make()
+        except SENSELESS as wrong:
+            raise foreign(part.cut.key(table)) from wrong
+
+
+def _frames(table: pa.Table) -> list[Frame]:
+    return [frame for _, _, frame in read_frames(table)]
+
+
+def _told(table: pa.Table) -> dict[tuple[str, Any], Line]:
+    """What each row of facts is about, and its line."""
+    found: dict[tuple[str, Any], Line] = {}
+    for row in table.to_pylist():
+        line = json.loads(row["line"])
+        number = (line["agent"], line["task"]) if row["kind"] == "task" else row["number"]
+        found[row["kind"], number] = line
+    return found

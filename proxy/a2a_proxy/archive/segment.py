@@ -1,0 +1,167 @@
+"""One segment: which rows come next, its two tables, and the way into the archive.
+
+What was put once stays. The facts are put first, then the frames, and the manifest when both are there; where somebody
+died between, whoever comes next finds the facts, and in their footer which frames belong to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import takewhile
+
+import msgspec
+import pyarrow as pa
+
+from a2a_proxy.archive.errors import ArchiveError
+from a2a_proxy.archive.facts import Fact, Facts, facts_table
+from a2a_proxy.archive.files import cut_of, distinct_of, file_of, stored
+from a2a_proxy.archive.manifest import MANIFESTS, Cut, Manifest, day_of, decode, encode
+from a2a_proxy.archive.place import Place
+from a2a_proxy.archive.rows import Scenes, frames_table
+from a2a_proxy.recording.cassette_out import session_line
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import FrameRow, SessionRow, key
+from a2a_proxy.recording.sound import sound
+
+ROWS = 200_000
+"""Frames of a segment, at most."""
+OCTETS = 128 << 20
+"""Octets of their payloads, at most but for the last one."""
+
+
+class Next(msgspec.Struct):
+    """What the archive does not have yet of a session, up to the limits of a segment."""
+
+    rows: list[FrameRow]
+    full: bool
+    """There may be more: the limit, or the end of a day, was met."""
+
+
+def next_rows(recording: Recording, session: SessionRow, last: Manifest | None) -> Next:
+    """Frames after the last segment. Raises RecordingError."""
+    rows: list[FrameRow] = []
+    octets = 0
+    after = last.cut.through if last is not None else 0
+    for row in recording.frames_after(after, ROWS + 1, session=session.id, payloads=False):
+        if rows and (len(rows) == ROWS or octets > OCTETS or day_of(row.frame.at) != day_of(rows[0].frame.at)):
+            return Next(rows, full=True)
+        rows.append(row)
+        octets += row.frame.size
+    return Next(rows, full=False)
+
+
+def put_segment(
+    place: Place, proxy: str, recording: Recording, session: SessionRow, last: Manifest | None, found: Next
+) -> Manifest:
+    """Put the next segment of a session; its manifest, which may be that of another one who put it first.
+
+    Raises RecordingError, ArchiveError.
+    """
+    with sound(recording):
+        gathered = _Gathered(recording, session, last, found, proxy)
+        cut = gathered.cut
+        facts_key = cut.key("facts")
+        facts = place.put_once(facts_key, file_of(facts_table(gathered.facts()), cut, "number"))
+        cut = cut_of(facts, facts_key)
+        if (cut.session, cut.number) != (session.facts.uuid, gathered.cut.number):
+            raise ArchiveError(f"{facts_key} is of another session", "give this proxy another id: --archive-id")
+        frames_key = cut.key("frames")
+        frames = place.put_once(frames_key, file_of(_frames(recording, session, cut), cut, "frame"))
+    manifest = Manifest(
+        cut,
+        tasks=len(distinct_of(frames, "task_id")),
+        contexts=len(distinct_of(frames, "context_id")),
+        traces=len(distinct_of(frames, "trace_id")),
+        agents=tuple(distinct_of(frames, "agent")),
+        frames=stored(frames, frames_key),
+        facts=stored(facts, facts_key),
+    )
+    name = cut.key(MANIFESTS)
+    return decode(place.put_once(name, encode(manifest)), name)
+
+
+def _frames(recording: Recording, session: SessionRow, cut: Cut) -> pa.Table:
+    scenes = Scenes(recording)
+    rows = recording.frames_after(cut.after, session=session.id)
+    return frames_table((row, scenes.of(row)) for row in takewhile(lambda row: row.id <= cut.through, rows))
+
+
+class _Gathered:
+    """What belongs to the next segment of a session."""
+
+    def __init__(
+        self, recording: Recording, session: SessionRow, last: Manifest | None, found: Next, proxy: str
+    ) -> None:
+        self._recording = recording
+        self._session = session
+        before = last.cut if last is not None else None
+        self._over = bool(session.how) and not found.full
+        self._since = found.rows[0].frame.at if found.rows else before.until if before else session.facts.started
+        lowest = min((row.frame.at for row in found.rows), default=self._since)
+        highest = max((row.frame.at for row in found.rows), default=self._since)
+        self._lowest = lowest
+        exchange, connection = (before.exchange, before.connection) if before else (0, 0)
+        self._exchanges = self._numbers(
+            "exchange", {row.frame.exchange for row in found.rows}, before.open_exchanges if before else (), exchange
+        )
+        values = [recording.exchange(key(session.id, number)) for number in self._exchanges]
+        self._calls = [row.exchange for row in values if row is not None]
+        of_calls = {call.connection for call in self._calls} | {row.frame.connection for row in found.rows}
+        self._connections = self._numbers("connection", of_calls, before.open_connections if before else (), connection)
+        channels = [recording.connection(key(session.id, number)) for number in self._connections]
+        self._channels = [row.connection for row in channels if row is not None]
+        self._agents = {channel.id: channel.upstream for channel in self._channels}
+        first = before.findings[1] if before else 0
+        self._findings = list(recording.findings(session.id, after=first))
+        self.cut = Cut(
+            proxy=proxy,
+            session=session.facts.uuid,
+            number=before.number + 1 if before else 1,
+            day=day_of(self._since),
+            after=before.through if before else 0,
+            through=found.rows[-1].id if found.rows else before.through if before else 0,
+            findings=(first, self._findings[-1].id if self._findings else first),
+            exchange=max([exchange, *self._exchanges]),
+            connection=max([connection, *self._connections]),
+            open_exchanges=() if self._over else tuple(call.id for call in self._calls if not call.closed),
+            open_connections=() if self._over else tuple(each.id for each in self._channels if not each.closed),
+            since=lowest,
+            until=highest,
+            over=self._over,
+            line=session_line(session),
+        )
+
+    def facts(self) -> Iterator[Fact]:
+        """All rows."""
+        make = Facts(self._session.facts)
+        yield make.session(self.cut.line, self._session.ended)
+        for channel in self._channels:
+            yield make.connection(channel)
+        of_call = {}
+        for call in self._calls:
+            of_call[call.id] = self._agents.get(call.connection, "")
+            yield make.exchange(call, of_call[call.id])
+        for number in self._touched():
+            row = self._recording.task_row(number)
+            if row is not None:
+                yield make.task(row.task)
+        for found in self._findings:
+            finding = found.finding
+            yield make.finding(found, of_call.get(finding.exchange) or self._agents.get(finding.connection, ""))
+
+    def _numbers(self, table: str, named: set[int], still: tuple[int, ...], before: int) -> list[int]:
+        """Those that frames name, that were open before, and that have none of their own, up to the newest named one;
+        at the end of a session all that are left."""
+        session = self._session.id
+        top = key(session + 1, 0) if self._over else key(session, max(named, default=0) + 1)
+        rows = self._recording.db.execute(
+            f"SELECT id FROM {table} WHERE id > ? AND id < ?", (key(session, before), top)
+        )
+        fresh = {row[0] - key(session, 0) for row in rows}
+        return sorted((named | fresh | set(still)) - {0})
+
+    def _touched(self) -> list[int]:
+        """Rows of the tasks that were heard of since the segment began."""
+        since = self._lowest - self._session.facts.started
+        query = "SELECT id FROM task WHERE session = ? AND last >= ? ORDER BY id"
+        return [row[0] for row in self._recording.db.execute(query, (self._session.id, since))]

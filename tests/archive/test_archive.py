@@ -1,0 +1,167 @@
+"""Recordings into an archive and out again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_proxy.archive import segment
+from a2a_proxy.archive.bring import bring
+from a2a_proxy.archive.errors import ArchiveError
+from a2a_proxy.archive.find import Wanted, segments
+from a2a_proxy.archive.keep import ID_FILE, Keeper, proxy_id
+from a2a_proxy.archive.place import Place
+from a2a_proxy.recording.cassette import open_any, write_cassette
+from a2a_proxy.recording.cassette_out import Selection
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import CHOSEN, key
+from support_inspect import changes, exchange, request, writer
+from support_recording import STARTED
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    (tmp_path / "archive").mkdir()
+    return Place((tmp_path / "archive").as_uri())
+
+
+def put(place: Place, recording: Recording) -> int:
+    sessions = recording.sessions()
+    return sum(Keeper(place, "here", recording, session).put(rest=True) for session in sessions)
+
+
+def content(folder: str) -> dict[str, bytes]:
+    top = Path(folder.removeprefix("file://"))
+    return {str(file.relative_to(top)): file.read_bytes() for file in top.rglob("*") if file.is_file()}
+
+
+def cassette(recording: Recording, file: Path, keys: set[int] | None = None, what: str = "") -> list[Any]:
+    """All lines but what the last one says of those before."""
+    selection = None if keys is None else Selection(recording, keys, f"{CHOSEN}{what}")
+    write_cassette(recording, file, selection=selection)
+    return [json.loads(line) for line in file.read_bytes().splitlines()]
+
+
+@pytest.mark.parametrize("rows", [16, 200_000])
+def test_a_task_comes_back_as_a_trimmed_recording(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    """Also where its calls lie in many segments."""
+    monkeypatch.setattr(segment, "ROWS", rows)
+    with open_any(RECORDINGS / "lossy.a2a.jsonl") as recording:
+        put(place, recording)
+        task = next(row.finding.task_id for row in recording.findings() if row.finding.task_id)
+        keys = {row.key for row in recording.exchanges() if row.exchange.task_id == task}
+        trimmed = cassette(recording, tmp_path / "trimmed.a2a.jsonl", keys, "task T")
+
+    bring(place, Wanted(idents=(("task", task),)), "task T", tmp_path / "back.a2a.db")
+
+    with Recording(tmp_path / "back.a2a.db") as back:
+        assert cassette(back, tmp_path / "back.a2a.jsonl") == trimmed
+
+
+def test_doing_it_again_changes_nothing(place: Place) -> None:
+    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+        assert put(place, recording) == recording.counts().frames
+        before = content(place.url)
+        assert put(place, recording) == 0
+
+    assert content(place.url) == before
+    assert sorted(name.partition("/")[0] for name in before) == ["facts", "frames", "manifests"]
+
+
+@pytest.mark.parametrize("lost", [("manifests",), ("manifests", "frames")])
+def test_who_was_killed_between_two_objects_is_gone_on_from(
+    place: Place, monkeypatch: pytest.MonkeyPatch, lost: tuple[str, ...]
+) -> None:
+    """The objects that are there stay, those that are not there come to be the same octets; also where a segment would
+    be cut otherwise by now."""
+    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+        monkeypatch.setattr(segment, "ROWS", 20)
+        put(place, recording)
+        before = content(place.url)
+        for name in before:
+            if name.partition("/")[0] in lost and name.partition(".")[0].endswith("000002"):
+                (Path(place.url.removeprefix("file://")) / name).unlink()
+        assert content(place.url) != before
+        monkeypatch.setattr(segment, "ROWS", 200_000)
+        put(place, recording)
+
+    assert content(place.url) == before
+
+
+def test_a_session_that_goes_on_is_gone_on_with(place: Place, tmp_path: Path) -> None:
+    """A call that was open comes again when it is over; nothing else does."""
+    made = writer(tmp_path / "r.db")
+    made.write([request(1)], changes=changes(exchange(1, closed=0, how="")))
+    with Recording(tmp_path / "r.db") as recording:
+        assert put(place, recording) == 1
+        assert put(place, recording) == 0
+        made.write([], changes=changes(exchange(1)))
+        made.finish(STARTED + 5_000_000_000)
+        assert put(place, recording) == 0
+        keeper = Keeper(place, "here", recording, recording.sessions()[0])
+        assert keeper.over
+        whole = cassette(recording, tmp_path / "whole.a2a.jsonl", {key(1, 1)}, "all")
+    bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+    with Recording(tmp_path / "back.a2a.db") as back:
+        assert cassette(back, tmp_path / "back.a2a.jsonl") == whole
+
+
+def test_only_matching_segments_are_read(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a segment that has nothing of the calls of a task not an octet."""
+    monkeypatch.setattr(segment, "ROWS", 20)
+    with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
+        put(place, recording)
+        task = next(recording.tasks()).task.task_id
+    read: list[str] = []
+    telling = Place(place.url, read.append)
+    wanted = Wanted(idents=(("task", task),))
+    with_it = {each.cut.name for each in segments(telling, wanted)}
+    everything = {each.cut.name for each in segments(telling, Wanted())}
+    read.clear()
+
+    bring(telling, wanted, "it", tmp_path / "back.a2a.db")
+
+    names = [line.split()[1] for line in read if line.startswith("get f")]
+    files = {name.partition("/")[2].partition(".")[0] for name in names}
+    assert with_it <= files < everything
+
+
+@pytest.mark.parametrize("what", ["manifest", "frames", "facts", "cut", "newer"])
+def test_what_is_foreign_or_was_changed_is_told(place: Place, tmp_path: Path, what: str) -> None:
+    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+        put(place, recording)
+    [manifest] = segments(place, Wanted())
+    key = manifest.cut.key("manifests" if what in ("manifest", "newer") else "facts" if what == "facts" else "frames")
+    file = Path(place.url.removeprefix("file://")) / key
+    data = file.read_bytes()
+    if what == "newer":
+        file.write_bytes(data.replace(b'"version":1', b'"version":9'))
+    else:
+        file.write_bytes(data[:9] if what == "cut" else b"PAR1" + bytes(len(data) - 8) + b"PAR1")
+
+    with pytest.raises(ArchiveError) as wrong:
+        bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+
+    assert key in wrong.value.message
+    assert wrong.value.hint
+    assert not (tmp_path / "back.a2a.db").exists()
+
+
+@pytest.mark.parametrize("url", ["http://x/y", "s3:///x", "file://host/x", "x", "", "s3://a?b=1"])
+def test_what_is_no_place_is_told(url: str) -> None:
+    with pytest.raises(ArchiveError, match="no place for an archive"):
+        Place(url)
+
+
+def test_each_state_directory_has_one_id(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+
+    assert proxy_id(tmp_path) == proxy_id(tmp_path) != proxy_id(tmp_path / "other")
+    (tmp_path / ID_FILE).write_text("../x\n")
+    with pytest.raises(ArchiveError, match="is no id"):
+        proxy_id(tmp_path)

@@ -1,0 +1,63 @@
+"""Frames in Parquet: what comes back is what went in, and other readers understand it."""
+
+from pathlib import Path
+
+import duckdb
+from hypothesis import given, settings
+
+from a2a_proxy.archive.rows import Scene, frames_table, read_frames, trace_of, write_frames
+from a2a_proxy.archive.schema import FACTS, FRAMES
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.rows import FrameRow
+from support_recording import frames
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+CALL = Exchange(id=1, connection=1, stream=1, binding=Binding.GRPC, started=5, task_id="T", context_id="\ud800")
+
+
+@settings(max_examples=25)
+@given(frames())
+def test_any_frame_comes_back_as_it_was(frame: Frame) -> None:
+    table = frames_table([(FrameRow(5, 1, frame), Scene("run", CALL, None))])
+
+    assert list(read_frames(table)) == [("run", 5, frame)]
+
+
+def test_a_frame_that_names_no_task_is_found_under_that_of_its_call() -> None:
+    """The request that begins a task cannot name it."""
+    frame = Frame(1, 1, 0, direction=0, kind=1, began=1, at=1, start=0, end=1)  # type: ignore[arg-type]
+    [row] = frames_table([(FrameRow(5, 1, frame), Scene("run", CALL, None))]).select(["task_id", "named"]).to_pylist()
+
+    assert row == {"task_id": "T", "named": None}
+
+
+def test_every_column_says_what_it_means() -> None:
+    assert all(column.meaning.endswith(".") for column in (*FRAMES, *FACTS))
+    assert len({column.name for column in FRAMES}) == len(FRAMES)
+    assert len({column.name for column in FACTS}) == len(FACTS)
+
+
+def test_a_trace_is_what_a_traceparent_has() -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+    assert trace_of(f"00-{trace.upper()}-00f067aa0ba902b7-01") == trace
+    assert trace_of("00-4bf9-00f067aa0ba902b7-01") == trace_of("nonsense") == trace_of("") == ""
+
+
+def test_duckdb_reads_a_recording(tmp_path: Path) -> None:
+    """Tasks with gaps by agent, from the one file."""
+    file = tmp_path / "frames.parquet"
+    with open_any(RECORDINGS / "lossy.a2a.jsonl") as recording, file.open("wb") as stream:
+        written = write_frames(recording, recording.frames_after(0), stream)
+        counts = recording.counts()
+        gaps = {row.finding.task_id for row in recording.findings() if row.finding.rule == "A2A-GEN-001"}
+
+    asked = (
+        "SELECT agent, count(DISTINCT task_id) FROM (SELECT agent, task_id, unnest(findings) AS found FROM "
+        f"'{file}') WHERE found.rule = 'A2A-GEN-001' GROUP BY agent"
+    )
+    [(rows,)] = duckdb.sql(f"SELECT count(*) FROM '{file}'").fetchall()
+    assert rows == written == counts.frames
+    assert [tasks for _, tasks in duckdb.sql(asked).fetchall()] == [len(gaps)] != [0]

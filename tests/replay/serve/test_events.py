@@ -1,0 +1,86 @@
+"""Event streams as they were framed: ids, retry times, names and comments come as the recorded agent sent them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc
+import pytest
+
+from a2a_proto import from_dict
+from a2a_proxy.recording.cassette import read_cassette
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.replay.core.options import Options
+from a2a_proxy.replay.core.script import Script, What
+from a2a_proxy.replay.load import load
+from a2a_proxy.replay.serve.mock import Mock
+from support_replay import SAMPLES
+
+PLAIN = r'"framing":"data: \u0000\n\n"'
+KEPT = ": keep-alive\n\n"
+
+
+def framed(folder: Path) -> Script:
+    """The demo's first stream, whose agent numbers its events and keeps the connection alive in the place of one."""
+    lines = next(each for each in SAMPLES if each.name == "demo.a2a.jsonl").read_text().splitlines()
+    for index, line in enumerate(lines):
+        if '"exchange":2,"seq":4,' in line:
+            lines[index] = line.partition(',"schema"')[0].replace('"event"', '"comment"')
+            lines[index] += f',"framing":{json.dumps(KEPT)}}}'
+        elif '"exchange":2,' in line and '"frame":"event"' in line:
+            named = json.dumps(f": now\nid: e{index}\nretry: 50\ndata: \0\n\n")
+            lines[index] = line.replace(PLAIN, f'"framing":{named}')
+    cassette, path = folder / "framed.a2a.jsonl", folder / "framed.a2a.db"
+    cassette.write_text("\n".join([*lines, ""]))
+    read_cassette(cassette, path, verify=False)
+    with Recording(path) as recording:
+        return load(recording)
+
+
+@pytest.fixture
+async def mock(tmp_path: Path) -> AsyncIterator[Mock]:
+    made = Mock(framed(tmp_path), Options())
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def body(mock: Mock, method: str, params: Any, **headers: str) -> bytes:
+    """All octets of an answer of JSON-RPC."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    async with (
+        aiohttp.ClientSession() as http,
+        http.post(f"{mock.url}/rpc", json=call, headers={"A2A-Version": "1.0", **headers}) as answer,
+    ):
+        return await answer.read()
+
+
+async def test_an_event_stream_comes_as_it_was_framed(mock: Mock) -> None:
+    recorded = mock.script.calls[0]
+    blocks = (await body(mock, "SendStreamingMessage", recorded.request)).decode().split("\n\n")
+    said = [line for line in recorded.answers if line.what in (What.MESSAGE, What.COMMENT)]
+    assert len(blocks) == len(said) + 1
+    assert blocks[3] + "\n\n" == KEPT
+    heads = [block.partition("data: ")[0] for block in blocks if "data: " in block]
+    assert heads == [f": now\nid: {line.event_id}\nretry: 50\n" for line in said if line.event_id]
+    assert len(heads) == 5
+
+
+async def test_a_client_resumes_after_an_event_whose_id_it_was_told(mock: Mock) -> None:
+    recorded = mock.script.calls[0]
+    first = (await body(mock, "SendStreamingMessage", recorded.request)).decode().split("\n\n")
+    last = next(line for line in first[1].splitlines() if line.startswith("id: ")).removeprefix("id: ")
+    rest = await body(mock, "SubscribeToTask", {"id": recorded.task}, **{"Last-Event-ID": last})
+    assert [block for block in first[2:] if "data: " in block] == rest.decode().split("\n\n")[:-1]
+
+
+async def test_no_comment_reaches_a_client_of_another_binding(mock: Mock) -> None:
+    recorded = mock.script.calls[0]
+    octets = from_dict("1.0", "SendMessageRequest", recorded.request, lenient=True).SerializeToString()
+    async with grpc.aio.insecure_channel(mock.address) as channel:
+        call = channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
+        assert len([each async for each in call(octets)]) == 5

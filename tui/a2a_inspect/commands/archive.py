@@ -1,0 +1,190 @@
+"""`a2a-inspect archive`: recordings into an archive, what it has, and calls back from it."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from a2a_inspect.commands.prune import age
+from a2a_inspect.place import opened, reading
+from a2a_proxy.archive.errors import extra
+from a2a_proxy.capture import places
+from a2a_proxy.cli import text
+from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.protocol.text import visible
+
+if TYPE_CHECKING:
+    from a2a_proxy.archive.find import Wanted
+    from a2a_proxy.archive.manifest import Manifest
+    from a2a_proxy.archive.place import Place
+
+_NS = 1_000_000_000
+_KINDS = ("task", "context", "trace")
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for besides."""
+
+    archive_id: str = ""
+    verify: bool = False
+    verbose: bool = False
+    as_json: bool = False
+
+
+def put(path: Path, url: str, options: Options) -> None:
+    """Put a recording, and say what came to the archive.
+
+    Raises:
+        UserError: the recording or the archive cannot be used.
+    """
+    with _place(url, options) as place, opened(path) as recording:
+        from a2a_proxy.archive.keep import Keeper, checked_id, proxy_id
+
+        with state_directory():
+            proxy = checked_id(options.archive_id) if options.archive_id else proxy_id(places.state_dir())
+        frames = 0
+        put_ones: list[Manifest] = []
+        for session in recording.sessions():
+            frames += Keeper(place, proxy, recording, session).put(rest=True, told=put_ones.append)
+        if options.as_json:
+            for each in put_ones:
+                print(json.dumps(_object(each)))
+            return
+        if not put_ones:
+            print(f"{visible(url)} has all of {visible(str(path))} already")
+            return
+        sent = text.size(place.traffic.put)
+        told = f"{text.plural(frames, 'frame')} in {text.plural(len(put_ones), 'segment')}, {sent}"
+        print(f"put {told} as proxy {proxy} into {visible(url)}")
+
+
+def list_segments(url: str, words: dict[str, str], options: Options) -> int:
+    """Print the segments that may have what is looked for; the exit code.
+
+    Raises:
+        UserError: the archive cannot be read, or a time not be understood.
+    """
+    wanted = _wanted(words)
+    with _place(url, options) as place:
+        from a2a_proxy.archive.find import segments
+
+        found = segments(place, wanted)
+        faults = [fault for each in found for fault in (_faults(place, each) if options.verify else ())]
+    for each in found:
+        print(json.dumps(_object(each)) if options.as_json else _line(each))
+    for fault in faults:
+        print(f"a2a-inspect: error: {visible(fault)}", file=sys.stderr)
+    if not options.as_json:
+        frames = sum(each.frames.rows for each in found)
+        octets = sum(each.frames.octets + each.facts.octets for each in found)
+        told = f"{text.plural(len(found), 'segment')}, {text.plural(frames, 'frame')}, {text.size(octets)}"
+        print(told + (", all as their manifests say" if options.verify and not faults else ""))
+    return int(bool(faults))
+
+
+def fetch(url: str, words: dict[str, str], into: Path, options: Options) -> None:
+    """Make a recording of what is looked for, and say what is in it.
+
+    Raises:
+        UserError: nothing says what is wanted, there is nothing of it, or it cannot be read or written.
+    """
+    wanted = _wanted(words)
+    given = {name: word for name, word in words.items() if word}
+    if not given:
+        raise UserError("nothing says what to fetch", f"for example: a2a-inspect archive fetch {url} --task ID --to F")
+    what = ", ".join(f"{name} {word}" for name, word in sorted(given.items()))
+    with _place(url, options) as place:
+        from a2a_proxy.archive.bring import bring
+
+        brought = bring(place, wanted, what, into)
+    traffic = place.traffic
+    if options.as_json:
+        print(json.dumps({**msgspec.to_builtins(brought), "gets": traffic.gets, "octets": traffic.got}))
+        return
+    calls = f"{text.plural(brought.exchanges, 'exchange')} with {text.plural(brought.frames, 'frame')}"
+    print(f"brought {calls} of {text.plural(brought.segments, 'segment')} into {visible(str(into))}")
+    print(f"{text.plural(traffic.gets, 'GET')}, {text.size(traffic.got)}")
+
+
+@contextlib.contextmanager
+def _place(url: str, options: Options) -> Iterator[Place]:
+    with reading(), extra():
+        from a2a_proxy.archive.place import Place
+
+        yield Place(url, _tell if options.verbose else None)
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{visible(line)}\n")
+
+
+def _wanted(words: dict[str, str]) -> Wanted:
+    from a2a_proxy.archive.find import Wanted
+
+    now = time.time_ns()
+    return Wanted(
+        since=_moment("--since", words["since"], now) if words["since"] else 0,
+        until=_moment("--until", words["until"], now) if words["until"] else 1 << 62,
+        idents=tuple((kind, words[kind]) for kind in _KINDS if words[kind]),
+    )
+
+
+def _moment(option: str, word: str, now: int) -> int:
+    """A time as people write it, ns. Raises UserError."""
+    with contextlib.suppress(UserError):
+        return now - age(word)
+    try:
+        at = datetime.datetime.fromisoformat(word)
+    except ValueError:
+        hint = "for example 2h (ago), 2026-11-22, or 2026-11-22T08:30 (UTC)"
+        raise UserError(f"{option}: {word!r} is no time", hint) from None
+    return int(at.replace(tzinfo=at.tzinfo or datetime.UTC).timestamp()) * _NS
+
+
+def _faults(place: Place, manifest: Manifest) -> Iterator[str]:
+    from a2a_proxy.archive.errors import ArchiveError
+    from a2a_proxy.archive.files import stored
+
+    for table in ("frames", "facts"):
+        key = manifest.cut.key(table)
+        try:
+            if stored(place.get(key), key) != manifest.file(table):
+                yield f"{key} is not what its manifest says: it was changed"
+        except ArchiveError as wrong:
+            yield wrong.message
+
+
+def _line(each: Manifest) -> str:
+    cut = each.cut
+    agents = visible(", ".join(each.agents))
+    size = text.size(each.frames.octets + each.facts.octets)
+    many = f"{text.plural(each.frames.rows, 'frame')}  {text.plural(each.tasks, 'task')}  {size}"
+    times = f"{text.utc(cut.since)} to {text.utc(cut.until)}"
+    return f"{times}  proxy {cut.proxy}  {cut.name.rpartition('/')[2]}  {many}  {agents}"
+
+
+def _object(each: Manifest) -> dict[str, object]:
+    cut = each.cut
+    return {
+        "key": cut.key("frames"),
+        "proxy": cut.proxy,
+        "session": cut.session,
+        "number": cut.number,
+        "since": text.utc(cut.since),
+        "until": text.utc(cut.until),
+        "over": cut.over,
+        "frames": each.frames.rows,
+        "tasks": each.tasks,
+        "contexts": each.contexts,
+        "traces": each.traces,
+        "agents": list(each.agents),
+        "octets": each.frames.octets + each.facts.octets,
+    }

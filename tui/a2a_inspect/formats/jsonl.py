@@ -1,0 +1,16 @@
+"""JSON lines that are a recording again, without loss: a cassette."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from a2a_inspect.formats.chosen import Chosen
+from a2a_proxy.recording.cassette_out import Exporter, Selection
+from a2a_proxy.recording.rows import CHOSEN
+
+
+def write(chosen: Chosen, stream: BinaryIO) -> None:
+    """Write it; where exchanges were chosen, the sessions say which. Raises RecordingError."""
+    recording, keys = chosen.recording, chosen.keys
+    selection = None if keys is None else Selection(recording, keys, f"{CHOSEN}{chosen.what}")
+    Exporter(recording, recording.sessions(), stream, selection=selection).run()

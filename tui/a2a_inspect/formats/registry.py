@@ -1,0 +1,48 @@
+"""Which formats `a2a-inspect export` and the screen's menu know: for each a line here and a module with a writer."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+if TYPE_CHECKING:
+    from a2a_inspect.formats.chosen import Chosen
+
+
+class Format(NamedTuple):
+    """One format. Its writer is `write(chosen: Chosen, stream: BinaryIO, **options)`: it goes through the recording row
+    by row, and raises RecordingError where it cannot; what it wrote until then is thrown away."""
+
+    name: str
+    ending: str
+    """How its files end."""
+    about: str
+    """What it is, in a few words, for the help and the menu."""
+    where: str
+    """`module:function` of its writer, imported when it is used."""
+
+    def write(self, chosen: Chosen, stream: BinaryIO, **options: Any) -> None:
+        """Call the writer. Raises as it does."""
+        module, _, function = self.where.partition(":")
+        getattr(importlib.import_module(module), function)(chosen, stream, **options)
+
+
+DEFAULT = "jsonl"
+"""What is meant where no format is named."""
+_HERE = "a2a_inspect.formats"
+_ALL = (
+    Format("jsonl", ".a2a.jsonl", "JSON lines that are a recording again, without loss", f"{_HERE}.jsonl:write"),
+    Format("har", ".har", "HAR 1.2, for browsers' developer tools", f"{_HERE}.har:write"),
+    Format("mermaid", ".md", "Markdown with a sequence diagram for each task", f"{_HERE}.mermaid:write"),
+    Format("junit", ".xml", "what `check` finds, as JUnit XML", f"{_HERE}.findings:write_junit"),
+    Format("sarif", ".sarif", "what `check` finds, as SARIF 2.1.0", f"{_HERE}.findings:write_sarif"),
+    Format("parquet", ".parquet", "a table with a row for each frame", f"{_HERE}.parquet:write"),
+    Format(
+        "html",
+        ".html",
+        "a page with diagrams, payloads and findings, for any browser",
+        "a2a_inspect.report.writer:write",
+    ),
+)
+FORMATS = {each.name: each for each in _ALL}
+"""Name -> format, in the order of the help and the menu."""
