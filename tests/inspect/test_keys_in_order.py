@@ -112,7 +112,7 @@ async def test_a_key_about_rows_that_are_yet_to_be_found(tmp_path: Path) -> None
         free = Event()
         screen._finder._thread.submit(free.wait)  # the search has to wait for it
         try:
-            at_once(person, "/ok\ngg")
+            at_once(person, "/nearly\ngg")
             await person.until(lambda: not person.exchanges.follow)
         finally:
             free.set()
@@ -126,3 +126,16 @@ async def test_tab_completes_what_was_typed_just_before(tmp_path: Path) -> None:
         await person.sees("OPERATION")
         at_once(person, "/stat\tfail\tX")
         await person.until(lambda: person.app.screen.query_one("FilterBox Input", Input).value == "state:failedX")
+
+
+async def test_a_key_that_comes_in_while_keys_are_released(tmp_path: Path) -> None:
+    """It does not overtake the one that was held back."""
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("OPERATION")
+        await person.until(lambda: not person.app._held)
+        person.app.hold(60)
+        at_once(person, "/")
+        await person.until(lambda: len(person.app._typed) == 1)
+        at_once(person, "ok")
+        person.app.release()  # the application hears of it after those
+        await person.until(lambda: person.app.screen.query_one("FilterBox Input", Input).value == "ok")

@@ -75,7 +75,12 @@ class KeysInOrder(App[int]):
         """What was held back is handled now."""
         if self._held:
             self._held = False
-            self.call_later(self._next)
+            self.call_later(self._begin)
+
+    async def _begin(self) -> None:
+        """With what was held back, unless a key that came in since has done so: then that one is being handled."""
+        if self._at is None:
+            await self._next()
 
     async def on_event(self, event: events.Event) -> None:
         """Let a key wait for those before it."""
