@@ -34,7 +34,7 @@ class Person:
             self._notes.append(message)
             notify(message, **more)
 
-        app.notify = heard  # type: ignore[method-assign, assignment]
+        app.notify = heard  # type: ignore[method-assign]
 
     async def sees(self, *words: str) -> None:
         """Wait until all of it is on the screen."""
