@@ -37,6 +37,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     live: LiveMode = "auto"
     hooks: tuple[str, ...] = ()
     """Names of hooks: of an entry point, or `module:Class`."""
+    metrics: Listen | None = None
+    """Where numbers for Prometheus are served."""
 
 
 def proxy_config(
@@ -59,6 +61,7 @@ def proxy_config(
     fail_on: str = "never",
     live: LiveMode = "auto",
     hook: tuple[str, ...] = (),
+    metrics: str | None = None,
 ) -> ProxyConfig:
     """The config of the options.
 
@@ -79,7 +82,12 @@ def proxy_config(
     )
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     checks = (limits, fail_on, live, hook)
-    return ProxyConfig(routes, record, words, log_format, quiet, editing, *checks)
+    numbers = None
+    if metrics is not None:
+        from a2a_proxy.cli.metrics import metrics_listen
+
+        numbers = metrics_listen(metrics)
+    return ProxyConfig(routes, record, words, log_format, quiet, editing, *checks, metrics=numbers)
 
 
 def _check_pairs(listens: int, upstreams: int, grpcs: int) -> None:

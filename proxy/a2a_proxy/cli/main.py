@@ -92,6 +92,11 @@ log_format = click.option(
     metavar="NAME",
     help="Call this hook for what passes: an installed one, or module:Class. `a2a-inspect hooks` lists them.",
 )
+@click.option(
+    "--metrics",
+    metavar="[HOST]:PORT",
+    help="Serve /metrics for Prometheus, /healthz and /readyz there; `:9464` is loopback.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No line per exchange; errors and the summary stay.")
 @click.version_option(__version__, prog_name="a2a-proxy", message="%(prog)s %(version)s", help="Print the version.")
 @click.pass_context
