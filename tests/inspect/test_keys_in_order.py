@@ -139,3 +139,13 @@ async def test_a_key_that_comes_in_while_keys_are_released(tmp_path: Path) -> No
         at_once(person, "ok")
         person.app.release()  # the application hears of it after those
         await person.until(lambda: person.app.screen.query_one("FilterBox Input", Input).value == "ok")
+
+
+async def test_a_key_on_its_way_when_the_program_ends(tmp_path: Path) -> None:
+    """It is for nobody."""
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("OPERATION")
+        key = events.Key("g", "g")
+        key._set_forwarded()
+    assert not person.app.screen_stack
+    await person.app.on_event(key)

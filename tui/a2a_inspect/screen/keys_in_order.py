@@ -84,7 +84,12 @@ class KeysInOrder(App[int]):
 
     async def on_event(self, event: events.Event) -> None:
         """Let a key wait for those before it."""
-        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded or not self.screen_stack:
+        if not isinstance(event, events.Key | events.Paste):
+            await super().on_event(event)
+            return
+        if not self.screen_stack:  # at the end there is no screen that it could be for
+            return
+        if event.is_forwarded:
             await super().on_event(event)
             return
         self._typed.append(event)
