@@ -83,6 +83,9 @@ def test_the_summary_says_what_is_missing_and_how_to_send_it(tmp_path: Path) -> 
     again = f"send them with: a2a-inspect export otlp {path} --endpoint http://c:4318 --protocol http/protobuf"
     assert told(3, 0) == ("OTLP: 3 spans sent to c:4318", "", False)
     assert told(1, 0) == ("OTLP: 1 span sent to c:4318, 2 not sent", f"{again} --unsent", True)
+    secret = otlp_settings("http://me:pw@c:4318", "", "internal", frames=False)
+    report = Report(name="otlp", outcome="slow", calls=0, errors=0, frame=0, log="")
+    assert "pw" not in " ".join(map(str, summed_up(secret, report, str(path), facts(1).uuid)))
     assert told(1, 2) == ("OTLP: 1 span sent to c:4318, 2 given up", again, True)
 
 

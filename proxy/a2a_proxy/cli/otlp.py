@@ -44,8 +44,10 @@ def summed_up(settings: Settings, report: Report, recording: str, session: str) 
     if left > 0:
         parts.append(f"{left:,} not sent")
     again = ["a2a-inspect", "export", "otlp", recording]
-    if settings.target.endpoint:
-        again += ["--endpoint", settings.target.endpoint, "--protocol", settings.target.protocol]
+    endpoint = settings.target.endpoint
+    if endpoint:
+        typed = "URL" if "@" in endpoint else endpoint  # there may be a password in it
+        again += ["--endpoint", typed, "--protocol", settings.target.protocol]
     if left > 0 and not report.errors:
         again.append("--unsent")
     wrong = bool(report.errors) or left > 0

@@ -28,7 +28,7 @@ ALIVE = 60_000_000_000
 """ns after which it is told again, and again."""
 _LOOK = 5_000_000_000
 """ns between two looks at calls that go on."""
-_LOOKED_AT = 512
+_LOOKED_AT = 4096
 """Calls that one look tells at most."""
 
 
@@ -98,7 +98,8 @@ class OtlpConsumer:
         calls = [row.exchange for row in map(self._recording.exchange, unfinished[:_LOOKED_AT]) if row is not None]
         if self._metrics is not None:
             self._metrics.open(Counter(self._spans.upstream(each) for each in calls))
-        self._told = {number: at for number, at in self._told.items() if key(self._session.id, number) in unfinished}
+        known = set(unfinished)
+        self._told = {number: at for number, at in self._told.items() if key(self._session.id, number) in known}
         if not self._settings.logs:
             return
         self._courier.logs(self._resource, [log for each in calls for log in self._goes_on(each, now)])
