@@ -43,6 +43,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """Names of hooks: of an entry point, or `module:Class`."""
     otlp: Settings | None = None
     """Export to an OpenTelemetry backend."""
+    metrics: Listen | None = None
+    """Where numbers for Prometheus are served."""
 
 
 def proxy_config(
@@ -69,6 +71,7 @@ def proxy_config(
     otlp_protocol: str | None = None,
     otlp_kind: str = "internal",
     otlp_frames: bool = False,
+    metrics: str | None = None,
 ) -> ProxyConfig:
     """The config of the options.
 
@@ -96,7 +99,12 @@ def proxy_config(
     elif otlp_protocol or otlp_frames:
         raise UserError("--otlp-protocol and --otlp-frames go with --otlp", "for example: --otlp http://localhost:4318")
     checks = (limits, fail_on, live, hook, export)
-    return ProxyConfig(routes, record, words, log_format, quiet, editing, *checks)
+    numbers = None
+    if metrics is not None:
+        from a2a_proxy.cli.metrics import metrics_listen
+
+        numbers = metrics_listen(metrics)
+    return ProxyConfig(routes, record, words, log_format, quiet, editing, *checks, metrics=numbers)
 
 
 def _check_pairs(listens: int, upstreams: int, grpcs: int) -> None:

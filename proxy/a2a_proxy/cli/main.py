@@ -108,6 +108,11 @@ log_format = click.option(
     help="Kind of the spans: server where neither clients nor agents send spans of their own.",
 )
 @click.option("--otlp-frames", is_flag=True, help="A log record for each frame as well.")
+@click.option(
+    "--metrics",
+    metavar="[HOST]:PORT",
+    help="Serve /metrics for Prometheus, /healthz and /readyz there; `:9464` is loopback.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No line per exchange; errors and the summary stay.")
 @click.version_option(__version__, prog_name="a2a-proxy", message="%(prog)s %(version)s", help="Print the version.")
 @click.pass_context
