@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture.segments import Limits
+from a2a_proxy.cli.archive import Archive, archive_config
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.redact import policy_words
 from a2a_proxy.cli.sizes import octets
@@ -37,6 +38,7 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     live: LiveMode = "auto"
     hooks: tuple[str, ...] = ()
     """Names of hooks: of an entry point, or `module:Class`."""
+    archive: Archive | None = None
 
 
 def proxy_config(
@@ -59,6 +61,9 @@ def proxy_config(
     fail_on: str = "never",
     live: LiveMode = "auto",
     hook: tuple[str, ...] = (),
+    archive: str = "",
+    archive_every: float = 300.0,
+    archive_id: str = "",
 ) -> ProxyConfig:
     """The config of the options.
 
@@ -78,7 +83,7 @@ def proxy_config(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
-    checks = (limits, fail_on, live, hook)
+    checks = (limits, fail_on, live, hook, archive_config(archive, archive_every, archive_id))
     return ProxyConfig(routes, record, words, log_format, quiet, editing, *checks)
 
 

@@ -7,6 +7,7 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
+from a2a_proxy.cli.archive import Archive, archive_keeper, archived
 from a2a_proxy.cli.console import Console, HookEnd
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.protocol.text import visible
@@ -38,10 +39,12 @@ def check_hooks(names: tuple[str, ...]) -> None:
 
 
 class Hooks:
-    """Those that the user named."""
+    """Those that the user named, and what archives."""
 
-    def __init__(self, names: tuple[str, ...], console: Console) -> None:
+    def __init__(self, names: tuple[str, ...], console: Console, archive: Archive | None = None) -> None:
         self._names = names
+        self._archive = archive
+        self._archiving: HookKeeper | None = None
         self._console = console
         self._keepers: list[HookKeeper] = []
         self._recording = self._session = ""
@@ -52,11 +55,15 @@ class Hooks:
         Raises:
             UserError: the state directory cannot be used.
         """
+        self._recording, self._session = recording, session
+        if self._archive is not None:
+            self._archiving = archive_keeper(self._archive, recording, session, self._tell)
+            self._keepers.append(self._archiving)
+            self._archiving.start()
         if not self._names:
             return
         from a2a_proxy.follower.keeper import HookKeeper  # only who has hooks pays for them
 
-        self._recording, self._session = recording, session
         for name in self._names:
             with state_directory():
                 keeper = HookKeeper(name, recording, self._tell, session=session, follow=True)
@@ -74,7 +81,7 @@ class Hooks:
                 break
             if passed >= _UNNOTICED and not told:
                 told = True
-                names = ", ".join(f"hook {keeper.name}" for keeper in waiting)
+                names = ", ".join(keeper.called for keeper in waiting)
                 self._console.note(f"stopping: waiting for {names} (Ctrl-C again does not wait)", loud=False)
             await asyncio.to_thread(waiting[0].wait, 0.05)
         self.give_up()
@@ -83,18 +90,24 @@ class Hooks:
         """End them now and say how they did. Where that has been done, nothing."""
         keepers, self._keepers = self._keepers, []
         for keeper in keepers:
-            self._console.hook(self._summed_up(keeper.finish()))
+            report = keeper.finish()
+            behind = self._behind(report)
+            if keeper is self._archiving and self._archive is not None:
+                told, hint = archived(self._archive, self._recording, report, behind)
+                self._console.note(told, hint, loud=bool(hint))
+            else:
+                again = shlex.join(("a2a-inspect", "hooks", self._recording, "--hook", report.name))
+                calls, errors, log = report.calls, report.errors, report.log
+                self._console.hook(HookEnd(report.name, report.outcome, calls, errors, behind, log, again))
 
-    def _summed_up(self, report: Report) -> HookEnd:
+    def _behind(self, report: Report) -> int:
         from a2a_proxy.follower.behind import frames_after  # which knows SQLite: the relay starts without it
         from a2a_proxy.recording.errors import RecordingError
 
         try:
-            behind = frames_after(self._recording, self._session, report.frame)
+            return frames_after(self._recording, self._session, report.frame)
         except RecordingError:
-            behind = 0
-        again = shlex.join(("a2a-inspect", "hooks", self._recording, "--hook", report.name))
-        return HookEnd(report.name, report.outcome, report.calls, report.errors, behind, report.log, again)
+            return 0
 
     def _tell(self, message: str, hint: str) -> None:
         self._console.note(visible(message), hint)

@@ -69,7 +69,7 @@ class ProxyRun:
         self._config = config
         self._work = work
         self._console = console or make_console(config.log_format, quiet=config.quiet)
-        self._hooks = Hooks(config.hooks, self._console)
+        self._hooks = Hooks(config.hooks, self._console, config.archive)
         self._stop = asyncio.Event()
         self._leave = asyncio.Event()
 

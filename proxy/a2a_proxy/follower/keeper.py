@@ -62,13 +62,19 @@ class HookKeeper:
         session: str = "",
         follow: bool = False,
         prints: bool = False,
+        called: str = "",
+        work: tuple[str, Sequence[str]] | None = None,
         pauses: Sequence[float] = PAUSES,
         stuck: float = _STUCK,
     ) -> None:
-        """`session`: uuid of the only one to follow. `follow`: also what is still to come. `tell` is called on the
-        keeper's thread. Raises OSError: the state directory cannot be used."""
+        """`session`: uuid of the only one to follow. `follow`: also what is still to come. `called`: how the user
+        knows it, else by its name; `work`: the module and the words of another follower than that of hooks. `tell` is
+        called on the keeper's thread. Raises OSError: the state directory cannot be used."""
         self.name = name
-        self._words = [recording, "--hook", name, "--session", session]
+        self.called = called or f"hook {name}"
+        module, words = work or ("a2a_proxy.follower", ("--hook", name))
+        self._module = module
+        self._words = [recording, *words, "--session", session]
         self._words += [word for word, wanted in (("--follow", follow), ("--prints", prints)) if wanted]
         self._prints = prints
         self._tell = tell
@@ -154,14 +160,14 @@ class HookKeeper:
                     self._told_death(start, how)
                     self._leaving.wait(self._pauses[min(start, len(self._pauses)) - 1])
             self._outcome = "died"
-            told = f"hook {self.name} died {STARTS} times ({how}), given up; traffic and recording go on"
+            told = f"{self.called} died {STARTS} times ({how}), given up; traffic and recording go on"
             self._tell(told, f"see {self.log}")
         finally:
             self._ended.set()
 
     def _told_death(self, start: int, how: str) -> None:
         if start == 1:
-            told = f"hook {self.name} died ({how}); it is started again with the call in which it died"
+            told = f"{self.called} died ({how}); it is started again with the call in which it died"
             self._tell(told, f"see {self.log}")
 
     def _run_once(self) -> str:
@@ -187,7 +193,7 @@ class HookKeeper:
             numbers = ["--life", str(passed[0]), "--say", str(passed[1]), "--ledger", str(passed[2])]
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "a2a_proxy.follower", *self._words, *numbers],
+                    [sys.executable, "-P", "-m", self._module, *self._words, *numbers],
                     stdin=subprocess.DEVNULL,
                     stdout=None if self._prints else subprocess.DEVNULL,
                     stderr=out,
@@ -235,15 +241,15 @@ class HookKeeper:
             self._outcome = "failed"
             self._tell(said.message, said.hint or f"its traceback is in {self.log}")
         elif isinstance(said, Faulty):
-            self._tell(said.message, f"the calls go on; its traceback is in {self.log}")
+            self._tell(said.message, said.hint or f"the calls go on; its traceback is in {self.log}")
         elif isinstance(said, Behind):
-            self._tell(f"hook {self.name} is {said.frames:,} frames behind; the recording keeps them for it", "")
+            self._tell(f"{self.called} is {said.frames:,} frames behind; the recording keeps them for it", "")
 
     def _look(self) -> None:
         since = self._ledger.read_mark().since
         if since and not self._told_stuck and time.monotonic() - since / 1e9 > self._stuck:
             self._told_stuck = True
-            told = f"a call of hook {self.name} has not returned for {self._stuck:.0f} s; traffic and recording go on"
+            told = f"a call of {self.called} has not returned for {self._stuck:.0f} s; traffic and recording go on"
             self._tell(told, "")
 
     def _end(self) -> str:

@@ -16,6 +16,8 @@ class Faulty(msgspec.Struct, frozen=True, tag="faulty"):
     """A call failed as none did before. The calls go on."""
 
     message: str
+    hint: str = ""
+    """What to do; empty: the log tells more."""
 
 
 class Behind(msgspec.Struct, frozen=True, tag="behind"):
