@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import os
 import signal
 import subprocess
+import sys
 import sysconfig
 import threading
 import time
@@ -16,7 +18,10 @@ from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from a2a_inspect.cli import cli
+from a2a_proxy.cli.main import run_cli
 from support_process import state_of
 
 SECONDS = 120.0
@@ -36,8 +41,8 @@ def program(name: str) -> str:
 class Ran:
     """What a finished command said."""
 
-    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
-        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
         self.lines = self.out.splitlines()
 
 
@@ -45,7 +50,24 @@ def run(state: Path, name: str, *words: object, **environ: str) -> Ran:
     """Run a command to its end."""
     line = [program(name), *map(str, words)]
     env = environment(state, **environ)
-    return Ran(subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=env, check=False))
+    done = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=env, check=False)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def run_here(state: Path, *words: object, **environ: str) -> Ran:
+    """`a2a-inspect` to its end as `run` has it, in this process: for tests of what it says, not of how it starts."""
+    octets = io.BytesIO(), io.BytesIO()
+    out, err = (io.TextIOWrapper(each, "utf-8", write_through=True) for each in octets)
+    with (
+        patch.dict(os.environ, environment(state, **environ), clear=True),
+        patch.object(sys, "argv", ["a2a-inspect", *map(str, words)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        time.tzset()
+        code = run_cli("a2a-inspect", cli)
+    time.tzset()
+    return Ran(code, *(each.getvalue().decode() for each in octets))
 
 
 def until(what: Callable[[], Any], seconds: float = SECONDS) -> Any:

@@ -17,7 +17,7 @@ from a2a_inspect.commands.check.report import Checked, Found, Report
 from a2a_inspect.commands.check.sarif import fingerprint
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.rules.catalogue import rules
-from support_cli import Ran, run
+from support_cli import Ran, run_here
 from support_rules import record
 
 SARIF = Path(__file__).parents[2] / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
@@ -41,7 +41,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check(tmp_path: Path, *words: object) -> Ran:
-    return run(tmp_path / "state", "a2a-inspect", "check", *words)
+    return run_here(tmp_path / "state", "check", *words)
 
 
 def test_a_finding_in_words(flagged: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.cassette import write_cassette
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.writer import Writer
-from support_cli import SECONDS, environment, program, run
+from support_cli import SECONDS, environment, program, run, run_here
 from support_conversation import Grpc, Http
 from support_observer import START, fresh, grpc_call, interleaved, scripted, streaming, unary
 from support_recording import facts
@@ -73,7 +73,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def said(path: Path, *words: object) -> list[str]:
     """What a command prints; it must succeed."""
-    done = run(path.parent / "state", "a2a-inspect", *words, TZ="UTC")
+    done = run_here(path.parent / "state", *words, TZ="UTC")
     assert (done.code, done.err) == (0, "")
     return done.lines
 
@@ -204,7 +204,7 @@ def test_the_newest_recording_is_meant(small: Path, tmp_path: Path) -> None:
     (tmp_path / "state" / "recordings").mkdir(parents=True, exist_ok=True)
     (tmp_path / "state" / "recordings" / "a2a-20260101-000000.000.a2a.db").write_bytes(small.read_bytes())
     assert len(run(tmp_path / "state", "a2a-inspect", "ls").lines) == 4
-    assert "#2 SendMessage" in run(tmp_path / "state", "a2a-inspect", "show", "2").out
+    assert "#2 SendMessage" in run_here(tmp_path / "state", "show", "2").out
 
 
 def test_a_cassette_is_as_good_as_a_recording(small: Path, tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_bad_recordings(small: Path, tmp_path: Path) -> None:
     }
     for name, error in cases.items():
         for command in ("ls", "show"):
-            done = run(tmp_path / "state", "a2a-inspect", command, tmp_path / name)
+            done = run_here(tmp_path / "state", command, tmp_path / name)
             lines = done.err.splitlines()
             assert (done.code, done.out, len(lines)) == (2, "", 2), (name, done.out, done.err)
             assert lines[0].startswith("a2a-inspect: error: "), done.err

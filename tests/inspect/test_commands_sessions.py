@@ -19,7 +19,7 @@ from a2a_proxy.model.observation import Observation
 from a2a_proxy.recorder.keeper import Keeper
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow
 from a2a_proxy.rules.catalogue import rules
-from support_cli import run
+from support_cli import run, run_here
 from support_inspect import MS, changes, exchange, frame, request, sample, status, writer
 from support_observer import START, fresh, opening
 from support_recording import STARTED, facts
@@ -27,7 +27,7 @@ from support_recording import STARTED, facts
 
 def said(path: Path, *words: object) -> list[str]:
     """What a command prints; it must succeed."""
-    done = run(path.parent / "state", "a2a-inspect", *words, TZ="UTC")
+    done = run_here(path.parent / "state", *words, TZ="UTC")
     assert (done.code, done.err) == (0, "")
     return done.lines
 

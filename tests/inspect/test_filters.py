@@ -10,7 +10,7 @@ import pytest
 
 from a2a_inspect.commands.check import run as check
 from a2a_inspect.commands.diff import Options, diff
-from support_cli import Ran, run
+from support_cli import Ran, run_here
 from support_query import rich
 
 
@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def inspect(folder: Path, command: str, *words: str) -> Ran:
-    return run(folder / "state", "a2a-inspect", command, str(folder / "r.a2a.db"), *words)
+    return run_here(folder / "state", command, str(folder / "r.a2a.db"), *words)
 
 
 def test_ls_lists_what_matches(folder: Path) -> None:

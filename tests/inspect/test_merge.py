@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.recording.reader import Recording
-from support_cli import Ran, run
+from support_cli import Ran, run_here
 from support_several import pair
 
 
 def merge(tmp_path: Path, *words: object) -> Ran:
-    return run(tmp_path / "state", "a2a-inspect", "merge", *words)
+    return run_here(tmp_path / "state", "merge", *words)
 
 
 def test_it_says_what_is_in_the_new_file(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from a2a_inspect.commands.prune import Limits, _chosen, _Stored
 from a2a_proxy.capture.places import SessionFile
 from a2a_proxy.recording.reader import Recording
-from support_cli import Ran, run
+from support_cli import Ran, run_here
 from support_inspect import changes, exchange, request, writer
 from support_recording import STARTED, facts
 
@@ -25,7 +25,7 @@ def recorded(path: Path, sessions: int) -> Path:
 
 
 def prune(tmp_path: Path, *words: object) -> Ran:
-    return run(tmp_path / "state", "a2a-inspect", "prune", *words)
+    return run_here(tmp_path / "state", "prune", *words)
 
 
 def sessions(path: Path) -> list[int]:

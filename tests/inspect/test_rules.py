@@ -7,13 +7,13 @@ from pathlib import Path
 
 import a2a_proxy
 from a2a_proxy.rules.catalogue import left_out, rules
-from support_cli import Ran, run
+from support_cli import Ran, run_here
 
 PAGE = Path(a2a_proxy.__file__).parent / "manual" / "rules.md"
 
 
 def say(tmp_path: Path, *words: str) -> Ran:
-    return run(tmp_path / "state", "a2a-inspect", "rules", *words)
+    return run_here(tmp_path / "state", "rules", *words)
 
 
 def test_the_catalogue(tmp_path: Path) -> None:

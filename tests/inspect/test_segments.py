@@ -24,7 +24,7 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionFacts
 from a2a_proxy.recording.segments import conversations
 from a2a_proxy.recording.writer import Writer
-from support_cli import Ran, run
+from support_cli import Ran, run_here
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "recordings").glob("*.a2a.jsonl"))
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "segments"
@@ -35,7 +35,7 @@ every = pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.re
 
 
 def segments(folder: Path, *words: object) -> Ran:
-    return run(folder, "a2a-inspect", "segments", *words, TZ="UTC")
+    return run_here(folder, "segments", *words, TZ="UTC")
 
 
 def objects(folder: Path, *words: object) -> list[dict[str, Any]]:

@@ -7,14 +7,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from support_cli import SECONDS, Ran, environment, program, run, until
+from support_cli import SECONDS, Ran, environment, program, run_here, until
 from support_inspect import MS, TASK
 from support_recording import STARTED
 from support_several import OTHER, TRACE, begin, call, pair
 
 
 def inspect(tmp_path: Path, *words: object) -> Ran:
-    done = run(tmp_path / "state", "a2a-inspect", *words, TZ="UTC")
+    done = run_here(tmp_path / "state", *words, TZ="UTC")
     assert done.code == 0, done.err
     return done
 
@@ -41,7 +41,7 @@ def test_a_trace_over_both_files(tmp_path: Path) -> None:
     told = [json.loads(line) for line in inspect(tmp_path, "ls", *files, "-f", f"~~{TRACE[:8]}", "--json").lines]
     assert [(each["file"], each["session"]) for each in told] == [(str(files[0]), 1), (str(files[1]), 1)]
     assert "nothing matches" in inspect(tmp_path, "ls", *files, "-f", "text:absent").err
-    assert "tsak" in run(tmp_path / "state", "a2a-inspect", "ls", *files, "-f", "tsak:1").err
+    assert "tsak" in run_here(tmp_path / "state", "ls", *files, "-f", "tsak:1").err
 
 
 def test_a_task_is_listed_once_with_the_files_that_saw_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from a2a_inspect.plots.sums import Times, parts_of, sums, task_states
 from a2a_proxy.cli import text
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.several import Several
-from support_cli import run
+from support_cli import run, run_here
 from support_inspect import MS, changes, exchange, live, request, sample, writer
 from support_recording import STARTED
 
@@ -64,8 +64,8 @@ def test_text_and_json(tmp_path: Path) -> None:
     made.finish(STARTED)
 
     lines = run(tmp_path / "state", "a2a-inspect", "stats", path).lines
-    told = json.loads(run(tmp_path / "state", "a2a-inspect", "stats", "--json", path).out)
-    other = run(tmp_path / "state", "a2a-inspect", "stats", tmp_path / "b.db")
+    told = json.loads(run_here(tmp_path / "state", "stats", "--json", path).out)
+    other = run_here(tmp_path / "state", "stats", tmp_path / "b.db")
 
     assert lines[1].startswith("3 exchanges, 9 frames, ")
     assert lines[4].split()[:7] == ["SendStreamingMessage", "jsonrpc", "1.0", "3", "2", "1", "6"]
@@ -82,29 +82,27 @@ def test_nothing_recorded(tmp_path: Path) -> None:
     made.open()
     made.finish(STARTED)
 
-    assert (
-        run(tmp_path / "state", "a2a-inspect", "stats", tmp_path / "a.db").lines[-1].startswith("0 exchanges, 0 frames")
-    )
+    assert run_here(tmp_path / "state", "stats", tmp_path / "a.db").lines[-1].startswith("0 exchanges, 0 frames")
 
 
 def test_with_a_filter(tmp_path: Path) -> None:
     """Only matching exchanges count, with their tasks and findings; a wrong expression is an error, nothing a word."""
     path = next(each for each in SAMPLES if each.name == "demo.a2a.jsonl")
-    told = json.loads(run(tmp_path / "state", "a2a-inspect", "stats", "--json", "-f", "binding:rest", path).out)
+    told = json.loads(run_here(tmp_path / "state", "stats", "--json", "-f", "binding:rest", path).out)
     assert {each["operation"]: each["count"] for each in told["calls"]} == {"SendMessage": 2, "GetTask": 1}
     assert (told["exchanges"], told["tasks"]) == (3, {"completed": 1})
     assert sum(each["count"] for each in told["calls"][0]["took_distribution"]) == 2
-    wrong = run(tmp_path / "state", "a2a-inspect", "stats", "-f", "bindung:rest", path)
+    wrong = run_here(tmp_path / "state", "stats", "-f", "bindung:rest", path)
     assert (wrong.code, "binding" in wrong.err) == (2, True)
-    assert "nothing matches" in run(tmp_path / "state", "a2a-inspect", "stats", "-f", "op:CancelTask", path).err
+    assert "nothing matches" in run_here(tmp_path / "state", "stats", "-f", "op:CancelTask", path).err
 
 
 def test_a_histogram(tmp_path: Path) -> None:
     """A line for each step, and the same in JSON; plain characters where no colour is wanted."""
     path = next(each for each in SAMPLES if each.name == "generations.a2a.jsonl")
-    lines = run(tmp_path / "state", "a2a-inspect", "stats", "--histogram", path, NO_COLOR="1").lines
+    lines = run_here(tmp_path / "state", "stats", "--histogram", path, NO_COLOR="1").lines
     head = next(number for number, line in enumerate(lines) if line.startswith("EACH "))
-    told = json.loads(run(tmp_path / "state", "a2a-inspect", "stats", "--histogram", "--json", path).out)
+    told = json.loads(run_here(tmp_path / "state", "stats", "--histogram", "--json", path).out)
     buckets = told["histogram"]
     assert [int(line[14:].split()[0]) for line in lines[head + 1 :]] == [each["frames"] for each in buckets["buckets"]]
     assert sum("1 error" in line for line in lines[head:]) == 3

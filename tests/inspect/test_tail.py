@@ -13,13 +13,13 @@ import pytest
 from a2a_inspect.commands.tail import Tail, tail
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.prune import remove_sessions
-from support_cli import SECONDS, environment, program, run, until
+from support_cli import SECONDS, environment, program, run_here, until
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_recording import STARTED
 
 
 def lines_of(tmp_path: Path, *words: object) -> list[str]:
-    done = run(tmp_path / "state", "a2a-inspect", "tail", *words, TZ="UTC")
+    done = run_here(tmp_path / "state", "tail", *words, TZ="UTC")
     assert (done.code, done.err) == (0, "")
     return done.lines
 
@@ -168,7 +168,7 @@ def test_a_filter_of_what_comes(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_a_wrong_filter(tmp_path: Path) -> None:
-    done = run(tmp_path / "state", "a2a-inspect", "tail", sample(tmp_path / "a.db"), "--filter", "stat:x", "-n", 0)
+    done = run_here(tmp_path / "state", "tail", sample(tmp_path / "a.db"), "--filter", "stat:x", "-n", 0)
 
     assert (done.code, done.out) == (2, "")
     assert "state" in done.err

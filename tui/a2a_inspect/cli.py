@@ -11,6 +11,7 @@ import click
 from a2a_inspect.archive_cli import archive
 from a2a_inspect.cassette_cli import cassette
 from a2a_inspect.export_cli import export
+from a2a_inspect.otlp_cli import otlp
 from a2a_inspect.typed import names_file
 from a2a_proxy import __version__
 from a2a_proxy.cli.main import run_cli
@@ -327,6 +328,7 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
 cli.add_command(archive)
 cli.add_command(cassette)
 cli.add_command(export)
+export.add_command(otlp)
 
 
 @cli.command("check")

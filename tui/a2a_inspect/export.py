@@ -25,7 +25,7 @@ def export(chosen: Chosen, target: Path | BinaryIO, form: str, **options: Any) -
             installed.
     """
     if isinstance(target, Path):
-        with _new_file(target) as stream:
+        with new_file(target) as stream:
             FORMATS[form].write(chosen, stream, **options)
     else:
         FORMATS[form].write(chosen, target, **options)
@@ -33,7 +33,7 @@ def export(chosen: Chosen, target: Path | BinaryIO, form: str, **options: Any) -
 
 
 @contextlib.contextmanager
-def _new_file(target: Path) -> Iterator[BinaryIO]:
+def new_file(target: Path) -> Iterator[BinaryIO]:
     """A file (0600) that has its name when all of it is written. Raises RecordingError."""
     if target.exists():
         raise RecordingError(f"{target} exists", "name another file, or delete it first")

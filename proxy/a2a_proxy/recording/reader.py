@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from a2a_proxy.recording.codec import pack_decimal, pack_ident
+from a2a_proxy.recording.codec import pack_decimal, pack_ident, pack_text
 from a2a_proxy.recording.database import forget_log, has_log, open_readable, translated
 from a2a_proxy.recording.decode import Decode
 from a2a_proxy.recording.functions import register
@@ -223,17 +223,30 @@ class Recording:
         query = f"SELECT * FROM task WHERE {of}id > ? ORDER BY id LIMIT ?"
         return self._pages.by_keyset(query, fixed, 0, lambda value: value.id, self._task, None)
 
-    def task(self, task_id: str, agent: str | None = None) -> list[TaskRow]:
-        """What each session of the file knows of the task of this id, of one agent or of all."""
-        number = pack_decimal(task_id)
+    def task(self, task_id: str, agent: str | None = None, *, session: int | None = None) -> list[TaskRow]:
+        """What each session of the file, or one of them, knows of the task of this id, of one agent or of all. With
+        both an index finds it."""
+        number = self._ident(task_id)
         if number is None:
-            found = self._pages.one("SELECT id FROM ident WHERE value = ?", (pack_ident(task_id),))
-            number = found[0] if found is not None else None
-        rows = (
-            self._pages.all("SELECT * FROM task WHERE ident = ? ORDER BY id", (number,)) if number is not None else []
-        )
+            return []
+        query = "SELECT * FROM task WHERE ident = ?"
+        fixed: list[int | str | bytes] = [number]
+        if session is not None:
+            query += " AND session = ?"
+            fixed.append(session)
+        if agent is not None and session is not None:
+            query += " AND agent = (SELECT id FROM text WHERE value = ?)"
+            fixed.append(pack_text(agent))
+        rows = self._pages.all(f"{query} ORDER BY id", tuple(fixed))
         values = [self._task(row) for row in rows]
         return [value for value in values if agent is None or value.task.agent == agent]
+
+    def first_exchange(self, task_id: str, session: int) -> int:
+        """The number of the first exchange of a session whose task this is; 0 where there is none. Looks at all of the
+        session's exchanges."""
+        query = "SELECT min(id) FROM exchange WHERE id >= ? AND id < ? AND task = ?"
+        found = self._pages.one(query, (key(session, 0), key(session + 1, 0), self._ident(task_id)))
+        return split(found[0])[1] if found is not None and found[0] is not None else 0
 
     def task_row(self, number: int) -> TaskRow | None:
         """One task by the key of its row."""
@@ -296,6 +309,14 @@ class Recording:
         if not self.has_segments():
             return iter(())
         return self._pages.of_session(table, make, session, after, limit=limit)
+
+    def _ident(self, text: str) -> int | None:
+        """The number that stands for an identifier; None where no row has it."""
+        number = pack_decimal(text)
+        if number is None:
+            found = self._pages.one("SELECT id FROM ident WHERE value = ?", (pack_ident(text),))
+            number = found[0] if found is not None else None
+        return number
 
     def _frame(self, payloads: bool) -> Callable[[Row], FrameRow]:
         return lambda row: self._decode.frame(row, payload=payloads)

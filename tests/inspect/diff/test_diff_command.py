@@ -10,7 +10,7 @@ import pytest
 from a2a_inspect.commands.diff import Options
 from a2a_inspect.commands.diff import diff as print_difference
 from a2a_proxy.cli.errors import UserError
-from support_cli import Ran, run
+from support_cli import Ran, run_here
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_recording import STARTED
 
@@ -18,7 +18,7 @@ DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
 
 
 def diff(tmp_path: Path, *words: object) -> Ran:
-    return run(tmp_path / "state", "a2a-inspect", "diff", *words, TZ="UTC")
+    return run_here(tmp_path / "state", "diff", *words, TZ="UTC")
 
 
 def test_two_places_of_one_recording(tmp_path: Path) -> None:

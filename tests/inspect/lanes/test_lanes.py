@@ -19,7 +19,7 @@ from a2a_proxy.model.task import Missed, Task
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key
-from support_cli import Ran, run
+from support_cli import Ran, run_here
 from support_inspect import MS, TASK, exchange, request, sample, status, writer
 from support_recording import STARTED
 
@@ -28,7 +28,7 @@ every = pytest.mark.parametrize("cassette", SAMPLES, ids=lambda path: path.name.
 
 
 def lanes(folder: Path, *words: object) -> Ran:
-    return run(folder, "a2a-inspect", "lanes", *words, TZ="UTC")
+    return run_here(folder, "lanes", *words, TZ="UTC")
 
 
 def named(stem: str) -> Path:

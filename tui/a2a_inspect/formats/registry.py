@@ -30,6 +30,14 @@ class Format(NamedTuple):
 DEFAULT = "jsonl"
 """What is meant where no format is named."""
 _HERE = "a2a_inspect.formats"
-_ALL = (Format("jsonl", ".a2a.jsonl", "JSON lines that are a recording again, without loss", f"{_HERE}.jsonl:write"),)
+_ALL = (
+    Format("jsonl", ".a2a.jsonl", "JSON lines that are a recording again, without loss", f"{_HERE}.jsonl:write"),
+    Format(
+        "html",
+        ".html",
+        "a page with diagrams, payloads and findings, for any browser",
+        "a2a_inspect.report.writer:write",
+    ),
+)
 FORMATS = {each.name: each for each in _ALL}
 """Name -> format, in the order of the help and the menu."""

@@ -6,12 +6,13 @@ Of each frame two integers are kept; frames are read where their rows are asked 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
 from a2a_inspect.commands.session import finding_words
 from a2a_inspect.described import described
 from a2a_inspect.gaps import missed
+from a2a_inspect.lanes.links import Links
 from a2a_inspect.lanes.model import Lane, Mark, Row, What
 from a2a_inspect.lanes.order import PAUSE, Order, Seen, Turns
 from a2a_inspect.lanes.parties import Call, Parties
@@ -25,18 +26,14 @@ from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, TaskRow, key, split
-from a2a_proxy.recording.schema import SESSION_SHIFT
 
 _FINDINGS = 2000
 """Drawn, at most; of more, a last mark tells how many."""
-_HANDOFFS = 10_000
-"""Of a session; what comes after is not followed."""
 _KEPT = 64
 """Exchanges that are kept decoded."""
 
 _FRAMES = """SELECT f.id, f.at, f.exchange, f.seq, f.task, f.shape FROM frame f
   WHERE f.session = ? AND f.exchange IN (SELECT value FROM json_each(?)) AND f.at <= ? ORDER BY f.at, f.id"""
-_OF_TASK = "SELECT id FROM exchange WHERE id >= ? AND id < ? AND task = (SELECT ident FROM task WHERE id = ?)"
 _CALLS = """SELECT id, connection, (SELECT value FROM text WHERE id = e.binding) FROM exchange e
   WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
 _END = 1 << 62
@@ -45,14 +42,25 @@ _END = 1 << 62
 class Conversation:
     """All that belongs to an exchange: its task, those that were handed over to or from, and their exchanges.
 
-    `until` leaves out what came after this time, ns.
+    `until` leaves out what came after this time, ns; `only` all exchanges but those of these keys. Who shows many
+    conversations of a session gives its `links`.
     """
 
-    def __init__(self, recording: Recording, exchange: int, until: int = 0) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        exchange: int,
+        until: int = 0,
+        *,
+        only: Set[int] | None = None,
+        links: Links | None = None,
+    ) -> None:
         self._recording = recording
         self.root = exchange
         self.session = split(exchange)[0]
         self._until = until
+        self._only = only
+        self._links = links or Links(recording, self.session)
         self._exchanges: dict[int, ExchangeRow | None] = {}
         with translated(recording.path):
             self._read()
@@ -61,10 +69,13 @@ class Conversation:
         recording, exchange = self._recording, self.root
         session = recording.session(self.session)
         self._started = session.facts.started if session is not None else 0
-        handoffs = [row.handoff for row in recording.handoffs(self.session, limit=_HANDOFFS)]
-        self.tasks, self.exchanges = _closure(recording, exchange, handoffs)
+        self.tasks, self.exchanges = _closure(recording, exchange, self._links)
         names = {row.task.task_id for row in self.tasks}
-        self._handoffs = [h for h in handoffs if h.exchange in self.exchanges or {h.task_id, h.to_task} & names]
+        self._handoffs = [
+            h for h in self._links.handoffs if h.exchange in self.exchanges or {h.task_id, h.to_task} & names
+        ]
+        if self._only is not None:
+            self.exchanges = {number for number in self.exchanges if key(self.session, number) in self._only}
         segments = list(self._segments())
         self._parties = Parties(list(self._calls()), self._handoffs, segments)
         self.order = Order(self._seen(self._marks(segments)))
@@ -125,7 +136,7 @@ class Conversation:
         return self._parties.client(mark.exchange) if asks else self._parties.agent(mark.exchange)
 
     def _label(self, row: FrameRow) -> str:
-        exchange = self._exchange(row.frame.exchange)
+        exchange = self.exchange(row.frame.exchange)
         said = described(self._recording, row, exchange)
         if exchange is None:
             return said
@@ -133,7 +144,8 @@ class Conversation:
         names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not said.startswith(title)
         return f"{said}  {visible(title)}" if names else said
 
-    def _exchange(self, number: int) -> Exchange | None:
+    def exchange(self, number: int) -> Exchange | None:
+        """An exchange of the session by its number, as it was when it was first asked for."""
         if number not in self._exchanges:
             while len(self._exchanges) >= _KEPT:
                 self._exchanges.pop(next(iter(self._exchanges)))
@@ -191,16 +203,16 @@ class Conversation:
 
     def _keys(self, table: str) -> list[int]:
         """Of the rows in a table of segments that name one of the tasks."""
-        if not self._recording.db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchall():
-            return []
-        of = "task IN (SELECT ident FROM task WHERE id IN (SELECT value FROM json_each(?)))"
-        query = f"SELECT id FROM {table} WHERE id >= ? AND id < ? AND {of} ORDER BY id"
-        tasks = json.dumps([row.id for row in self.tasks])
-        return [row[0] for row in self._recording.db.execute(query, (*_span(self.session), tasks))]
+        return self._links.keys(table, [row.id for row in self.tasks])
 
     def _seen(self, marks: Iterator[Mark]) -> Iterator[Mark]:
-        """Not what came after `until`."""
-        return (mark for mark in marks if not self._until or mark.at <= self._until)
+        """Not what came after `until`, nor what is about an exchange that is not wanted."""
+        return (
+            mark
+            for mark in marks
+            if (not self._until or mark.at <= self._until)
+            and (self._only is None or not mark.exchange or mark.exchange in self.exchanges)
+        )
 
     def _marks(self, segments: Sequence[Segment]) -> Iterator[Mark]:
         for each in segments:
@@ -235,7 +247,7 @@ class Conversation:
                 yield Mark(What.FINDING, found.at, number, found.seq, finding_words(found), found.severity)
 
 
-def _closure(recording: Recording, exchange: int, handoffs: Sequence[Handoff]) -> tuple[list[TaskRow], set[int]]:
+def _closure(recording: Recording, exchange: int, links: Links) -> tuple[list[TaskRow], set[int]]:
     """Tasks and exchanges that belong together: of one task, or handed over from one agent to the next."""
     session, number = split(exchange)
     tasks: dict[str, TaskRow] = {}
@@ -249,8 +261,8 @@ def _closure(recording: Recording, exchange: int, handoffs: Sequence[Handoff]) -
             for row in recording.task(name):
                 if row.session == session and name not in tasks:
                     tasks[name] = row
-                    exchanges |= _of_task(recording, row)
-        joined = [h for h in handoffs if _touches(h, set(tasks), exchanges)]
+                    exchanges |= {*links.exchanges(row.id), *row.task.exchanges}  # it names the last 256 itself
+        joined = [h for h in links.handoffs if _touches(h, set(tasks), exchanges)]
         wanted = [name for h in joined for name in (h.task_id, h.to_task) if name and name not in tasks]
         wanted = [name for name in wanted if any(row.session == session for row in recording.task(name))]
         new = {number for h in joined for number in (h.exchange, h.to_exchange) if number}
@@ -259,13 +271,3 @@ def _closure(recording: Recording, exchange: int, handoffs: Sequence[Handoff]) -
 
 def _touches(handoff: Handoff, tasks: set[str], exchanges: set[int]) -> bool:
     return bool({handoff.task_id, handoff.to_task} & tasks) or bool({handoff.exchange, handoff.to_exchange} & exchanges)
-
-
-def _of_task(recording: Recording, row: TaskRow) -> set[int]:
-    """Exchanges of a task: those it names, which are the last 256, and all that name it."""
-    found = recording.db.execute(_OF_TASK, (*_span(row.session), row.id))
-    return {split(each[0])[1] for each in found} | set(row.task.exchanges)
-
-
-def _span(session: int) -> tuple[int, int]:
-    return session << SESSION_SHIFT, (session + 1) << SESSION_SHIFT

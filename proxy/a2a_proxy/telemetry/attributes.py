@@ -1,0 +1,201 @@
+"""The attributes of a call's span: names of the OpenTelemetry drafts where there are any, else `a2a_proxy.*`. Pure.
+
+An attribute of which nothing is known is left out. Payload text is in none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.protocol.errors import GRPC_STATUS, REASONS
+from a2a_proxy.protocol.outcome import zero
+from a2a_proxy.protocol.rest_path import match
+from a2a_proxy.recording.rows import SessionRow
+from a2a_proxy.telemetry.events import Passage
+from a2a_proxy.telemetry.facts import Facts
+from a2a_proxy.telemetry.values import Attributes, Value
+
+UNKNOWN = "unknown"
+"""Name of a span that is no operation of A2A: peers could make up any number of names."""
+PUSH = "push_notification"
+_BINDINGS = {Binding.REST: "http+json", Binding.CARD: "http+json", Binding.WEBHOOK: "http+json", Binding.OTHER: "http"}
+_NAMED = (Binding.GRPC, Binding.JSONRPC, Binding.STDIO)
+"""Bindings that say a method's name."""
+_CAUSES = {"client cancel": "client_cancelled", "proxy stopped": "proxy_stop", "proxy killed": "proxy_stop"}
+_REASONS = {
+    "complete": "server_end",
+    "client cancel": "client_cancel",
+    "agent reset": "rst",
+    "proxy stopped": "proxy_stop",
+    "proxy killed": "proxy_stop",
+}
+
+
+def name_of(exchange: Exchange) -> str:
+    """The name of its span, one of few."""
+    if exchange.binding is Binding.WEBHOOK:
+        return PUSH
+    return exchange.operation or UNKNOWN
+
+
+def binding_of(exchange: Exchange) -> str:
+    """How it was carried: `grpc`, `jsonrpc`, `http+json`, `stdio`."""
+    return _BINDINGS.get(exchange.binding, exchange.binding.value)
+
+
+def error_type(exchange: Exchange) -> str:
+    """What went wrong in one word of few: an A2A error, a JSON-RPC code, a gRPC status, an HTTP status, or how it was
+    broken off. Empty where nothing did; a task that failed is no error of the call."""
+    if exchange.ours:
+        return "refused"
+    if exchange.error:
+        return _said_error(exchange)
+    if exchange.how not in ("complete", ""):
+        return _CAUSES.get(exchange.how, "stream_cut")
+    return ""
+
+
+def _said_error(exchange: Exchange) -> str:
+    word = exchange.error.partition(":")[0].split(" ")[0]
+    if word in REASONS.values():
+        return word
+    if exchange.grpc_status > 0:
+        return GRPC_STATUS[exchange.grpc_status] if exchange.grpc_status < len(GRPC_STATUS) else "UNKNOWN"
+    if exchange.error_code in REASONS:
+        return REASONS[exchange.error_code]
+    return str(exchange.error_code or exchange.status or "error")
+
+
+def attributes_of(facts: Facts, passage: Passage) -> Attributes:
+    """All of them."""
+    exchange = facts.exchange
+    made: dict[str, Value | None] = {
+        "a2a.method.name": name_of(exchange),
+        "a2a.protocol.version": exchange.version_header or exchange.dialect.value,
+        "a2a_proxy.wire.version": exchange.dialect.value,
+        "a2a_proxy.wire.method": exchange.method if exchange.binding in _NAMED else "",
+        "a2a_proxy.binding": binding_of(exchange),
+        "error.type": error_type(exchange),
+        **_identity(facts),
+        **_rpc(exchange),
+        **_network(facts),
+        **_stream(exchange, passage),
+    }
+    return {name: value for name, value in made.items() if value not in (None, "", ())}
+
+
+def _identity(facts: Facts) -> dict[str, Value | None]:
+    exchange, asked, card = facts.exchange, facts.asked, facts.card
+    return {
+        "a2a.task.id": exchange.task_id,
+        "a2a.task.state": exchange.states[-1] if exchange.states else "",
+        "a2a.message.id": asked.message_id,
+        "a2a.message.reference_task_ids": asked.references,
+        "a2a.tenant": asked.tenant,
+        "gen_ai.conversation.id": exchange.context_id,
+        "gen_ai.agent.name": card.name if card else "",
+        "gen_ai.agent.version": card.version if card else "",
+        "a2a_proxy.exchange": exchange.id,
+    }
+
+
+def _rpc(exchange: Exchange) -> dict[str, Value | None]:
+    if exchange.binding is Binding.GRPC:
+        status = exchange.grpc_status
+        word = GRPC_STATUS[status] if 0 <= status < len(GRPC_STATUS) else str(status) if status > 0 else ""
+        return {
+            "rpc.system.name": "grpc",
+            "rpc.method": exchange.target.lstrip("/"),
+            "rpc.status_code": word,
+            "rpc.response.status_code": word,
+        }
+    if exchange.binding in (Binding.JSONRPC, Binding.STDIO):
+        code = str(exchange.error_code) if exchange.error_code else ""
+        return {
+            "rpc.system.name": "jsonrpc",
+            "rpc.method": exchange.method,
+            "rpc.status_code": code,
+            "rpc.response.status_code": code,
+            "jsonrpc.request.id": exchange.rpc_id,
+            "jsonrpc.protocol.version": "2.0",
+        }
+    return {}
+
+
+def _network(facts: Facts) -> dict[str, Value | None]:
+    exchange, connection = facts.exchange, facts.connection
+    if exchange.binding is Binding.STDIO:
+        return {"network.transport": "pipe", "a2a_proxy.agent.command": connection.upstream if connection else ""}
+    upstream, client = (connection.upstream, connection.client) if connection else ("", "")
+    host, port = _address(upstream)
+    grpc = exchange.binding is Binding.GRPC
+    return {
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+        "network.protocol.version": exchange.http_version,
+        "http.request.method": "POST" if grpc or exchange.binding is Binding.JSONRPC else exchange.method,
+        "url.path": "" if grpc else path_template(exchange),
+        "http.response.status_code": exchange.status or None,
+        "server.address": host,
+        "server.port": port,
+        "client.address": _address(client)[0],
+    }
+
+
+def path_template(exchange: Exchange) -> str:
+    """The path without what differs from call to call: `/v1/tasks/{id}`."""
+    path = exchange.target.partition("?")[0]
+    found = match(exchange.method, path.encode("latin-1", "replace")) if exchange.binding is Binding.REST else None
+    if found is None:
+        return path
+    words = path[len(found.prefix) :].split("/")
+    slots = {"tasks": ("{id}", found.task_id), "pushNotificationConfigs": ("{configId}", found.config_id)}
+    for at in range(len(words) - 1, 0, -1):
+        slot, named = slots.get(words[at - 1], ("", ""))
+        if named:
+            verb = "" if unquote(words[at]) == named else words[at].rpartition(":")[2]
+            words[at] = f"{slot}:{verb}" if verb else slot
+    return path[: len(found.prefix)] + "/".join(words)
+
+
+def _address(text: str) -> tuple[str, int | None]:
+    """Host and port of an address or URL, as far as it has them."""
+    parts = urlsplit(text if "://" in text else f"//{text}")
+    try:
+        return parts.hostname or "", parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    except ValueError:
+        return text, None
+
+
+def _stream(exchange: Exchange, passage: Passage) -> dict[str, Value | None]:
+    first = max(exchange.first_event - zero(exchange), 0) / 1e6 if exchange.first_event else None
+    return {
+        "a2a_proxy.stream": exchange.streaming,
+        "a2a_proxy.stream.first_event_ms": first,
+        "a2a_proxy.stream.events": exchange.events,
+        "a2a_proxy.stream.bytes_in": exchange.bytes_to_agent,
+        "a2a_proxy.stream.bytes_out": exchange.bytes_to_client,
+        "a2a_proxy.stream.max_gap_ms": passage.max_gap / 1e6 if exchange.streaming else None,
+        "a2a_proxy.stream.close_reason": _REASONS.get(exchange.how, exchange.how.replace(" ", "_")),
+        "a2a_proxy.stream.half_close_first": {"agent": "server"}.get(exchange.half_close, exchange.half_close),
+    }
+
+
+def resource_of(session: SessionRow, environ: Mapping[str, str]) -> Attributes:
+    """What made the spans of a session. `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` count as everywhere."""
+    tool, _, version = session.facts.tool.partition(" ")
+    made: Attributes = {"service.name": tool or "a2a-proxy", "a2a_proxy.session.id": session.facts.uuid}
+    if version:
+        made["service.version"] = version
+    if session.complete:
+        made["a2a_proxy.capture.complete"] = not session.lacking
+        made["a2a_proxy.capture.missing_bytes"] = session.lost
+    for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
+        name, equals, value = pair.partition("=")
+        if equals and name.strip():
+            made[name.strip()] = unquote(value.strip())
+    if environ.get("OTEL_SERVICE_NAME"):
+        made["service.name"] = environ["OTEL_SERVICE_NAME"]
+    return made

@@ -1,0 +1,78 @@
+"""Log records: one per frame where they are wanted, and word of a call that goes on for long. Pure."""
+
+from __future__ import annotations
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.telemetry.attributes import binding_of, name_of
+from a2a_proxy.telemetry.facts import state_label
+from a2a_proxy.telemetry.values import Attributes, Context, Level, Log, Value
+
+_LEVELS = {Severity.INFO: Level.INFO, Severity.WARNING: Level.WARN, Severity.ERROR: Level.ERROR}
+
+
+def frame_log(frame: Frame, context: Context) -> Log:
+    """One frame of a call, without its payload."""
+    told: dict[str, Value] = {
+        "a2a_proxy.frame.seq": frame.seq,
+        "a2a_proxy.frame.direction": "to agent" if frame.direction is Direction.TO_AGENT else "to client",
+        "a2a_proxy.frame.kind": frame.kind.name.lower(),
+        "a2a_proxy.frame.event": frame.event.name.lower() if frame.event is not EventKind.NONE else "",
+        "a2a_proxy.frame.size": frame.size,
+        "a2a.task.id": frame.task_id,
+        "a2a.task.state": state_label(frame.state) if frame.state else "",
+        "a2a.message.id": frame.message_id,
+        "gen_ai.conversation.id": frame.context_id,
+    }
+    if frame.generation:
+        told["a2a_proxy.generation"] = frame.generation
+    attributes = {name: value for name, value in told.items() if value != ""}
+    return Log(name="a2a.frame", at=frame.at, level=Level.DEBUG, context=context, attributes=attributes)
+
+
+def started_log(exchange: Exchange, context: Context) -> Log:
+    """A call that is not over for a while: its span comes when it is."""
+    return Log(
+        name="a2a.operation.started",
+        at=exchange.started,
+        level=Level.INFO,
+        context=context,
+        body=f"{name_of(exchange)} goes on",
+        attributes=_about(exchange),
+    )
+
+
+def alive_log(exchange: Exchange, context: Context, at: int) -> Log:
+    """The same call, still going on at `at`, ns."""
+    return Log(
+        name="a2a.operation.alive",
+        at=at,
+        level=Level.INFO,
+        context=context,
+        body=f"{name_of(exchange)} goes on after {(at - exchange.started) // 1_000_000_000} s",
+        attributes={**_about(exchange), "a2a_proxy.stream.events": exchange.events},
+    )
+
+
+def finding_log(finding: Finding, context: Context) -> Log:
+    """A finding about a call whose span has gone out."""
+    told: Attributes = {"a2a_proxy.finding.rule": finding.rule}
+    told["a2a_proxy.finding.severity"] = finding.severity.name.lower()
+    level = _LEVELS[finding.severity]
+    return Log(
+        name="a2a_proxy.finding", at=finding.at, level=level, context=context, body=finding.summary, attributes=told
+    )
+
+
+def _about(exchange: Exchange) -> Attributes:
+    told: Attributes = {
+        "a2a.method.name": name_of(exchange),
+        "a2a_proxy.binding": binding_of(exchange),
+        "a2a.task.id": exchange.task_id,
+        "a2a.task.state": exchange.states[-1] if exchange.states else "",
+        "gen_ai.conversation.id": exchange.context_id,
+        "a2a_proxy.exchange": exchange.id,
+    }
+    return {name: value for name, value in told.items() if value != ""}

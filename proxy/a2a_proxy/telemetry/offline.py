@@ -1,0 +1,140 @@
+"""The spans of a recording to a backend or a file, long after: recorded times, the same ids at every export."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import BinaryIO, Protocol, TypeVar
+
+import msgspec
+
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionRow, key, split
+from a2a_proxy.telemetry.attributes import resource_of
+from a2a_proxy.telemetry.errors import TelemetryError
+from a2a_proxy.telemetry.logs import frame_log
+from a2a_proxy.telemetry.otlp_json import logs_object, spans_object
+from a2a_proxy.telemetry.reading import Spans
+from a2a_proxy.telemetry.sdk import Answer, Backend, Outcome
+from a2a_proxy.telemetry.values import Attributes, Kind, Log, Span
+
+BATCH = 512
+"""Spans, or log records, of one request."""
+
+_Value = TypeVar("_Value")
+
+
+class Sink(Protocol):
+    """Where spans go."""
+
+    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
+        """Take some spans of one session. Raises TelemetryError."""
+
+    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+        """Take some log records of one session. Raises TelemetryError."""
+
+
+class Exported(msgspec.Struct):
+    """How much went out."""
+
+    spans: int = 0
+    logs: int = 0
+    open: int = 0
+    """Calls that were not over: they have no span."""
+
+
+class Lines:
+    """Writes OTLP JSON, one line for what one request would hold."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
+        """`Sink.spans`."""
+        self._stream.write(json.dumps(spans_object(resource, spans), separators=(",", ":")).encode() + b"\n")
+
+    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+        """`Sink.logs`."""
+        self._stream.write(json.dumps(logs_object(resource, logs), separators=(",", ":")).encode() + b"\n")
+
+
+class Sent:
+    """Sends to a backend, and ends where it does not take something."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
+        """`Sink.spans`."""
+        self._check(self._backend.send_spans(resource, spans))
+
+    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+        """`Sink.logs`."""
+        self._check(self._backend.send_logs(resource, logs))
+
+    def _check(self, outcome: Outcome) -> None:
+        if outcome.answer is Answer.SENT:
+            return
+        where = self._backend.target.shown
+        if outcome.answer is Answer.LATER:
+            hint = "check the endpoint, and --protocol: grpc is mostly at port 4317, http/protobuf at 4318"
+            raise TelemetryError(f"no answer from the OTLP backend {where}: {outcome.why}", hint)
+        hint = "check the endpoint, its credentials (OTEL_EXPORTER_OTLP_HEADERS) and --protocol"
+        raise TelemetryError(f"the OTLP backend {where} refuses: {outcome.why}", hint)
+
+
+class Export:
+    """One export of one recording."""
+
+    def __init__(self, recording: Recording, sink: Sink, *, kind: Kind = Kind.INTERNAL, frames: bool = False) -> None:
+        """`frames`: a log record for each frame as well."""
+        self._recording = recording
+        self._sink = sink
+        self._kind = kind
+        self._frames = frames
+        self.done = Exported()
+        """What went out until now, also where the export was ended."""
+
+    def run(self, keys: set[int] | None) -> None:
+        """Send the calls of these keys; with None all. Raises TelemetryError, RecordingError."""
+        for session in self._recording.sessions():
+            mine = None if keys is None else {each for each in keys if split(each)[0] == session.id}
+            if mine is None or mine:
+                self._session(session, mine)
+
+    def _session(self, session: SessionRow, keys: set[int] | None) -> None:
+        resource = resource_of(session, os.environ)
+        spans = Spans(self._recording, session, self._kind)
+        for some in _groups(self._spans(session, spans, keys)):
+            self._sink.spans(resource, some)
+            self.done.spans += len(some)
+            if self._frames:
+                self._send_frames(session, resource, some)
+
+    def _spans(self, session: SessionRow, spans: Spans, keys: set[int] | None) -> Iterator[Span]:
+        rows = (row.key for row in self._recording.exchanges(session.id)) if keys is None else sorted(keys)
+        for each in rows:
+            made = spans.span(split(each)[1])
+            if made is None:
+                self.done.open += 1
+            else:
+                yield made[0]
+
+    def _send_frames(self, session: SessionRow, resource: Attributes, spans: Sequence[Span]) -> None:
+        logs = (log for span in spans for log in self._logs(session, span))
+        for some in _groups(logs):
+            self._sink.logs(resource, some)
+            self.done.logs += len(some)
+
+    def _logs(self, session: SessionRow, span: Span) -> Iterator[Log]:
+        number = span.attributes["a2a_proxy.exchange"]
+        rows = self._recording.frames(key(session.id, int(str(number))), payloads=False)
+        return (frame_log(row.frame, span.context) for row in rows)
+
+
+def _groups(values: Iterable[_Value]) -> Iterator[list[_Value]]:
+    source = iter(values)
+    while some := list(islice(source, BATCH)):
+        yield some

@@ -1,0 +1,65 @@
+"""Where an export goes: what was typed, then the variables of OpenTelemetry. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from a2a_proxy.telemetry.errors import TelemetryError
+
+Signal = Literal["traces", "logs", "metrics"]
+Protocol = Literal["grpc", "http/protobuf"]
+
+GRPC_PORT, HTTP_PORT = 4317, 4318
+"""On which collectors listen."""
+_PROTOCOL = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_ENDPOINT = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A backend."""
+
+    protocol: Protocol
+    endpoint: str = ""
+    """As typed; empty where the exporters shall read it from their variables."""
+    shown: str = ""
+    """As it is told to people: host and port, nothing that could be a secret."""
+
+    def of(self, signal: Signal) -> str | None:
+        """The endpoint of one signal; None where the exporter finds it itself."""
+        if not self.endpoint:
+            return None
+        if self.protocol == "grpc":
+            return self.endpoint
+        base = self.endpoint.rstrip("/")
+        for each in ("traces", "logs", "metrics"):
+            base = base.removesuffix(f"/v1/{each}")
+        return f"{base}/v1/{signal}"
+
+
+def target(typed: str, protocol: str, environ: Mapping[str, str]) -> Target:
+    """What was typed (both may be empty) goes before what is in the environment. Raises TelemetryError."""
+    variable = next((environ[name] for name in _ENDPOINT if environ.get(name)), "")
+    endpoint = typed if "://" in typed or not typed else f"http://{typed}"
+    shown, port = _address(endpoint or variable or "http://localhost")
+    protocol = protocol or next((environ[name] for name in _PROTOCOL if environ.get(name)), "")
+    protocol = protocol or ("grpc" if port == GRPC_PORT else "http/protobuf")
+    if protocol not in ("grpc", "http/protobuf"):
+        raise TelemetryError(f"OTLP protocol {protocol!r} is not known here", "use grpc or http/protobuf")
+    usual = GRPC_PORT if protocol == "grpc" else HTTP_PORT
+    return Target(protocol, endpoint, shown if endpoint or variable else f"localhost:{usual}")  # type: ignore[arg-type]
+
+
+def _address(endpoint: str) -> tuple[str, int | None]:
+    hint = "write a URL: http://localhost:4318 (HTTP), or http://localhost:4317 (gRPC)"
+    try:
+        parts = urlsplit(endpoint)
+        port = parts.port
+    except ValueError:
+        raise TelemetryError(f"{endpoint!r} is no OTLP endpoint", hint) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise TelemetryError(f"{endpoint!r} is no OTLP endpoint", hint)
+    return (f"{parts.hostname}:{port}" if port else parts.hostname), port

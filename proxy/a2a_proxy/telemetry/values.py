@@ -1,0 +1,97 @@
+"""Spans and log records as values, in the terms of OTLP; nothing of any library. Pure."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+Value = str | int | float | bool | tuple[str, ...]
+Attributes = dict[str, Value]
+
+MAX_EVENTS = 128
+"""Events of one span; what is left out is counted."""
+SCOPE = "a2a-proxy"
+"""Name of the instrumentation scope."""
+
+
+class Kind(IntEnum):
+    """Span kinds by their OTLP numbers."""
+
+    INTERNAL = 1
+    SERVER = 2
+    CONSUMER = 5
+
+
+class Level(IntEnum):
+    """Log severities by their OTLP numbers."""
+
+    DEBUG = 5
+    INFO = 9
+    WARN = 13
+    ERROR = 17
+
+
+class Context(msgspec.Struct, frozen=True):
+    """Where a span is: two ids in lower-case hexadecimal digits."""
+
+    trace: str
+    """32 digits."""
+    span: str
+    """16 digits."""
+
+
+class SpanEvent(msgspec.Struct, frozen=True):
+    """Something at one moment of a span."""
+
+    name: str
+    at: int
+    """ns since the Unix epoch, as are all times here."""
+    attributes: Attributes = {}
+
+
+class Link(msgspec.Struct, frozen=True):
+    """Another span that this one has to do with, though neither caused the other."""
+
+    context: Context
+    attributes: Attributes = {}
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """One call that is over."""
+
+    name: str
+    kind: Kind
+    context: Context
+    parent: Context | None
+    started: int
+    ended: int
+    attributes: Attributes
+    events: tuple[SpanEvent, ...] = ()
+    dropped_events: int = 0
+    links: tuple[Link, ...] = ()
+    error: str = ""
+    """Empty: the status is unset. Else it is ERROR, and this says why."""
+
+
+class Log(msgspec.Struct, frozen=True, kw_only=True):
+    """One log record."""
+
+    name: str
+    """The event's name: `a2a.frame`."""
+    at: int
+    level: Level
+    context: Context
+    body: str = ""
+    attributes: Attributes = {}
+
+
+def sound(value: Value) -> Value:
+    """The value as OTLP can carry it: text is Unicode, a number has 64 bits. Peers send others as well."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return str(value)
+    if isinstance(value, tuple):
+        return tuple(each.encode("utf-8", "replace").decode() for each in value)
+    return value

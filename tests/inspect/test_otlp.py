@@ -1,0 +1,65 @@
+"""`export otlp`: where it goes, and what is said about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands.otlp import Options, export_otlp
+from a2a_proxy.cli.errors import UserError
+from support_inspect import sample
+from support_otlp import http_backend
+
+
+@pytest.fixture
+def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    return sample(tmp_path / "run.a2a.db")
+
+
+def test_what_matches_is_sent(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with http_backend() as received:
+        export_otlp(Options(recording=recording, where="err", endpoint=received.endpoint, frames=True))
+    assert [span.name for span in received.spans()] == ["SendStreamingMessage"]
+    address = received.endpoint.removeprefix("http://")
+    assert capfd.readouterr().err == f"1 span and 3 log records sent to {address}\n"
+
+
+def test_a_file_has_a_line_of_otlp_json(recording: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "run.otlp.jsonl"
+    export_otlp(Options(recording=recording, output=target))
+    [line] = target.read_text().splitlines()
+    assert len(json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]) == 3
+    assert capfd.readouterr().err == f"3 spans written to {target}\n"
+    with pytest.raises(UserError, match="exists"):
+        export_otlp(Options(recording=recording, output=target))
+
+
+def test_the_policy_counts(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    export_otlp(Options(recording=recording, output=Path("-"), redact=("metadata-only",)))
+    said = capfd.readouterr().out
+    assert "SendStreamingMessage" in said
+    assert "Thinking" not in said
+
+
+def test_mistakes_are_told_in_a_line(recording: Path, tmp_path: Path) -> None:
+    for wrong, message in (
+        (Options(recording=recording), "--endpoint is missing"),
+        (Options(recording=recording, endpoint="x", output=tmp_path / "f"), "one of them"),
+        (Options(recording=recording, endpoint="ftp://x"), "is no OTLP endpoint"),
+        (Options(recording=recording, where="task:nothing", output=tmp_path / "f"), "nothing matches"),
+        (Options(recording=recording, endpoint="http://127.0.0.1:1"), "no answer from the OTLP backend 127.0.0.1:1: "),
+    ):
+        with pytest.raises(UserError, match=message) as told:
+            export_otlp(wrong)
+        assert told.value.hint
+
+
+def test_without_the_packages_it_says_how_to_get_them(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(UserError, match="not installed") as told:
+        export_otlp(Options(recording=recording, endpoint="localhost:4317"))
+    assert "pip install 'a2a-proxy[otlp]'" in told.value.hint

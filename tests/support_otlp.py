@@ -1,0 +1,158 @@
+"""A small OTLP backend in this process, over gRPC and HTTP, which can be told how to answer."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import grpc
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs_pb
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as metrics_pb
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as trace_pb
+
+_SERVICES: dict[str, tuple[Any, Any]] = {
+    "traces": (trace_pb.ExportTraceServiceRequest, trace_pb.ExportTraceServiceResponse),
+    "logs": (logs_pb.ExportLogsServiceRequest, logs_pb.ExportLogsServiceResponse),
+    "metrics": (metrics_pb.ExportMetricsServiceRequest, metrics_pb.ExportMetricsServiceResponse),
+}
+_METHODS = {
+    "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+    "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+    "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+}
+
+
+class Received:
+    """What came, and what the next requests get: a gRPC status or an HTTP status each, or what has to happen first."""
+
+    def __init__(self, protocol: str) -> None:
+        self.requests: list[Any] = []
+        self.headers: list[dict[str, str]] = []
+        self.answers: list[Any] = []
+        self.asked = 0
+        """Requests, those that were not taken too."""
+        self.before: Callable[[], None] = lambda: None
+        self.endpoint = ""
+        self.protocol = protocol
+        self._lock = threading.Lock()
+
+    def take(self, request: Any, headers: dict[str, str]) -> Any:
+        """The answer to this one: None is yes."""
+        self.before()
+        with self._lock:
+            self.asked += 1
+            answer = self.answers.pop(0) if self.answers else None
+            if answer is None:
+                self.requests.append(request)
+                self.headers.append(headers)
+            return answer
+
+    def spans(self) -> list[Any]:
+        """Every span, in order of arrival, also those that came twice."""
+        some = [each for each in self.requests if isinstance(each, trace_pb.ExportTraceServiceRequest)]
+        scopes = [scope for each in some for part in each.resource_spans for scope in part.scope_spans]
+        return [span for scope in scopes for span in scope.spans]
+
+    def logs(self) -> list[Any]:
+        """Every log record."""
+        some = [each for each in self.requests if isinstance(each, logs_pb.ExportLogsServiceRequest)]
+        scopes = [scope for each in some for part in each.resource_logs for scope in part.scope_logs]
+        return [record for scope in scopes for record in scope.log_records]
+
+    def metrics(self) -> dict[str, Any]:
+        """The last value of every metric, by name."""
+        some = [each for each in self.requests if isinstance(each, metrics_pb.ExportMetricsServiceRequest)]
+        scopes = [scope for each in some for part in each.resource_metrics for scope in part.scope_metrics]
+        return {metric.name: metric for scope in scopes for metric in scope.metrics}
+
+    def resource(self) -> dict[str, Any]:
+        """Attributes of the first resource."""
+        return attributes(self.requests[0].resource_spans[0].resource)
+
+
+def attributes(value: Any) -> dict[str, Any]:
+    """Attributes of anything that has them."""
+    return {pair.key: _plain(pair.value) for pair in value.attributes}
+
+
+def _plain(value: Any) -> Any:
+    name = value.WhichOneof("value")
+    found = getattr(value, name) if name else None
+    return [_plain(each) for each in found.values] if name == "array_value" and found is not None else found
+
+
+@contextmanager
+def grpc_backend() -> Iterator[Received]:
+    """Over gRPC; answers are gRPC status codes."""
+    received = Received("grpc")
+    server = grpc.server(futures.ThreadPoolExecutor(4))
+    server.add_generic_rpc_handlers((_Handler(received),))
+    received.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    try:
+        yield received
+    finally:
+        server.stop(0).wait()
+
+
+class _Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
+    def __init__(self, received: Received) -> None:
+        self._received = received
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
+        signal = next((name for name, method in _METHODS.items() if method == details.method), None)
+        if signal is None:
+            return None
+        request, response = _SERVICES[signal]
+
+        def export(asked: Any, context: grpc.ServicerContext) -> Any:
+            metadata = {key: str(value) for key, value in context.invocation_metadata()}
+            answer = self._received.take(asked, metadata)
+            if answer is not None:
+                context.abort(answer, "told so")
+            return response()
+
+        return grpc.unary_unary_rpc_method_handler(export, request.FromString, response.SerializeToString)
+
+
+@contextmanager
+def http_backend() -> Iterator[Received]:
+    """Over HTTP with protobuf; answers are HTTP statuses."""
+    received = Received("http/protobuf")
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+            signal = self.path.rpartition("/v1/")[2]
+            if signal not in _SERVICES:
+                return self._answer(404)
+            request = _SERVICES[signal][0].FromString(body)
+            return self._answer(received.take(request, {key.lower(): value for key, value in self.headers.items()}))
+
+        def _answer(self, status: int | None) -> None:
+            self.send_response(status or 200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    received.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield received
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,84 @@
+"""An HTML report taken apart: its elements as an HTML parser sees them, and its tables unpacked."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.report.writer import write
+from a2a_proxy.recording.cassette import open_any
+
+Element = tuple[str, tuple[tuple[str, str | None], ...]]
+"""Name and attributes."""
+VOID = frozenset({"meta", "link", "input", "br"})
+
+
+class Page(HTMLParser):
+    """A page as a parser reads it. Fails where elements are not closed in order."""
+
+    def __init__(self, octets: bytes) -> None:
+        super().__init__()
+        self.elements: list[Element] = []
+        self.texts: dict[str, str] = {}
+        """Text of elements by id; of scripts and styles without an id by their name."""
+        self._open: list[tuple[str, str]] = []
+        self.feed(octets.decode())
+        self.close()
+        assert not self._open, self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, tuple(attrs)))
+        if tag not in VOID:
+            self._open.append((tag, dict(attrs).get("id") or tag))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            name = self._open[-1][1]
+            self.texts[name] = self.texts.get(name, "") + data
+
+    @property
+    def frame(self) -> list[Element]:
+        """All elements but the tables."""
+        return [each for each in self.elements if ("type", "text/plain") not in each[1]]
+
+    def attributes(self, name: str) -> list[dict[str, str | None]]:
+        """Of all elements of this name."""
+        return [dict(attributes) for tag, attributes in self.elements if tag == name]
+
+
+class Report:
+    """A report with its records."""
+
+    def __init__(self, octets: bytes) -> None:
+        self.octets = octets
+        self.page = Page(octets)
+        self.index = json.loads(self._block("index"))
+
+    def table(self, name: str) -> list[Any]:
+        """All records of a table. Fails where a block does not end where the index says."""
+        records: list[Any] = []
+        for block, end in enumerate(self.index["tables"].get(name, ())):
+            records += json.loads(self._block(f"{name}-{block}"))
+            assert len(records) == end
+        return records
+
+    def _block(self, name: str) -> str:
+        return gzip.decompress(base64.b64decode(self.page.texts[name], validate=True)).decode()
+
+
+def reported(path: Path, where: str = "") -> Report:
+    """The report of a recording, or of what matches."""
+    octets = io.BytesIO()
+    with open_any(path) as recording:
+        keys = frozenset(row.key for row in recording.find_exchanges(where)) if where else None
+        write(Chosen(recording, keys, f"what matches {where}" if where else ""), octets)
+    return Report(octets.getvalue())

@@ -1,0 +1,132 @@
+"""Attributes of a call's span."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proxy.model.exchange import Binding, Connection
+from a2a_proxy.recording.rows import SessionRow
+from a2a_proxy.telemetry.attributes import attributes_of, error_type, name_of, path_template, resource_of
+from a2a_proxy.telemetry.events import Passage
+from a2a_proxy.telemetry.facts import Asked, Card, Facts, asked
+from a2a_proxy.telemetry.span import span_of
+from a2a_proxy.telemetry.values import Context, Kind
+from support_inspect import MS, TASK, exchange
+from support_recording import STARTED, facts
+
+CONTEXT = Context("1" * 32, "2" * 16)
+
+
+def known(**more: Any) -> Facts:
+    connection = Connection(1, "10.0.0.9:5000", "127.0.0.1:9000", "https://agent", STARTED)
+    return Facts(exchange=exchange(1, **more), connection=connection, asked=Asked(), context=CONTEXT, parent=None)
+
+
+def test_a_stream_says_who_what_and_how() -> None:
+    said = attributes_of(known(rpc_id="7", bytes_to_agent=300, half_close="agent"), Passage())
+    assert said == {
+        "a2a.method.name": "SendStreamingMessage",
+        "a2a.protocol.version": "1.0",
+        "a2a_proxy.wire.version": "1.0",
+        "a2a_proxy.wire.method": "SendStreamingMessage",
+        "a2a_proxy.binding": "jsonrpc",
+        "a2a.task.id": TASK,
+        "a2a.task.state": "completed",
+        "a2a_proxy.exchange": 1,
+        "rpc.system.name": "jsonrpc",
+        "rpc.method": "SendStreamingMessage",
+        "jsonrpc.request.id": "7",
+        "jsonrpc.protocol.version": "2.0",
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+        "network.protocol.version": "1.1",
+        "http.request.method": "POST",
+        "url.path": "/rpc",
+        "http.response.status_code": 200,
+        "server.address": "agent",
+        "server.port": 443,
+        "client.address": "10.0.0.9",
+        "a2a_proxy.stream": True,
+        "a2a_proxy.stream.first_event_ms": 2.0,
+        "a2a_proxy.stream.events": 2,
+        "a2a_proxy.stream.bytes_in": 300,
+        "a2a_proxy.stream.bytes_out": 0,
+        "a2a_proxy.stream.max_gap_ms": 0.0,
+        "a2a_proxy.stream.close_reason": "server_end",
+        "a2a_proxy.stream.half_close_first": "server",
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        ({}, ""),
+        ({"states": ("failed",)}, ""),
+        ({"error": "TASK_NOT_FOUND -32001: no such task"}, "TASK_NOT_FOUND"),
+        ({"error": "-32001: gone", "error_code": -32001}, "TASK_NOT_FOUND"),
+        ({"error": "-31999: ?", "error_code": -31999}, "-31999"),
+        ({"error": "UNAVAILABLE: no", "grpc_status": 14}, "UNAVAILABLE"),
+        ({"error": "99: ?", "grpc_status": 99}, "UNKNOWN"),
+        ({"error": "HTTP 404: Not Found", "status": 404}, "404"),
+        ({"how": "client cancel"}, "client_cancelled"),
+        ({"how": "agent reset"}, "stream_cut"),
+        ({"how": "proxy stopped"}, "proxy_stop"),
+        ({"ours": True, "status": 502, "error": "HTTP 502: no agent"}, "refused"),
+    ],
+)
+def test_an_error_has_one_word_of_few(more: dict[str, Any], word: str) -> None:
+    assert error_type(exchange(1, **more)) == word
+    assert bool(span_of(known(**more), Passage(), Kind.INTERNAL).error) is bool(word)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "template"),
+    [
+        ("GET", "/v1/tasks/7f%2F1?historyLength=1", "/v1/tasks/{id}"),
+        ("POST", "/ten/tasks/a:b:cancel", "/ten/tasks/{id}:cancel"),
+        ("GET", "/tasks/t/pushNotificationConfigs/c", "/tasks/{id}/pushNotificationConfigs/{configId}"),
+        ("GET", "/tasks/tasks", "/tasks/{id}"),
+        ("POST", "/message:send", "/message:send"),
+        ("GET", "/favicon.ico", "/favicon.ico"),
+    ],
+)
+def test_a_path_has_no_ids(method: str, target: str, template: str) -> None:
+    assert path_template(exchange(1, binding=Binding.REST, method=method, target=target)) == template
+
+
+def test_names_are_few_and_a_push_is_consumed() -> None:
+    assert name_of(exchange(1, operation="", method="tools/list")) == "unknown"
+    pushed = span_of(known(binding=Binding.WEBHOOK, operation=""), Passage(), Kind.SERVER)
+    assert (pushed.name, pushed.kind) == ("push_notification", Kind.CONSUMER)
+    assert span_of(known(), Passage(), Kind.SERVER).kind is Kind.SERVER
+
+
+def test_the_request_says_the_rest() -> None:
+    parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    message = {"referenceTaskIds": ["a", 1, "b"], "metadata": {"traceparent": parent}}
+    said = asked({"message": message, "tenant": "acme"}, "m1")
+    assert said == Asked("m1", ("a", "b"), "acme", Context(parent[3:35], parent[36:52]))
+    assert asked({"jsonrpc": "2.0", "params": {"id": "t", "metadata": {"traceparent": parent}}}, "").parent
+    for odd in (None, "text", [], {"message": 1, "metadata": []}, {"message": {"metadata": {"traceparent": 1}}}):
+        assert asked(odd, "") == Asked()
+    made = Facts(
+        exchange=exchange(1), connection=None, asked=said, context=CONTEXT, parent=None, card=Card("Desk", "2")
+    )
+    told = attributes_of(made, Passage())
+    assert (told["a2a.message.reference_task_ids"], told["a2a.tenant"]) == (("a", "b"), "acme")
+    assert (told["gen_ai.agent.name"], told["gen_ai.agent.version"]) == ("Desk", "2")
+
+
+def test_the_standard_variables_name_the_service() -> None:
+    row = SessionRow(id=1, facts=facts(), ended=STARTED + MS, complete="3 octets missing", lost=3)
+    assert resource_of(row, {}) == {
+        "service.name": "a2a-proxy",
+        "service.version": "test",
+        "a2a_proxy.session.id": facts().uuid,
+        "a2a_proxy.capture.complete": False,
+        "a2a_proxy.capture.missing_bytes": 3,
+    }
+    named = resource_of(row, {"OTEL_SERVICE_NAME": "desk", "OTEL_RESOURCE_ATTRIBUTES": "team=a%20b,service.name=x,odd"})
+    assert (named["service.name"], named["team"]) == ("desk", "a b")

@@ -1,0 +1,43 @@
+"""What happened within a call, as events of its span."""
+
+from __future__ import annotations
+
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.telemetry.events import Passage
+from a2a_proxy.telemetry.values import MAX_EVENTS
+from support_inspect import MS, TASK, frame, request, status
+from support_recording import STARTED
+
+
+def test_states_are_told_when_they_change() -> None:
+    passage = Passage("submitted")
+    for each in (request(1), status(1, 1, "a"), status(1, 2, "b"), frame(1, 5, b"{}", state=3, generation=4)):
+        passage.take(each)
+    events, dropped = passage.events()
+    assert [(each.name, each.attributes.get("from"), each.attributes.get("to")) for each in events] == [
+        ("a2a_proxy.first_event", None, None),
+        ("a2a.task.state_change", "submitted", "working"),
+        ("a2a.task.state_change", "working", "completed"),
+    ]
+    assert (events[-1].attributes["generation"], events[-1].at) == (4, STARTED + 1500 * MS)
+    assert (passage.max_gap, passage.gaps, dropped) == (300 * MS, [100 * MS, 300 * MS], 0)
+
+
+def test_a_gap_is_told_with_what_was_expected() -> None:
+    passage = Passage()
+    passage.found(Finding("A2A-GEN-001", Severity.ERROR, 5, "7 after 3: 4 to 6 did not come", task_id=TASK))
+    passage.found(Finding("A2A-SSE-001", Severity.WARNING, 4, "no event"))
+    events, _ = passage.events()
+    assert [each.name for each in events] == ["a2a_proxy.finding", "a2a_proxy.finding", "a2a_proxy.generation_gap"]
+    assert (events[-1].attributes["expected"], events[-1].attributes["got"]) == (4, 7)
+
+
+def test_there_are_never_more_events_than_so_many_and_findings_come_first() -> None:
+    passage = Passage()
+    for seq in range(1000):
+        passage.take(frame(1, seq, b"{}", state=2 + seq % 2))
+    passage.found(Finding("A2A-SSE-001", Severity.WARNING, STARTED, "no event"))
+    events, dropped = passage.events()
+    assert len(events) == MAX_EVENTS == 128
+    assert events[0].name == "a2a_proxy.finding"
+    assert len(events) + dropped == 1000 + 1 + 1

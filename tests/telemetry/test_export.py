@@ -1,0 +1,259 @@
+"""Recordings to a backend in this process and to a file: names, attributes, links, times, the same ids each time."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf import json_format
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.segment import Handoff
+from a2a_proxy.model.task import Task
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.telemetry.errors import TelemetryError
+from a2a_proxy.telemetry.offline import Export, Lines, Sent
+from a2a_proxy.telemetry.sdk import Answer, Backend
+from a2a_proxy.telemetry.target import target
+from support_inspect import MS, TASK, exchange, frame, request, status, writer
+from support_otlp import Received, attributes, grpc_backend, http_backend
+from support_recording import STARTED
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+TRACEPARENT = f"00-{TRACE}-{SPAN}-01"
+
+Open = Callable[[], AbstractContextManager[Received]]
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+
+
+def send(recording: Recording, received: Received, *, frames: bool = False) -> Export:
+    backend = Backend(target(received.endpoint, received.protocol, {}))
+    try:
+        export = Export(recording, Sent(backend), frames=frames)
+        export.run(None)
+        return export
+    finally:
+        backend.close()
+
+
+@pytest.fixture(params=[grpc_backend, http_backend], ids=["grpc", "http"])
+def received(request: Any) -> Iterator[Received]:
+    with request.param() as made:
+        yield made
+
+
+def by_name(received: Received, name: str) -> list[Any]:
+    return [span for span in received.spans() if span.name == name]
+
+
+def test_a_stream_arrives_with_its_gap_and_its_times(received: Received) -> None:
+    with open_any(RECORDINGS / "lossy.a2a.jsonl") as recording:
+        export = send(recording, received, frames=True)
+        calls = [row.exchange for row in recording.exchanges()]
+        frames = sum(1 for row in recording.exchanges() for _ in recording.frames(row.key))
+    spans = received.spans()
+    assert export.done.spans == len(spans) == len(calls)
+    assert [span.name for span in spans] == [call.operation for call in calls]
+    assert [span.start_time_unix_nano for span in spans] == [call.started for call in calls]
+    assert [span.end_time_unix_nano for span in spans] == [call.closed for call in calls]
+    gap = next(event for span in spans for event in span.events if event.name == "a2a_proxy.generation_gap")
+    assert {"expected": 4, "got": 5}.items() <= attributes(gap).items()
+    assert received.resource()["service.name"] == "a2a-proxy"
+    assert received.resource()["a2a_proxy.capture.complete"] is True
+    logs = received.logs()
+    assert len(logs) == export.done.logs == frames
+    assert {log.span_id for log in logs} == {span.span_id for span in spans}
+    assert {log.event_name for log in logs} == {"a2a.frame"}
+
+
+def test_exported_twice_the_spans_are_the_same(received: Received) -> None:
+    for _ in range(2):
+        with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+            send(recording, received)
+    spans = received.spans()
+    half = len(spans) // 2
+    assert spans[:half] == spans[half:]
+    assert len({span.span_id for span in spans}) == half
+
+
+def test_polls_link_to_the_span_that_began_the_task(received: Received) -> None:
+    with open_any(RECORDINGS / "sdk-1.x-grpc.a2a.jsonl") as recording:
+        send(recording, received)
+    for poll in by_name(received, "GetTask"):
+        task = attributes(poll).get("a2a.task.id")
+        began = [span for span in received.spans() if attributes(span).get("a2a.task.id") == task]
+        if attributes(poll).get("error.type"):
+            continue
+        assert [link.span_id for link in poll.links] == [began[0].span_id]
+        assert poll.trace_id == began[0].trace_id
+        assert not poll.parent_span_id
+
+
+def test_the_callers_trace_goes_on_where_it_named_one(received: Received) -> None:
+    with open_any(RECORDINGS / "stdio.a2a.jsonl") as recording:
+        send(recording, received)
+        parents = [
+            row.exchange.traceparent.split("-")[1:3] for row in recording.exchanges() if row.exchange.traceparent
+        ]
+    told = [[span.trace_id.hex(), span.parent_span_id.hex()] for span in received.spans() if span.parent_span_id]
+    assert told == parents != []
+    assert {attributes(span)["network.transport"] for span in received.spans()} == {"pipe"}
+
+
+def test_metadata_of_the_message_and_hand_offs_join_what_headers_do_not(tmp_path: Path) -> None:
+    path = three_agents(tmp_path / "three.a2a.db")
+    lines = io.BytesIO()
+    with Recording(path) as recording:
+        Export(recording, Lines(lines)).run(None)
+    spans = [
+        s
+        for line in lines.getvalue().splitlines()
+        for s in json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    ]
+    front, desk, clerk = spans
+    assert (front["traceId"], front["parentSpanId"]) == (TRACE, SPAN)
+    assert "parentSpanId" not in desk
+    assert desk["traceId"] not in (front["traceId"], clerk["traceId"])
+    assert [link["spanId"] for link in desk["links"]] == [front["spanId"]]
+    assert [link["spanId"] for link in clerk["links"]] == [desk["spanId"]]
+    told = {pair["key"]: pair["value"]["stringValue"] for pair in clerk["links"][0]["attributes"]}
+    assert told["a2a_proxy.handoff.evidence"] == "context"
+
+
+def three_agents(path: Path) -> Path:
+    """A front desk with its caller's trace in the message, which asks a second agent, which asks a third: untraced."""
+    made = writer(path)
+    tasks, exchanges, handoffs = [], [], []
+    connections = [Connection(n, f"127.0.0.1:500{n}", f":900{n}", f"agent{n}:80", STARTED) for n in (1, 2, 3)]
+    for number in (1, 2, 3):
+        exchanges.append(exchange(number, connection=number, task_id=f"task-{number}"))
+        tasks.append(Task(f"agent{number}:80", f"task-{number}", exchanges=(number,)))
+        metadata = {"traceparent": TRACEPARENT} if number == 1 else {}
+        params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}], "metadata": metadata}}
+        payload = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}).encode()
+        asked = frame(number, 0, payload, kind=FrameKind.REQUEST, direction=Direction.TO_AGENT, connection=number)
+        made.write([asked], changes=Changes([], [], []))
+    for number in (1, 2):
+        handoffs.append(
+            Handoff(
+                id=number,
+                kind="delegation",
+                evidence="context",
+                agent=f"agent{number}:80",
+                task_id=f"task-{number}",
+                context_id="c",
+                segment=1,
+                to_agent=f"agent{number + 1}:80",
+                to_task=f"task-{number + 1}",
+                to_exchange=number + 1,
+                exchange=number + 1,
+                seq=0,
+                at=STARTED + number * 1000 * MS,
+            )
+        )
+    made.write([], changes=Changes(connections, exchanges, tasks, handoffs=handoffs))
+    made.finish(STARTED + 10_000 * MS)
+    return path
+
+
+@pytest.mark.parametrize("name", ["lossy", "stdio", "live-bidi"])
+def test_the_file_says_what_the_exporters_send(name: str) -> None:
+    lines = io.BytesIO()
+    with http_backend() as received, open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
+        Export(recording, Lines(lines)).run(None)
+        send(recording, received)
+    [said] = [json.loads(line) for line in lines.getvalue().splitlines()]
+    [sent] = received.requests
+    request = json_format.ParseDict(_base64_ids(said), ExportTraceServiceRequest())
+    for each in (*sent.resource_spans[0].scope_spans[0].spans, *request.resource_spans[0].scope_spans[0].spans):
+        each.flags = 0  # the SDK says whether the parent is remote, also where there is none
+        for link in each.links:
+            link.flags = 0
+    assert request.resource_spans[0].resource.attributes == sent.resource_spans[0].resource.attributes
+    assert list(request.resource_spans[0].scope_spans[0].spans) == list(sent.resource_spans[0].scope_spans[0].spans)
+
+
+def _base64_ids(value: Any) -> Any:
+    """Protobuf's own JSON has octets in base64, where OTLP's has hexadecimal digits."""
+    if isinstance(value, list):
+        return [_base64_ids(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    ids = ("traceId", "spanId", "parentSpanId")
+    return {
+        name: base64.b64encode(bytes.fromhex(each)).decode() if name in ids else _base64_ids(each)
+        for name, each in value.items()
+    }
+
+
+def test_text_that_is_no_unicode_and_numbers_of_any_size_are_sent(tmp_path: Path, received: Received) -> None:
+    path = tmp_path / "odd.a2a.db"
+    made = writer(path)
+    odd = exchange(1, task_id="\ud800", rpc_id="\udfff", error="no \ud800", error_code=10**30)
+    told = status(1, 1, "x")
+    huge = frame(1, 2, b"{}", state=3, generation=10**30)
+    made.write([request(1), told, huge], changes=Changes([], [odd], []))
+    made.finish(STARTED + 10_000 * MS)
+    with Recording(path) as recording:
+        assert send(recording, received).done.spans == 1
+    [span] = received.spans()
+    assert attributes(span.events[-1])["generation"] == str(10**30)
+    assert attributes(span)["a2a.task.id"] == "?"
+
+
+def test_a_call_that_goes_on_has_no_span_yet(tmp_path: Path) -> None:
+    made = writer(tmp_path / "live.a2a.db")
+    made.write([request(1)], changes=Changes([], [exchange(1, closed=0, how=""), exchange(2)], []))
+    made.finish(STARTED + 10_000 * MS)
+    lines = io.BytesIO()
+    with Recording(tmp_path / "live.a2a.db") as recording:
+        export = Export(recording, Lines(lines))
+        export.run(None)
+    assert (export.done.spans, export.done.open) == (1, 1)
+    assert TASK in lines.getvalue().decode()
+
+
+@pytest.mark.parametrize(
+    ("backend", "answer", "judged"),
+    [
+        (grpc_backend, grpc.StatusCode.UNAUTHENTICATED, Answer.REFUSED),
+        (grpc_backend, grpc.StatusCode.INTERNAL, Answer.FAILED),
+        (grpc_backend, grpc.StatusCode.UNAVAILABLE, Answer.LATER),
+        (http_backend, 401, Answer.REFUSED),
+        (http_backend, 503, Answer.LATER),
+    ],
+)
+def test_a_backend_that_says_no_is_understood(backend: Open, answer: Any, judged: Answer) -> None:
+    with backend() as received:
+        received.answers = [answer] * 9
+        made = Backend(target(received.endpoint, received.protocol, {}))
+        outcome = made.send_spans({}, [])
+        made.close()
+    assert outcome.answer is judged
+    assert outcome.why
+
+
+def test_an_offline_export_ends_where_it_is_refused() -> None:
+    with http_backend() as received, open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+        received.answers = [403]
+        with pytest.raises(TelemetryError) as told:
+            send(recording, received)
+    assert "403" in told.value.message
+    assert "OTEL_EXPORTER_OTLP_HEADERS" in told.value.hint

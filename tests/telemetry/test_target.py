@@ -1,0 +1,44 @@
+"""Where an export goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.telemetry.errors import TelemetryError
+from a2a_proxy.telemetry.target import target
+
+
+@pytest.mark.parametrize(
+    ("typed", "protocol", "environ", "found"),
+    [
+        ("http://c:4318", "", {}, ("http/protobuf", "http://c:4318/v1/traces", "c:4318")),
+        ("c:4317", "", {}, ("grpc", "http://c:4317", "c:4317")),
+        ("http://c:9/v1/traces", "", {}, ("http/protobuf", "http://c:9/v1/traces", "c:9")),
+        ("https://u:p@c/otlp/", "", {}, ("http/protobuf", "https://u:p@c/otlp/v1/traces", "c")),
+        ("c:9", "grpc", {}, ("grpc", "http://c:9", "c:9")),
+        ("c:9", "", {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, ("grpc", "http://c:9", "c:9")),
+        ("", "", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317"}, ("grpc", None, "c:4317")),
+        ("", "", {}, ("http/protobuf", None, "localhost:4318")),
+        ("", "grpc", {}, ("grpc", None, "localhost:4317")),
+    ],
+)
+def test_what_was_typed_goes_before_the_variables(
+    typed: str, protocol: str, environ: dict[str, str], found: tuple[str, str | None, str]
+) -> None:
+    made = target(typed, protocol, environ)
+    assert (made.protocol, made.of("traces"), made.shown) == found
+
+
+def test_signals_have_their_own_paths() -> None:
+    made = target("http://c:1/v1/traces", "", {})
+    assert (made.of("logs"), made.of("metrics")) == ("http://c:1/v1/logs", "http://c:1/v1/metrics")
+
+
+@pytest.mark.parametrize(
+    ("typed", "environ"),
+    [("ftp://c", {}), ("http://", {}), ("c:port", {}), ("c:1", {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"})],
+)
+def test_what_is_no_endpoint_is_told(typed: str, environ: dict[str, str]) -> None:
+    with pytest.raises(TelemetryError) as told:
+        target(typed, "", environ)
+    assert told.value.hint

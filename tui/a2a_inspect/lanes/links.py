@@ -1,0 +1,71 @@
+"""What leads from a task to the rest of its conversation: its exchanges, its segments, who handed over to whom.
+
+`Links` asks the recording for one conversation; `AllLinks` reads a session once, for who goes through all of them: each
+question of `Links` looks at every exchange of the session.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+
+from a2a_proxy.model.segment import Handoff
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import split
+from a2a_proxy.recording.schema import SESSION_SHIFT
+
+_HANDOFFS = 10_000
+"""Of a session; what comes after is not followed."""
+_OF_TASK = "SELECT id FROM exchange WHERE id >= ? AND id < ? AND task = (SELECT ident FROM task WHERE id = ?)"
+_OF_TASKS = "task IN (SELECT ident FROM task WHERE id IN (SELECT value FROM json_each(?)))"
+_TABLES = ("segment", "interruption")
+"""Tables that recordings before schema version 3 do not have."""
+
+
+class Links:
+    """See the module."""
+
+    def __init__(self, recording: Recording, session: int) -> None:
+        self._db = recording.db
+        self._span = (session << SESSION_SHIFT, (session + 1) << SESSION_SHIFT)
+        self._has_segments = recording.has_segments()
+        self.handoffs: list[Handoff] = [row.handoff for row in recording.handoffs(session, limit=_HANDOFFS)]
+
+    def exchanges(self, task: int) -> Iterable[int]:
+        """Numbers of the exchanges that name the task of this row."""
+        return [split(row[0])[1] for row in self._db.execute(_OF_TASK, (*self._span, task))]
+
+    def keys(self, table: str, tasks: list[int]) -> list[int]:
+        """Keys of the rows in a table of segments that name one of the tasks of these rows, in order."""
+        if not self._has_segments:
+            return []
+        query = f"SELECT id FROM {table} WHERE id >= ? AND id < ? AND {_OF_TASKS} ORDER BY id"
+        return [row[0] for row in self._db.execute(query, (*self._span, json.dumps(tasks)))]
+
+
+class AllLinks(Links):
+    """See the module. Holds two integers for each exchange and each segment of the session."""
+
+    def __init__(self, recording: Recording, session: int) -> None:
+        super().__init__(recording, session)
+        rows = self._db.execute("SELECT id, ident FROM task WHERE session = ?", (session,))
+        self._idents: dict[int, int] = dict(rows.fetchall())
+        self._exchanges = self._by_task("exchange")
+        self._segments = {table: self._by_task(table) for table in _TABLES if self._has_segments}
+
+    def exchanges(self, task: int) -> Iterable[int]:
+        """As `Links.exchanges`."""
+        return [split(each)[1] for each in self._exchanges.get(self._idents[task], ())]
+
+    def keys(self, table: str, tasks: list[int]) -> list[int]:
+        """As `Links.keys`."""
+        of = self._segments.get(table, {})
+        return sorted(each for ident in {self._idents[task] for task in tasks} for each in of.get(ident, ()))
+
+    def _by_task(self, table: str) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        for row, task in self._db.execute(f"SELECT id, task FROM {table} WHERE id >= ? AND id < ?", self._span):
+            if task:
+                found[task].append(row)
+        return found

@@ -1,0 +1,76 @@
+"""The page around the tables: HTML, style and script as files beside this one, put into the report as they are.
+
+The policy in its head allows this one script and this one style by their hashes, and nothing from anywhere: no address
+is asked for anything, whatever stands in the recording. Script and style are cut into files for people only.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from importlib import resources
+from string import Template
+from typing import BinaryIO
+
+from a2a_proxy.protocol.text import visible
+
+SCRIPTS = (
+    "data.js",
+    "elements.js",
+    "payload.js",
+    "diagram.js",
+    "timeline.js",
+    "list.js",
+    "detail.js",
+    "overview.js",
+    "talk.js",
+    "search.js",
+    "main.js",
+)
+"""In this order: later ones use earlier ones."""
+STYLES = ("style.css", "diagram.css", "print.css")
+_DATA = "<!-- data -->"
+
+
+def begin(stream: BinaryIO, title: str) -> None:
+    """Write what stands before the data."""
+    stream.write(_halves(title)[0].encode())
+
+
+def end(stream: BinaryIO) -> None:
+    """Write what stands after the data."""
+    stream.write(_halves("")[1].encode())
+
+
+def policy(script: str, style: str) -> str:
+    """The content security policy for this script and this style."""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "img-src data:",  # the empty icon, so that no browser asks a server for one
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+        )
+    )
+
+
+def source(names: tuple[str, ...]) -> str:
+    """The texts of these files, one after another."""
+    return "\n".join(resources.files(__package__).joinpath(name).read_text("utf-8") for name in names)
+
+
+def _halves(title: str) -> tuple[str, str]:
+    script, style = source(SCRIPTS), source(STYLES)
+    whole = Template(source(("page.html",))).substitute(
+        title=html.escape(visible(title)), policy=policy(script, style), style=style, script=script
+    )
+    before, _, after = whole.partition(_DATA)
+    return before, after
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,92 @@
+// One row of the sequence diagram: times at the left, lifelines, and on them an arrow or a mark with its words.
+
+const HEIGHT = 36, ARROW = 26, EDGE = 90, NARROWEST = 190, TIMES = 218;
+const FAINT = new Set(["end", "comment", "control", "log"]);
+const BAD = new Set(["error", "undecodable"]);
+const SIGNS = {wait: "?", missed: "≠", interruption: "×", handoff: "»", finding: "!", pause: "┊", turn: "┼"};
+
+function widthOf(lanes, room) { return Math.max(room - TIMES, (lanes.length - 1) * NARROWEST + 2 * EDGE); }
+
+function placesOf(lanes, width) {
+  if (lanes.length === 1) return [width / 2];
+  return lanes.map((_, number) => EDGE + number * (width - 2 * EDGE) / (lanes.length - 1));
+}
+
+function diagramHead(lanes, width) {
+  const places = placesOf(lanes, width);
+  const names = lanes.map(([name, part], number) =>
+    placed(make("span", {class: `lane ${part}`, title: `${name} (${part})`}, name),
+      {left: `${places[number]}px`, maxWidth: `${lanes.length > 1 ? (width - 2 * EDGE) / (lanes.length - 1) - 12 : width}px`}));
+  return make("div", {class: "head", "aria-hidden": "true"},
+    make("span", {class: "since"}, "seconds"), make("span", {class: "before"}, "after"),
+    make("span", {class: "where"}, "frame"), placed(make("div", {class: "picture"}, names), {width: `${width}px`}));
+}
+
+function kindOf(row) {
+  const kind = row[ROW.kind];
+  return BAD.has(kind) ? "bad" : kind === "cut" ? "cut" : FAINT.has(kind) ? "faint" : "plain";
+}
+
+// What a screen reader says.
+function spoken(row, lanes) {
+  const what = row[ROW.what], name = number => lanes[number] ? lanes[number][0] : "";
+  if (what === "frame")
+    return `${row[ROW.since]} s, ${row[ROW.place]}, ${name(row[ROW.source])} to ${name(row[ROW.target])}: ${row[ROW.text]}`;
+  return `${what}${row[ROW.severity] ? "" : ":"} ${row[ROW.text]}`;
+}
+
+function diagramRow(row, lanes, width) {
+  const what = row[ROW.what], places = placesOf(lanes, width);
+  const frame = what === "frame";
+  const picture = draw("svg", {width, height: HEIGHT, "aria-hidden": "true"}, lifelines(places, what));
+  const box = placed(make("div", {class: "picture"}, picture), {width: `${width}px`});
+  if (frame) message(row, places, width, picture, box);
+  else mark(row, places, width, picture, box);
+  return make("div", {class: `row ${what} ${frame ? kindOf(row) : row[ROW.severity]}`, "aria-label": spoken(row, lanes)},
+    make("span", {class: "since"}, frame ? row[ROW.since] : ""), make("span", {class: "before"}, row[ROW.before]),
+    make("span", {class: "where"}, row[ROW.place]), box);
+}
+
+function lifelines(places, what) {
+  return places.map(x => draw("line", {class: `life ${what === "pause" ? "waiting" : ""}`, x1: x, x2: x, y1: 0, y2: HEIGHT}));
+}
+
+function message(row, places, width, picture, box) {
+  const a = places[row[ROW.source]], b = places[row[ROW.target]];
+  const label = make("span", {class: "label"}, row[ROW.text]);
+  if (a === b) {
+    const right = a < width / 2, side = right ? 1 : -1;
+    picture.append(draw("path", {class: "shaft", d: `M${a} 12 h${side * 26} v14 h${-side * 18}`}), head(a + side * 2, -side));
+    box.append(placed(label, right ? {left: `${a + 34}px`, right: "0", top: "8px", textAlign: "left"}
+      : {left: "0", width: `${a - 34}px`, top: "8px", textAlign: "right"}));
+    return;
+  }
+  const side = a < b ? 1 : -1;
+  picture.append(draw("circle", {class: "tail", cx: a, cy: ARROW, r: 3}),
+    draw("line", {class: "shaft", x1: a, x2: b - side * 9, y1: ARROW, y2: ARROW}));
+  picture.append(row[ROW.kind] === "cut" ? cross(b - side * 9) : head(b, side));
+  box.append(placed(label, {left: `${Math.min(a, b) + 10}px`, width: `${Math.abs(b - a) - 20}px`}));
+}
+
+function head(x, side) {
+  return draw("path", {class: "tip", d: `M${x} ${ARROW} l${-side * 10} -5 v10 z`});
+}
+
+function cross(x) {
+  return draw("path", {class: "cross", d: `M${x - 5} ${ARROW - 5} l10 10 m0 -10 l-10 10`});
+}
+
+function mark(row, places, width, picture, box) {
+  const what = row[ROW.what], x = places[row[ROW.source]];
+  const words = make("span", {class: "said"}, row[ROW.text]);
+  if (what === "pause" || what === "turn") {
+    if (what === "turn") picture.append(draw("line", {class: "turning", x1: 0, x2: width, y1: HEIGHT / 2, y2: HEIGHT / 2}));
+    box.append(make("div", {class: "note across"}, words));
+    return;
+  }
+  const left = x <= width / 2;
+  const note = make("div", {class: "note", title: row[ROW.text]},
+    left ? [make("b", {}, SIGNS[what]), words] : [words, make("b", {}, SIGNS[what])]);
+  box.append(placed(note, left ? {left: `${x - 12}px`, maxWidth: `${width - x}px`}
+    : {right: `${width - x - 12}px`, maxWidth: `${x}px`}));
+}

@@ -1,0 +1,81 @@
+// Which view is there: `#overview`, `#t3` a conversation, `#r512` one of its rows, `#find=words`.
+
+const page = {view: null, main: document.getElementById("main"), talks: null};
+
+async function route() {
+  const [, kind, rest] = location.hash.match(/^#(overview|t|r|find=)(.*)$/) || [, "", ""];
+  if (kind === "find=") return show(new SearchView(decodeURIComponent(rest)));
+  if (kind === "t" || kind === "r") {
+    const asked = Number(rest), of = report.tables[kind === "t" ? "talk" : "row"];
+    if (Number.isInteger(asked) && asked >= 0 && asked < of.length) {
+      const number = kind === "t" ? asked : await talkOf(asked);
+      const talk = await report.tables.talk.get(number);
+      return showTalk(number, talk, kind === "r" ? asked - talk.first : -1);
+    }
+  }
+  if (!kind && report.tables.talk.length === 1) return showTalk(0, await report.tables.talk.get(0), -1);
+  return show({parts: overview(), start() {}, close() {}});
+}
+
+function show(view, ...place) {
+  page.view?.close();
+  page.view = view;
+  page.main.replaceChildren(...view.parts);
+  page.main.scrollTop = 0;
+  return view.start(...place);
+}
+
+async function showTalk(number, talk, row) {
+  if (page.talks.current !== number) page.talks.choose(number);
+  if (page.view instanceof TalkView && page.view.number === number && row >= 0) return page.view.list.choose(row);
+  return show(new TalkView(number, talk), row);
+}
+
+function talkRow(talk) {
+  const words = talk.states.filter(Boolean).join("; ") || talk.operations.join(", ");
+  return make("div", {class: "talk", title: `${talk.title}\n${words}`},
+    make("b", {}, talk.title), make("span", {class: "dim"}, words),
+    make("span", {}, make("span", {class: "dim"}, `${talk.began.slice(11, 23)}  ${counted(talk.frames, "frame")} `), badges(talk.grave)));
+}
+
+function startTalks() {
+  const table = report.tables.talk;
+  document.getElementById("talks-title").textContent = counted(table.length, "conversation");
+  page.talks = new LongList(document.getElementById("talks"), {
+    label: "conversations", height: 64, count: table.length, load: (first, last) => table.range(first, last), row: talkRow,
+    opened: number => { location.hash = `#t${number}`; },
+  });
+}
+
+function startHead() {
+  const index = report.index, needle = document.getElementById("needle"), theme = document.getElementById("theme");
+  document.getElementById("name").textContent = index.name;
+  document.getElementById("made").textContent = index.tool;
+  document.getElementById("search").addEventListener("submit", event => {
+    event.preventDefault();
+    location.hash = `#find=${encodeURIComponent(needle.value)}`;
+  });
+  theme.addEventListener("change", () => { document.documentElement.dataset.theme = theme.value; });
+  document.getElementById("print").addEventListener("click", () => window.print());
+  addEventListener("beforeprint", () => page.view?.print?.());
+  addEventListener("keydown", event => {
+    if (event.target === needle) {
+      if (event.key === "Escape") (document.getElementById("diagram") || page.main).focus();
+    } else if (event.key === "/") {
+      event.preventDefault();
+      needle.select();
+    } else if (event.key === "Escape") {
+      (document.getElementById("diagram") || page.main).focus();
+    }
+  });
+}
+
+openReport().then(async () => {
+  startHead();
+  startTalks();
+  addEventListener("hashchange", route);
+  await route();
+  document.documentElement.dataset.ready = "yes";
+}).catch(wrong => {
+  page.main.replaceChildren(make("p", {class: "trouble"}, `The report cannot be read: ${wrong}. It needs a browser of 2024 or later.`));
+});

@@ -1,0 +1,64 @@
+// A conversation: its tasks over time, its diagram, and beside it what the chosen row is.
+
+const PRINTED = 2000; // rows of the diagram on paper
+const PAPER = 900; // px of a diagram on paper
+
+class TalkView {
+  constructor(number, talk) {
+    this.number = number;
+    this.talk = talk;
+    this.box = make("div", {id: "diagram"});
+    this.aside = make("section", {class: "detail", "aria-label": "Detail", "aria-live": "polite", tabindex: "-1"});
+    this.printed = make("div", {class: "printed"});
+    const words = [`session ${talk.session}`, talk.began, counted(talk.exchanges, "exchange"), counted(talk.frames, "frame"),
+      talk.operations.join(", ")];
+    this.parts = [
+      make("h2", {}, talk.title),
+      make("p", {class: "dim"}, words.filter(Boolean).join("  ·  "), " ", badges(talk.grave)),
+      folded(counted(talk.tasks.length, "task"), {open: talk.tasks.length > 0 && talk.tasks.length < 4, class: "tasks"}, ...timelines(talk)),
+      make("div", {class: "split"}, this.box, this.aside), this.printed,
+    ];
+  }
+
+  // Once the parts are in the page. `row` counts within the conversation, -1: none is chosen.
+  async start(row) {
+    const {talk} = this, table = report.tables.row;
+    const width = () => widthOf(talk.lanes, this.box.clientWidth);
+    this.list = new LongList(this.box, {
+      label: `sequence diagram of ${talk.title}`, height: HEIGHT, count: talk.rows,
+      load: (first, last) => table.range(talk.first + first, talk.first + last),
+      row: record => diagramRow(record, talk.lanes, width()),
+      head: () => diagramHead(talk.lanes, width()),
+      chosen: index => this.tell(index),
+      opened: () => this.aside.focus(),
+      pressed: (key, at) => key === "e" || key === "E" ? (this.hop(at, key === "e" ? 1 : -1), true) : false,
+    });
+    await this.list.choose(Math.max(row, 0));
+    if (row < 0) this.box.scrollTop = 0;
+    await table.range(talk.first, talk.first + Math.min(talk.rows, PRINTED)); // there when somebody prints
+  }
+
+  close() { this.list?.close(); }
+
+  async tell(index) {
+    const asked = this.asked = this.talk.first + index;
+    history.replaceState(null, "", `#r${asked}`);
+    const parts = await detailOf(this.talk, asked);
+    if (asked === this.asked) this.aside.replaceChildren(...parts);
+  }
+
+  // To the next mark, or the one before.
+  async hop(index, by) {
+    const {first, rows} = this.talk;
+    for (let at = index + by; at >= 0 && at < rows; at += by)
+      if (MARKS.has((await report.tables.row.get(first + at))[ROW.what])) return this.list.choose(at);
+  }
+
+  // On paper all rows stand under each other.
+  print() {
+    const {talk} = this, rows = report.tables.row.there(talk.first, talk.first + Math.min(talk.rows, PRINTED));
+    const width = Math.max(PAPER - TIMES, widthOf(talk.lanes, 0));
+    this.printed.replaceChildren(diagramHead(talk.lanes, width), ...rows.map(row => diagramRow(row, talk.lanes, width)));
+    if (rows.length < talk.rows) this.printed.append(make("p", {}, `the first ${rows.length} of ${talk.rows} rows`));
+  }
+}

@@ -1,0 +1,77 @@
+"""Tables of records inside an HTML page: compressed blocks of JSON that are written as they fill.
+
+A block is an element `<script type="text/plain" id="row-7">` whose text is base64 of gzip of a JSON array. Base64 has
+no character that means anything in HTML, so nothing of a peer's text can become markup, whatever it is. A browser runs
+no such element, and keeps it as text until the page asks for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from typing import Any, BinaryIO
+
+from a2a_proxy.protocol.text import visible
+
+BLOCK = 256 << 10
+"""Characters of JSON after which a block is written."""
+RECORDS = 1000
+"""Records after which it is in any case: what a list shows is read by the block."""
+_LEVEL = 6
+
+
+class Tables:
+    """Append-only tables; of each only the block that is being filled is in memory, and where each block ends."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._open: dict[str, list[str]] = {}
+        self._size: dict[str, int] = {}
+        self._ends: dict[str, list[int]] = {}
+
+    def count(self, table: str) -> int:
+        """How many records it has; the number of the next one."""
+        return (self._ends.get(table) or [0])[-1] + len(self._open.get(table, ()))
+
+    def add(self, table: str, record: object) -> int:
+        """Append a record of plain JSON values; its number."""
+        number = self.count(table)
+        text = json.dumps(shown(record), ensure_ascii=False, separators=(",", ":"))
+        records = self._open.setdefault(table, [])
+        records.append(text)
+        self._size[table] = self._size.get(table, 0) + len(text)
+        if self._size[table] >= BLOCK or len(records) >= RECORDS:
+            self._flush(table)
+        return number
+
+    def finish(self) -> dict[str, list[int]]:
+        """Write what is left; for each table the number of records before the end of each block."""
+        for table in list(self._open):
+            self._flush(table)
+        return self._ends
+
+    def element(self, name: str, text: str) -> None:
+        """Write one block."""
+        packed = base64.b64encode(gzip.compress(text.encode(), _LEVEL, mtime=0))
+        self._stream.write(b'<script type="text/plain" id="%b">%b</script>\n' % (name.encode(), packed))
+
+    def _flush(self, table: str) -> None:
+        records = self._open.pop(table, [])
+        if not records:
+            return
+        ends = self._ends.setdefault(table, [])
+        self.element(f"{table}-{len(ends)}", f"[{','.join(records)}]")
+        ends.append((ends or [0])[-1] + len(records))
+        self._size[table] = 0
+
+
+def shown(value: Any) -> Any:
+    """The same with each line of each text made visible: no control characters, no marks that turn text around."""
+    if isinstance(value, str):
+        return value if value.isprintable() else "\n".join(map(visible, value.split("\n")))
+    if isinstance(value, dict):
+        return {visible(name): shown(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [shown(each) for each in value]
+    return value

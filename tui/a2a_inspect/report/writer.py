@@ -1,0 +1,93 @@
+"""Writes the report: conversation by conversation, so that memory does not grow with the recording.
+
+What grows is a few integers for each exchange of a session (`AllLinks`) and one for each block of a table (`Tables`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from a2a_inspect.commands.session import connection_findings
+from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.lanes.links import AllLinks
+from a2a_inspect.lanes.read import Conversation
+from a2a_inspect.notes import Notes
+from a2a_inspect.report import records
+from a2a_inspect.report.page import begin, end
+from a2a_inspect.report.tables import Tables, shown
+from a2a_inspect.report.talk import Talk
+from a2a_proxy import __version__
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.recording.rows import SessionRow
+
+
+def write(chosen: Chosen, stream: BinaryIO) -> None:
+    """Write what was chosen as one HTML page. Raises RecordingError where the recording is damaged."""
+    _Report(chosen, stream).run()
+
+
+class _Report:
+    """One run."""
+
+    def __init__(self, chosen: Chosen, stream: BinaryIO) -> None:
+        self._chosen = chosen
+        self._stream = stream
+        self._tables = Tables(stream)
+        self._rules: Counter[str] = Counter()
+        self._grave: Counter[str] = Counter()
+        self._tasks = 0
+        self._frames = 0
+
+    def run(self) -> None:
+        name = Path(self._chosen.recording.path).name
+        begin(self._stream, f"{name} - A2A report")
+        sessions = self._chosen.sessions()
+        for session in sessions:
+            self._session(session)
+        self._tables.element("index", json.dumps(shown(self._index(name, sessions))))
+        end(self._stream)
+
+    def _index(self, name: str, sessions: Sequence[SessionRow]) -> dict[str, object]:
+        """What the page reads first."""
+        tables = self._tables.finish()
+        return {
+            "name": name,
+            "tool": f"a2a-inspect {__version__}",
+            "what": self._chosen.what,
+            "sessions": [records.session_record(each) for each in sessions],
+            "counts": {
+                "conversations": self._tables.count("talk"),
+                "exchanges": self._tables.count("exchange"),
+                "frames": self._frames,
+                "tasks": self._tasks,
+                "findings": self._tables.count("finding"),
+            },
+            "grave": self._grave,
+            "rules": [{**records.rule_record(rule), "count": count} for rule, count in self._rules.most_common()],
+            "tables": tables,
+        }
+
+    def _session(self, session: SessionRow) -> None:
+        recording, only = self._chosen.recording, self._chosen.keys
+        links, notes = AllLinks(recording, session.id), Notes(recording, session.id)
+        seen: set[int] = set()
+        for row in self._chosen.exchanges(session.id):
+            if row.exchange.id in seen:
+                continue
+            talk = Conversation(recording, row.key, only=only, links=links)
+            seen |= talk.exchanges
+            Talk(recording, talk, notes, self._tables, self._found).write()
+            self._tasks += len(talk.tasks)
+            self._frames += talk.order.frames
+        if only is None:
+            for found in connection_findings(recording, session):
+                self._found(session.id, found.finding, -1)
+
+    def _found(self, session: int, finding: Finding, row: int) -> None:
+        self._rules[finding.rule] += 1
+        self._grave[finding.severity.name.lower()] += 1
+        self._tables.add("finding", records.finding_record(session, finding, row))
