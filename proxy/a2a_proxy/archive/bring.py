@@ -26,6 +26,10 @@ from a2a_proxy.recording.whole import made_whole
 _COLUMNS = {"task": "task_id", "context": "context_id", "trace": "trace_id"}
 
 
+_OPEN = 1 << 62
+"""A call that was not over may go on on any day after."""
+
+
 class Calls(msgspec.Struct):
     """Which calls of a session are wanted."""
 
@@ -84,7 +88,8 @@ def _calls(files: Files, of: list[Manifest], wanted: Wanted) -> dict[str, Calls]
 def _learn(calls: Calls, row: dict[str, Any]) -> None:
     calls.numbers.add(row["exchange"])
     calls.since = min(calls.since, row["time"])
-    calls.until = max(calls.until, row["time"], row.get("ended") or 0)
+    ended = (row["ended"] or _OPEN) if "ended" in row else 0
+    calls.until = max(calls.until, row["time"], ended)
 
 
 def _rows(files: Files, manifest: Manifest, table: str, wanted: Wanted, columns: list[str]) -> pa.Table:
