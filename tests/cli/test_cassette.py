@@ -87,10 +87,38 @@ def test_trim_keeps_what_a_replay_needs(inspect: Inspect, tmp_path: Path) -> Non
         assert [each.place for each in load(made).calls] == ["#2", "#3", "#4"], "a choice is no lack"
     assert inspect("cassette", "trim", SDK, poll.id, "-o", target) == 2
     assert "exists" in inspect.err
+    assert "--overwrite" in inspect.err
     assert inspect("cassette", "trim", SDK, poll.id, "--exact", "--json", "--overwrite", "-o", target) == 0
     told = json.loads(inspect.out)
     assert (told["exchanges"], told["chosen"], told["besides"]) == (1, 1, [])
     assert told["left_out"]["exchanges"] == 37
+
+
+def test_trim_replaces_nothing_but_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
+    """Least of all the recording that it reads: the rest of it would be lost."""
+    recording = tmp_path / "r.a2a.db"
+    assert inspect("cassette", "read", DEMO, recording) == 0
+    before = recording.read_bytes()
+    assert inspect("cassette", "trim", recording, "2", "--overwrite", "-o", recording) == 2
+    assert "is not a cassette, and is not replaced by one" in inspect.err
+    assert inspect("cassette", "trim", recording, "2", "--overwrite", "-o", tmp_path) == 2
+    assert "is not a cassette" in inspect.err
+    assert recording.read_bytes() == before
+    empty = tmp_path / "e.a2a.jsonl"
+    empty.touch()
+    assert inspect("cassette", "trim", recording, "2", "--overwrite", "-o", empty) == 0
+
+
+@pytest.mark.parametrize("words", [("scan",), ("fmt", "--check"), ("migrate",)])
+def test_a_bad_file_does_not_keep_the_others_from_being_done(
+    inspect: Inspect, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Each file is told, bad ones with their reason, and the exit code says that there was one."""
+    good = tmp_path / "good.a2a.jsonl"
+    good.write_bytes(DEMO.read_bytes())
+    assert inspect("cassette", *words, tmp_path / "none", good, tmp_path, good) == 2
+    assert inspect.err.count("error: ") == 2
+    assert inspect.out.count(f"{good}: ") == 2
 
 
 def test_trim_by_time_and_by_nothing(inspect: Inspect, tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_proxy.recording.cassette import read_cassette
-from a2a_proxy.testing.after import differences
+from a2a_proxy.recording.cassette import open_any, read_cassette
+from a2a_proxy.replay.load import load
+from a2a_proxy.testing.after import append, calls, differences
 
 SAMPLES = Path(__file__).parents[2] / "recordings"
 
@@ -19,3 +20,17 @@ def test_what_is_on_one_side_only_is_said_so(tmp_path: Path) -> None:
     assert ": now {" in interface
     assert interface.endswith(", not recorded")
     assert not [line for line in told if "None" in line]
+
+
+def test_a_part_is_appended(tmp_path: Path) -> None:
+    """Only the calls that `before_record` is true of come behind what was there, and they can be replayed."""
+    cassette, new = tmp_path / "c.a2a.jsonl", tmp_path / "new.a2a.db"
+    cassette.write_bytes((SAMPLES / "demo.a2a.jsonl").read_bytes())
+    read_cassette(SAMPLES / "lossy.a2a.jsonl", new)
+    assert calls(new) == 9
+    assert calls(new, lambda call: call.operation == "GetTask") == 3
+    append(new, cassette, lambda call: call.operation == "GetTask")
+    with open_any(cassette) as recording:
+        counts = [sum(1 for _ in recording.exchanges(row.id)) for row in recording.sessions()]
+        assert sorted(counts) == [3, 7]
+        assert load(recording).sessions == 2

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from support_peers import ENVIRONMENTS, missing
+
 pytest_plugins = ["pytester"]
 
 _SAMPLE = Path(__file__).parents[1] / "sample"
@@ -125,3 +127,55 @@ def test_beside_others(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(
         ["*day.a2a.jsonl was recorded * ago*", "*A2A cassettes*", "*test_the_card[[]19[]]: #2*"]
     )
+
+
+_SDK = """
+import grpc, httpx, pytest
+from a2a.client import A2ACardResolver, ClientConfig, create_client
+from a2a.compat.v0_3 import a2a_v0_3_pb2
+from a2a.types import Message, Part, Role, SendMessageRequest
+from google.protobuf import descriptor_pool
+
+@pytest.mark.a2a_cassette("day.a2a.jsonl")
+@pytest.mark.parametrize("binding", ["JSONRPC", "GRPC", "HTTP+JSON"])
+async def test_plans_a_day(a2a_agent, a2a_recording, binding):
+    async with httpx.AsyncClient(timeout=60) as http:
+        card = await A2ACardResolver(http, a2a_agent.url).get_agent_card()
+        config = ClientConfig(
+            httpx_client=http,
+            grpc_channel_factory=grpc.aio.insecure_channel,
+            supported_protocol_bindings=[binding],
+        )
+        client = await create_client(card, config)
+        message = Message(message_id="m", role=Role.ROLE_USER, parts=[Part(text="Plan a day in Lisbon")])
+        events = [each async for each in client.send_message(SendMessageRequest(message=message))]
+        await client.close()
+    assert [each.artifact_update.artifact.parts[0].text for each in events if each.HasField("artifact_update")]
+
+    [_, call] = a2a_recording.exchanges()
+    request = next(call.frames())
+    assert request.decoded()["message"]["parts"] == [{"text": "Plan a day in Lisbon"}]
+    assert call.binding == {"JSONRPC": "jsonrpc", "GRPC": "grpc", "HTTP+JSON": "rest"}[binding]
+    [task] = a2a_recording.tasks()
+    assert task.state == "completed"
+    known = descriptor_pool.Default().FindMessageTypeByName("lf.a2a.v1.Message")
+    assert known is Message.DESCRIPTOR
+"""
+
+
+@pytest.mark.peers
+def test_beside_the_sdk(pytester: pytest.Pytester) -> None:
+    """The SDK itself, both its generations of messages, in the process that decodes the recording: on all bindings."""
+    if reason := missing("sdk1"):
+        pytest.skip(reason)
+    [packages] = (ENVIRONMENTS / "sdk1").glob("lib/python*/site-packages")
+    pytester.makeini(
+        "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
+        "addopts = -p no:hypothesispytest -p no:cacheprovider -p no:xdist -p no:aiohttp"
+    )
+    pytester.makeconftest(f"import sys\nsys.path.append({str(packages)!r})  # behind those of this environment")
+    cassettes = _SAMPLE / "cassettes" / "test_concierge"
+    shutil.copy(cassettes / "test_plans_a_day.a2a.jsonl", pytester.path / "day.a2a.jsonl")
+    pytester.makepyfile(_SDK)
+    result = pytester.runpytest_subprocess("--strict-markers")
+    result.assert_outcomes(passed=3)

@@ -21,14 +21,14 @@ def test_each_mode_with_a_cassette() -> None:
         "new_episodes": Plan(replay=True, live=True, write=Write.APPEND),
         "rewrite": RECORDED,
         "verify": Plan(replay=False, live=True, compare=True),
-        "spy": Plan(replay=True, live=True),
+        "spy": Plan(replay=True, live=True, write=Write.ASIDE),
     }
 
 
 def test_each_mode_without() -> None:
     for mode in ("once", "new_episodes", "rewrite"):
         assert planned(mode, exists=False) == RECORDED
-    assert planned("spy", exists=False) == Plan(replay=False, live=True)
+    assert planned("spy", exists=False) == Plan(replay=False, live=True, write=Write.ASIDE)
     for mode in ("none", "verify"):
         with pytest.raises(CannotPlay, match=r"there is no cassette hello\.a2a\.jsonl\nhint: .*--a2a-record-mode=once"):
             planned(mode, exists=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -277,6 +279,14 @@ async def test_asks_for_more(a2a_agent, a2a_recording):
     assert (await day(a2a_agent))[-1].startswith("Evening")
     assert {each.outcome for each in a2a_recording.exchanges()} == {"ok"}
 
+@cassette(HERE / "part.a2a.jsonl", "once", before_record=lambda call: call.operation == "SendMessage")
+async def test_records_a_part(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(4)
+
+@cassette(HERE / "nowhere.a2a.jsonl", "spy")
+async def test_asks_without_a_cassette(a2a_agent):
+    await day(a2a_agent)
+
 @cassette(TWO, "new_episodes")
 async def test_records_more(a2a_agent):
     before = TWO.read_bytes()
@@ -286,7 +296,8 @@ async def test_records_more(a2a_agent):
 
 def test_what_was_kept():
     from a2a_proxy import Recording
-    for path, sessions in ((ONE, [3]), (TWO, [3, 1])):
+    part = HERE / "part.a2a.jsonl"
+    for path, sessions in ((ONE, [3]), (TWO, [3, 1]), (part, [2])):
         with Recording(path) as recording:
             assert [len(list(each.exchanges())) for each in recording.sessions()] == sessions
     shutil.copy(TWO, FOUR)
@@ -312,10 +323,11 @@ def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
     """One run for both: they need the same agent."""
     project.makepyfile(test_live=_LIVE, test_modes=_MODES)
     result = run(project, "--junitxml=report.xml")
-    result.assert_outcomes(passed=13, failed=2, errors=3)
+    result.assert_outcomes(passed=15, failed=2, errors=3)
     _check_live(project, result)
     _check_modes(sections(result))
     result.stdout.fnmatch_lines(["*the test has asked its agent nothing: there is no cassette to write"])
+    _check_spied(project, result)
     assert not (project.path / "none.a2a.jsonl").exists()
 
 
@@ -331,6 +343,21 @@ def _check_live(project: pytest.Pytester, result: pytest.RunResult) -> None:
             assert [each.operation for each in recording.exchanges()] == [operation]
             assert recording.sessions()[0].complete
         assert f"look at it with: a2a-inspect {path}" in result.outlines
+
+
+def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
+    """What the live agent answered is told, and the command that is told makes a cassette of it."""
+    told = "calls that the live agent answered, of which no cassette was made (mode spy):"
+    at = result.outlines.index(told)
+    spied, alone = result.outlines[at + 1 : at + 3]
+    assert spied.startswith("  test_modes.py::test_asks_for_more: 1; to keep them: a2a-inspect cassette merge new.")
+    assert alone.startswith("  test_modes.py::test_asks_without_a_cassette: 2; to keep them: a2a-inspect export ")
+    commands = [shlex.split(line.partition("to keep them: ")[2])[1:] for line in (spied, alone)]
+    code = f"from a2a_inspect.cli import cli; [cli.main(each, standalone_mode=False) for each in {commands}]"
+    assert project.run(sys.executable, "-c", code).ret == 0  # what is imported here would be forgotten with the project
+    for name, sessions in (("new", [3, 1]), ("nowhere", [2])):
+        with Recording(project.path / f"{name}.a2a.jsonl") as recording:
+            assert [len(list(each.exchanges())) for each in recording.sessions()] == sessions
 
 
 def _check_modes(told: dict[str, str]) -> None:

@@ -30,6 +30,7 @@ def test_the_narrower_layer_wins() -> None:
     [
         ({"recordmode": "once"}, "the marker has no setting 'recordmode': did you mean record_mode?"),
         ({"xyz": 1}, "the marker has no setting 'xyz': there are record_mode, "),
+        ({"before_record": "SendMessage"}, "before_record 'SendMessage' is no function of a call"),
         ({"record_mode": "all"}, "record_mode 'all' is none of none, once, new_episodes, rewrite, verify, spy"),
         ({"on_expiry": "shout"}, "on_expiry 'shout' is none of warn, fail, rerecord"),
         ({"match": "fuzzy"}, "match 'fuzzy' is none of strict, default, by-operation, loose"),

@@ -16,6 +16,7 @@ _HELP = """Write a recording, or the exchanges that match, in a FORMAT: to a fil
 \b
   a2a-inspect export -o story.a2a.jsonl               a cassette of the newest recording, to commit
   a2a-inspect export jsonl RECORDING -f err           the same of a part, to standard output
+  a2a-inspect export har RECORDING -o story.har       for a browser's developer tools
 
 Without a FORMAT a cassette is written (jsonl). An exchange that matches is written whole, with its task and findings.
 """

@@ -48,6 +48,19 @@ def is_cassette(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def check_replaceable(file: Path, *, overwrite: bool) -> None:
+    """May a cassette be written here? With `overwrite` one may be there, or an empty file, but no other.
+
+    Raises RecordingError.
+    """
+    if not file.exists():
+        return
+    if not overwrite:
+        raise RecordingError(f"{file} exists", "name another file, or delete it first")
+    if not file.is_file() or (file.stat().st_size and not is_cassette(file)):
+        raise RecordingError(f"{file} is not a cassette, and is not replaced by one", "name another file")
+
+
 def write_cassette(
     recording: Recording,
     path: str | os.PathLike[str],
@@ -59,12 +72,11 @@ def write_cassette(
 ) -> None:
     """Write a recording, or some sessions or exchanges of it, as a cassette (0600), whole or not at all.
 
-    With `blobs`, payloads of BLOB_MIN octets or more go to `blobs/<sha256>` beside it. Raises RecordingError where the
-    file exists (unless `overwrite`) or cannot be written.
+    With `blobs`, payloads of BLOB_MIN octets or more go to `blobs/<sha256>` beside it. With `overwrite` it replaces a
+    cassette, and nothing else that has something in it. Raises RecordingError where it may not, or cannot be written.
     """
     file = Path(path)
-    if file.exists() and not overwrite:
-        raise RecordingError(f"{file} exists", "name another file, or delete it first")
+    check_replaceable(file, overwrite=overwrite)
     wanted = None if sessions is None else set(sessions)
     rows = [row for row in recording.sessions() if wanted is None or row.id in wanted]
     from a2a_proxy.recording.cassette_out import Exporter

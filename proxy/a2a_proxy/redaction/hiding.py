@@ -9,36 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from a2a_proxy.redaction.json_place import DEEPEST, Level, path, step
 from a2a_proxy.redaction.json_text import escape, unescape
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.redaction.paths import place
+from a2a_proxy.redaction.told import Told
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],]|-?\d[\d.eE+\-]*', re.S)
-_DEEPEST = 100
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 Label = Callable[[bytes], bytes]
-
-
-class _Level:
-    """An object or array that is open, and where it is."""
-
-    __slots__ = ("index", "inside", "is_object", "key", "told", "wants_key")
-
-    def __init__(self, is_object: bool, told: str, inside: bool) -> None:
-        self.is_object = is_object
-        self.wants_key = is_object
-        self.key = ""
-        self.index = 0
-        self.told = told
-        self.inside = inside
-        """All of it is at a path."""
-
-    def here(self) -> str:
-        """Where its present value is: `$.a[0]`."""
-        if not self.is_object:
-            return f"{self.told}[{self.index}]"
-        return f"{self.told}.{self.key}" if _NAME.match(self.key) else f'{self.told}["{self.key}"]'
 
 
 def number_text(value: float) -> bytes:
@@ -49,58 +28,38 @@ def number_text(value: float) -> bytes:
 def hide(data: bytes, paths: re.Pattern[str], label: Label) -> tuple[bytes, list[str]]:
     """The JSON text with what stands at these paths replaced, and where that was."""
     pieces: list[bytes] = []
-    told: list[str] = []
-    stack: list[_Level] = []
+    told = Told()
+    stack: list[Level] = []
     done = 0
     for token in _TOKEN.finditer(data):
         mark = data[token.start()]
         if mark in b"{}[],":
-            _structure(mark, stack, paths)
+            inside = mark in b"{[" and _hit(stack, paths)
+            step(mark, stack)
+            if inside:
+                stack[-1].inside = True
             continue
         if mark == 0x22 and stack and stack[-1].wants_key:
-            stack[-1].key = unescape(token[0][1:-1]).decode("utf-8", "replace")[:128]
+            stack[-1].key = unescape(token[0][1:-1]).decode("utf-8", "replace")
             stack[-1].wants_key = False
             continue
-        where = _hit(stack, paths)
-        new = _label(token[0], label) if where is not None else None
-        if new is not None and where is not None:
+        new = _label(token[0], label) if _hit(stack, paths) else None
+        if new is not None:
             pieces += (data[done : token.start()], new)
             done = token.end()
-            told.append(where)
+            told.add(path(stack))
     if not told:
-        return data, told
-    return b"".join((*pieces, data[done:])), told
+        return data, []
+    return b"".join((*pieces, data[done:])), told.paths()
 
 
-def _hit(stack: list[_Level], paths: re.Pattern[str]) -> str | None:
+def _hit(stack: list[Level], paths: re.Pattern[str]) -> bool:
+    """Whether the value that comes is at one of the paths."""
     if not stack:
-        return "$" if paths.match("") else None
-    level = stack[-1]
-    if level.inside:
-        return level.here()
-    if len(stack) > _DEEPEST:
-        return None
-    here = level.here()
-    return here if paths.match(place(here)) else None
-
-
-def _structure(mark: int, stack: list[_Level], paths: re.Pattern[str]) -> None:
-    if mark in b"{[":
-        if not stack:
-            stack.append(_Level(mark == 0x7B, "$", False))
-            return
-        above = stack[-1]
-        if len(stack) > _DEEPEST:
-            stack.append(_Level(mark == 0x7B, above.told, above.inside))
-            return
-        here = above.here()
-        stack.append(_Level(mark == 0x7B, here, above.inside or paths.match(place(here)) is not None))
-    elif mark in b"}]":
-        if stack:
-            stack.pop()
-    elif stack:
-        stack[-1].index += 1
-        stack[-1].wants_key = stack[-1].is_object
+        return paths.match("") is not None
+    if stack[-1].inside:
+        return True
+    return len(stack) <= DEEPEST and paths.match(place(path(stack))) is not None
 
 
 def _label(token: bytes, label: Label) -> bytes | None:

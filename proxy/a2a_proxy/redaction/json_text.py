@@ -10,12 +10,11 @@ from collections.abc import Callable
 
 import msgspec
 
+from a2a_proxy.redaction.json_place import DEEPEST, Level, path, step
 from a2a_proxy.redaction.paths import place
+from a2a_proxy.redaction.told import Told
 
-_DEEPEST = 100
-"""Levels; what lies deeper is spared by no policy."""
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],]', re.S)
-_KEY_CHARS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 Replace = Callable[[bytes, str | None, bool], bytes | None]
 """A string's decoded octets, the name of the member it is the value of, and whether the text ends inside it; gives what
@@ -47,31 +46,19 @@ def escape(text: bytes) -> bytes:
     return msgspec.json.encode(text.decode("utf-8", "replace"))[1:-1]
 
 
-class _Level:
-    """An object or array that is open."""
-
-    __slots__ = ("index", "is_object", "key", "wants_key")
-
-    def __init__(self, is_object: bool) -> None:
-        self.is_object = is_object
-        self.wants_key = is_object
-        self.key = ""
-        self.index = 0
-
-
 def walk(data: bytes, replace: Replace, spared: re.Pattern[str] | None = None) -> tuple[bytes, list[str]]:
     """The text with strings replaced, and the paths of those replaced: `$.params.message.parts[0].text`.
 
     What stands at a `spared` place (`paths`) stays.
     """
     pieces: list[bytes] = []
-    paths: list[str] = []
-    stack: list[_Level] = []
+    told = Told()
+    stack: list[Level] = []
     done = 0
     for token in _TOKEN.finditer(data):
         mark = data[token.start()]
         if mark != 0x22:
-            _structure(mark, stack)
+            step(mark, stack)
             continue
         start, end, cut = _inner(token, data)
         level = stack[-1] if stack else None
@@ -83,14 +70,14 @@ def walk(data: bytes, replace: Replace, spared: re.Pattern[str] | None = None) -
         if level is not None and is_key:
             level.key = (text if new is None else new).decode("utf-8", "replace")
             level.wants_key = False
-        if new is not None and (spared is None or len(stack) > _DEEPEST or not spared.match(place(_path(stack)))):
+        if new is not None and (spared is None or len(stack) > DEEPEST or not spared.match(place(path(stack)))):
             pieces += (data[done:start], escape(new))
             done = end
-            paths.append(_path(stack))
+            told.add(path(stack))
     if not pieces:
-        return data, paths
+        return data, told.paths()
     pieces.append(data[done:])
-    return b"".join(pieces), paths
+    return b"".join(pieces), told.paths()
 
 
 def _inner(token: re.Match[bytes], data: bytes) -> tuple[int, int, bool]:
@@ -98,26 +85,3 @@ def _inner(token: re.Match[bytes], data: bytes) -> tuple[int, int, bool]:
     if end - start >= 2 and data[end - 1] == 0x22:
         return start + 1, end - 1, False
     return start + 1, len(data), True
-
-
-def _structure(mark: int, stack: list[_Level]) -> None:
-    if mark in b"{[":
-        stack.append(_Level(mark == 0x7B))
-    elif mark in b"}]":
-        if stack:
-            stack.pop()
-    elif stack:
-        stack[-1].index += 1
-        stack[-1].wants_key = stack[-1].is_object
-
-
-def _path(stack: list[_Level]) -> str:
-    steps = ["$"]
-    for level in stack:
-        if not level.is_object:
-            steps.append(f"[{level.index}]")
-        elif _KEY_CHARS.match(level.key):
-            steps.append("." + level.key)
-        else:
-            steps.append(f"[{msgspec.json.encode(level.key).decode()}]")
-    return "".join(steps)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import a2a_proto
 from a2a_proto import LINES, Line
 from a2a_proxy.redaction.names import secret_member
+from a2a_proxy.redaction.told import NAME_CHARS, Told
 
 if TYPE_CHECKING:
     # At run time protobuf is loaded when the first message comes: a process that only cleans texts never needs it.
@@ -121,13 +122,13 @@ class Walk:
 
     def __init__(self, replace: Replace, named_only: bool = False) -> None:
         self._replace = replace
-        self.paths: list[str] = []
+        self.told = Told()
         self._named_only = named_only
 
     def run(self, data: bytes, shape: Descriptor | None, *, cut: bool) -> tuple[bytes, list[str]]:
         """The message with strings replaced, and where. Raises Malformed."""
         new = self.message(data, shape, "", None, cut, 0)
-        return (data if new is None else new), self.paths
+        return (data if new is None else new), self.told.paths()
 
     def message(
         self, data: bytes, shape: Descriptor | None, path: str, name: str | None, cut: bool, depth: int
@@ -148,7 +149,8 @@ class Walk:
                 name = value.decode("utf-8", "replace").rpartition("/")[2]
             elif kind == "google.protobuf.Any" and field is not None:
                 field = _any_value(field, name)
-            step = "" if is_value else f"[{name}]" if is_entry and shape else f".{field.name if field else number}"
+            entry = f"[{(name or '')[:NAME_CHARS]}]" if is_entry and shape else ""
+            step = "" if is_value else entry or f".{field.name if field else number}"
             inner = None if is_key else name if is_value or is_entry else field.name if field is not None else None
             new = (self.key if is_key else self.field)(value, field, path + step, inner, missing, depth)
             if is_key:
@@ -183,7 +185,7 @@ class Walk:
                 pass
         new = self._replace(data, name, cut)
         if new is not None:
-            self.paths.append(path.lstrip("."))
+            self.told.add(path.lstrip("."))
         return new
 
 

@@ -78,7 +78,7 @@ class _Hiding(Walk):
         if len(data) != 9 or not self._places.match(place(path)):
             return None
         text = self._label(number_text(struct.unpack("<d", data[1:])[0]))
-        self.paths.append(path.lstrip("."))
+        self.told.add(path.lstrip("."))
         return _TEXT + varint(len(text)) + text
 
     def _hide(self, data: bytes, _name: str | None, _cut: bool) -> bytes | None:

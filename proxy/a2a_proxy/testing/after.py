@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,11 +10,15 @@ from pathlib import Path
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.cassette import open_any, write_cassette
+from a2a_proxy.recording.cassette_out import Selection
 from a2a_proxy.recording.difference.runs import Match, RunDifference, compare_runs, run_of
 from a2a_proxy.recording.difference.values import Change, Row, path_text
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.merge import merge
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import CHOSEN, key
 from a2a_proxy.recording.several import Several
+from a2a_proxy.testing.settings import Keep
 
 
 def violations(path: Path, fail_on: str, ignore: Iterable[str]) -> list[str]:
@@ -74,22 +79,49 @@ def _head(match: Match) -> str:
     return f"#{left.id} {left.operation or left.method} (now #{right.id}) differs"
 
 
-def calls(path: Path) -> int:
-    """How many calls a recording has."""
-    with Recording(path) as recording:
-        return sum(1 for _ in recording.exchanges())
+def calls(path: Path, keep: Keep | None = None) -> int:
+    """How many calls a recording has, of those that `keep` is true of."""
+    with open_any(chosen(path, keep)) as recording:
+        return recording.counts().exchanges
+
+
+def chosen(recording: Path, keep: Keep | None) -> Path:
+    """The recording, or a cassette beside it of the calls that `keep` is true of. Raises RecordingError."""
+    if keep is None:
+        return recording
+    from a2a_proxy.api import Recording as Told
+
+    with Told(recording) as told:
+        wanted = {key(each.session, each.number) for each in told.exchanges() if keep(each)}
+    part = recording.with_name("chosen.a2a.jsonl")
+    with Recording(recording) as stored:
+        selection = Selection(stored, wanted, f"{CHOSEN}what before_record keeps")
+        write_cassette(stored, part, selection=selection, overwrite=True)
+    return part
 
 
 def commit(recording: Path, cassette: Path) -> None:
     """The recording becomes the cassette, whole or not at all. Raises RecordingError."""
     cassette.parent.mkdir(parents=True, exist_ok=True)
-    with Recording(recording) as stored:
+    with open_any(recording) as stored:
         write_cassette(stored, cassette, overwrite=True)
 
 
-def append(recording: Path, cassette: Path) -> None:
+def replace(recording: Path, cassette: Path, keep: Keep | None = None) -> list[str]:
+    """The same; notes of the cassette that was there go on. Gives those that found no place. Raises RecordingError."""
+    lost: list[str] = []
+    if cassette.exists():
+        from a2a_proxy.testing.carried import carry_notes  # and with it the replay's words
+
+        with contextlib.suppress(RecordingError):  # one that cannot be read has nothing to go on
+            lost = carry_notes(cassette, recording)
+    commit(chosen(recording, keep), cassette)
+    return lost
+
+
+def append(recording: Path, cassette: Path, keep: Keep | None = None) -> None:
     """What the cassette has, then a session more. `recording` lies in a folder of its own. Raises RecordingError."""
     together = recording.with_name("together.a2a.db")
-    with Several([os.fspath(cassette), os.fspath(recording)]) as both:
+    with Several([os.fspath(cassette), os.fspath(chosen(recording, keep))]) as both:
         merge(both, together, overwrite=True)
     commit(together, cassette)

@@ -16,7 +16,7 @@ from a2a_proxy.testing.collected import cassettes_of
 from a2a_proxy.testing.guard import GUARD
 from a2a_proxy.testing.naming import shown
 from a2a_proxy.testing.plan import CannotPlay, Plan, Write, plan
-from a2a_proxy.testing.plugin import MARKER, PHASE, SAID, SCENES, hosts_typed
+from a2a_proxy.testing.plugin import MARKER, PHASE, SAID, SCENES, SPIED, UNUSED, hosts_typed
 from a2a_proxy.testing.process import Process, Refused
 from a2a_proxy.testing.scene import LiveScene, Scene
 from a2a_proxy.testing.settings import Settings, WrongSetting, merged
@@ -90,8 +90,13 @@ def _play(
         _fail(str(Refused(trouble.message, trouble.hint)))
     if scene.empty:
         node.warn(pytest.PytestWarning("the test has asked its agent nothing: there is no cassette to write"))
+    if scene.lost:
+        lost = "; ".join(scene.lost)
+        node.warn(pytest.PytestWarning(f"notes whose place did not come again when the cassette was recorded: {lost}"))
     if scene.unused and phase == "passed":
-        node.stash.setdefault(SAID, []).append(f"{node.nodeid}: {', '.join(scene.unused)}")
+        node.stash.setdefault(SAID, []).append((UNUSED, f"{node.nodeid}: {', '.join(scene.unused)}"))
+    if scene.aside:
+        node.stash.setdefault(SAID, []).append((SPIED, f"{node.nodeid}: {scene.aside}"))
     if wrong:
         _fail("\n\n".join(wrong))
 
@@ -107,7 +112,7 @@ def _plan(request: _Request, settings: Settings, cassettes: list[Path]) -> Plan:
     old = too_old(first, settings.max_age, time.time()) if exists and settings.max_age is not None else ""
     chosen = plan(settings, shown(first), exists=exists, too_old=old)
     sharing = _targets(request.session).get(first, [])
-    if exists and chosen.write is not Write.NOT and len(sharing) > 1:
+    if exists and chosen.write in (Write.REPLACE, Write.APPEND) and len(sharing) > 1:
         raise CannotPlay(
             f"{len(sharing)} tests share {shown(first)}, and one would record over what the others need: "
             f"{', '.join(sharing[:3])}\nhint: record it with one of them alone: "

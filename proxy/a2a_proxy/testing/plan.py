@@ -15,6 +15,8 @@ class Write(Enum):
     REPLACE = "replace"
     APPEND = "append"
     """What the live agent answered comes behind what was there."""
+    ASIDE = "aside"
+    """The cassette stays as it is; what the live agent answered is kept as a recording, and told at the end."""
 
 
 class CannotPlay(Exception):
@@ -43,7 +45,7 @@ _MODES: dict[str, tuple[Plan | None, Plan | None]] = {
     "new_episodes": (Plan(replay=True, live=True, write=Write.APPEND), _RECORD),
     "rewrite": (_RECORD, _RECORD),
     "verify": (Plan(replay=False, live=True, compare=True), None),
-    "spy": (Plan(replay=True, live=True), Plan(replay=False, live=True)),
+    "spy": (Plan(replay=True, live=True, write=Write.ASIDE), Plan(replay=False, live=True, write=Write.ASIDE)),
 }
 """Record mode -> what is done where the cassette is there, and where it is not; None: the test cannot run."""
 

@@ -24,10 +24,13 @@ SCENES: pytest.StashKey[list[Scene]] = pytest.StashKey()
 """The agents of a test."""
 PHASE: pytest.StashKey[str] = pytest.StashKey()
 """How the call of a test ended: `passed`, `failed`, `skipped`."""
-SAID: pytest.StashKey[list[str]] = pytest.StashKey()
-"""Calls of a test's cassettes that it has not used."""
-UNUSED = "a2a_unused"
-"""Attribute of a report: what its test left unused. pytest-xdist carries it to the process that tells it."""
+SAID: pytest.StashKey[list[tuple[str, str]]] = pytest.StashKey()
+"""What is said of a test at the end of the run: a title of the summary, and a line under it."""
+SUMMED = "a2a_summed"
+"""Attribute of a report: what is SAID of its test. pytest-xdist carries it to the process that tells it."""
+UNUSED = "recorded calls that no test asks for"
+SPIED = "calls that the live agent answered, of which no cassette was made (mode spy)"
+ORPHANS = "cassettes that no test has"
 _SUMMARY: pytest.StashKey[Summary] = pytest.StashKey()
 
 
@@ -39,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=RECORD_MODES,
         help="none: replay only (default). once: record what has no cassette. new_episodes: record also calls that the "
         "cassette does not have. rewrite: record anew. verify: ask the live agent and compare. "
-        "spy: ask it for what the cassette does not have, and keep nothing.",
+        "spy: ask it for what the cassette does not have, and leave the cassette as it is.",
     )
     group.addoption("--a2a-upstream", metavar="URL", help="The live agent of these modes and of the fixture a2a_live.")
     group.addoption(
@@ -169,14 +172,14 @@ class Summary:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self.unused: list[str] = []
-        """Recorded calls that nobody has asked for, each with its test."""
+        self.said: list[tuple[str, str]] = []
+        """Titles and lines, of all tests."""
         self.orphans: set[str] = set()
         """Cassettes that no test has."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """What a test left unused comes with its report, also from another process."""
-        self.unused += getattr(report, UNUSED, ())
+        """What is said of a test comes with its report, also from another process."""
+        self.said += getattr(report, SUMMED, ())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -191,15 +194,12 @@ class Summary:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Name what is not used."""
-        if not (self.unused or self.orphans):
+        """Name what is not used, and what was not kept."""
+        said = [*self.said, *((ORPHANS, each) for each in sorted(self.orphans))]
+        if not said:
             return
         terminalreporter.section("A2A cassettes")
-        for title, lines in (
-            ("recorded calls that no test asks for", self.unused),
-            ("cassettes that no test has", sorted(self.orphans)),
-        ):
-            if lines:
-                terminalreporter.line(f"{title}:")
-                for line in lines:
-                    terminalreporter.line(f"  {line}")
+        for title in (UNUSED, SPIED, ORPHANS):
+            lines = [line for of, line in said if of == title]
+            for line in [f"{title}:", *(f"  {line}" for line in lines)] if lines else ():
+                terminalreporter.line(line)

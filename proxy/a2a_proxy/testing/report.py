@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.testing.plugin import SAID, SCENES, UNUSED
+from a2a_proxy.testing.plugin import SAID, SCENES, SUMMED
 from a2a_proxy.testing.process import Refused
 
 TITLE = "a2a"
@@ -14,7 +14,7 @@ PROPERTY = "a2a_recording"
 def complete(item: pytest.Item, report: pytest.TestReport) -> None:
     """Add it."""
     if report.when == "teardown":
-        setattr(report, UNUSED, item.stash.get(SAID, []))
+        setattr(report, SUMMED, item.stash.get(SAID, []))
     if not report.failed or report.when == "setup":
         return
     told = {value for name, value in item.user_properties if name == PROPERTY}

@@ -18,6 +18,8 @@ from a2a_proxy.testing.settings import Settings
 _TOLD = 20
 """Findings, differences or calls that are told one by one."""
 RECORDING, NEW_RECORDING = "recording.a2a.db", "answered-live.a2a.db"
+NEW_CASSETTE = "new.a2a.jsonl"
+"""What a command that is told calls the cassette that it makes."""
 
 
 class Scene:
@@ -30,6 +32,10 @@ class Scene:
         self.recording = folder / RECORDING
         self.empty = False
         """There was nothing to make a cassette of; after `close`."""
+        self.lost: list[str] = []
+        """Notes of a cassette that was recorded anew which have no place any more; after `close`."""
+        self.aside = ""
+        """How many calls went into no cassette, and the command that makes one of them; after `close`."""
         self._folder, self._process, self._plan, self._settings = folder, process, plan, settings
         self._cassettes = cassettes
         self._test = test
@@ -91,7 +97,7 @@ class Scene:
             wrong = self._judged()
         if passed and not wrong:
             self._kept()
-        if not (failed or wrong):
+        if not (failed or wrong or self.aside):
             shutil.rmtree(self._folder, ignore_errors=True)
         return wrong
 
@@ -138,12 +144,28 @@ class Scene:
         from a2a_proxy.testing import after
 
         cassette, new = self._cassettes[:1], self._folder / NEW_RECORDING
+        keep = self._settings.before_record
         if self._plan.write is Write.REPLACE:
-            self.empty = not after.calls(self.recording)
+            self.empty = not after.calls(self.recording, keep)
             if not self.empty:
-                after.commit(self.recording, cassette[0])
-        elif self._plan.write is Write.APPEND and new.exists() and after.calls(new):
-            after.append(new, cassette[0])
+                self.lost = after.replace(self.recording, cassette[0], keep)
+        elif self._plan.write is Write.APPEND and new.exists() and after.calls(new, keep):
+            after.append(new, cassette[0], keep)
+        elif self._plan.write is Write.ASIDE:
+            self.aside = self._left(new if self._plan.replay else self.recording)
+
+    def _left(self, recording: Path) -> str:
+        """What became of the live agent's answers where the cassette stays as it is."""
+        from a2a_proxy.testing import after
+
+        count = after.calls(recording) if recording.exists() else 0
+        if not count:
+            return ""
+        cassette = shown(self._cassettes[0])
+        command = ["a2a-inspect", "export", str(recording), "-o", cassette]
+        if self._plan.replay:
+            command = ["a2a-inspect", "cassette", "merge", NEW_CASSETTE, cassette, str(recording)]
+        return f"{count}; to keep them: {shlex.join(command)}"
 
 
 def listed(lines: list[str], more: str) -> str:

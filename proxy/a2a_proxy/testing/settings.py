@@ -6,17 +6,23 @@ Pure: nothing here asks pytest, the file system or the clock.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from a2a_proxy.testing.age import seconds
+
+if TYPE_CHECKING:
+    from a2a_proxy.api import Exchange
 
 MODES = ("none", "once", "new_episodes", "rewrite", "verify", "spy")
 ON_EXPIRY = ("warn", "fail", "rerecord")
 SEVERITIES = ("info", "warning", "error")
 PRESETS = ("strict", "default", "by-operation", "loose")
 POLICIES = ("sequence", "last-sticky", "by-progress")
+
+
+Keep = Callable[["Exchange"], object]
 
 
 class WrongSetting(Exception):
@@ -37,6 +43,8 @@ class Settings:
     """From which severity on a finding fails a test that uses `a2a_live`."""
     ignore: tuple[str, ...] = ()
     """Rules that do not: `A2A-CARD-007`, or the beginning of an id, `A2A-CARD`."""
+    before_record: Keep | None = None
+    """Asked of each call before a cassette is written: those that it is not true of are left out."""
     redact: tuple[str, ...] = ()
     """What is not recorded besides credentials: words of `a2a-proxy --redact`."""
     max_age: object = None
@@ -100,6 +108,8 @@ def _checked(where: str, name: str, value: Any) -> Any:
             seconds(value)
         except ValueError as wrong:
             raise WrongSetting(f"{where}: {wrong}") from None
+    if name == "before_record" and value is not None and not callable(value):
+        raise WrongSetting(f"{where}: before_record {value!r} is no function of a call")
     if name == "policies" and (odd := [each for each in value.values() if each not in POLICIES]):
         raise WrongSetting(f"{where}: policy {odd[0]!r} is none of {', '.join(POLICIES)}")
     if name == "speed" and not _is_speed(value):

@@ -27,6 +27,19 @@ def test_an_operation_that_the_recording_does_not_have() -> None:
     )
 
 
+def test_a_poll_that_nobody_recorded_may_follow_the_streams() -> None:
+    stream = call(5, "SendStreamingMessage", message("plan"), ("s", 5, task()), ("s", 6, "end"))
+    hint = "  hint: answer with what streams have told of the task: --policy GetTask=by-progress"
+    assert hint in Stage(script(stream)).miss("GetTask", {"id": TASK}).text().splitlines()
+    assert "by-progress" not in Stage(script(SENT)).miss("GetTask", {"id": TASK}).text()
+
+
+def test_a_request_that_nobody_can_read() -> None:
+    text = Stage(script(SENT)).miss("SendMessage", "{bad").text()
+    assert "  nobody can read it as what SendMessage takes" in text.splitlines()
+    assert 'asked "{bad"' in text
+
+
 def test_a_method_that_is_none() -> None:
     miss = Stage(script(SENT)).miss("tasks/frobnicate", {})
     assert "tasks/frobnicate is no operation of A2A, and the recording has no such call either" in miss.text()

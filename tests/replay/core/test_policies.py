@@ -65,6 +65,60 @@ STREAM = call(
 LOOK = call(2, "GetTask", {"id": TASK}, ("s", 1, task(S.COMPLETED)), ("s", 1, "end"), began=100)
 
 
+MIDDLE = call(2, "GetTask", {"id": TASK}, ("s", 1, task(S.WORKING, history=["asked"])), ("s", 1, "end"), began=25)
+
+
+def test_a_stream_waits_a_little_for_the_poll_that_was_recorded_beside_it() -> None:
+    """Also until it has been answered; so the client sees the task as the recorded one did."""
+    stage = Stage(script(STREAM, MIDDLE))
+    stream = stage.ask("SendStreamingMessage", message("plan"))
+    assert said(stream.due(stage.now)) == ["task submitted", "working"]
+    assert stream.waits == "#1.3 waits for the call #2, GetTask"
+    look = stage.ask("GetTask", {"id": TASK})
+    assert stream.due(stage.now) == []
+    assert said(look.due(stage.now)) == ["task working", "end"]
+    assert said(stage.run(stream, 10)) == ["first ", "second", "completed", "end"]
+
+
+def test_it_waits_once_for_polls_that_do_not_come() -> None:
+    later = [call(n, "GetTask", {"id": TASK}, ("s", 1, task(S.WORKING)), ("s", 1, "end"), began=35) for n in (3, 4)]
+    stage = Stage(script(STREAM, MIDDLE, *later))
+    stream = stage.ask("SendStreamingMessage", message("plan"))
+    assert said(stage.run(stream, 999)) == ["task submitted", "working"]
+    assert said(stage.run(stream, 20)) == ["first ", "second", "completed", "end"]
+
+
+def test_a_poll_that_comes_late_does_not_go_back_behind_what_was_told() -> None:
+    """State and artifacts are those of the stream; the rest of the answer is the recorded one."""
+    stage = Stage(script(STREAM, MIDDLE))
+    stage.run(stage.ask("SendStreamingMessage", message("plan")), 2000)
+    for _ in range(2):
+        got = one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]
+        assert (got["status"], got["history"]) == ({"state": "TASK_STATE_COMPLETED"}, ["asked"])
+        assert got["artifacts"][0]["parts"] == [{"text": "first "}, {"text": "second"}]
+    asked = Stage(script(STREAM, MIDDLE), policies={"GetTask": Policy.SEQUENCE})
+    asked.run(asked.ask("SendStreamingMessage", message("plan")), 2000)
+    assert one(asked.run(asked.ask("GetTask", {"id": TASK}))) == task(S.WORKING, history=["asked"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "history"), [({}, ["a", "b"]), ({"historyLength": 1}, ["b"]), ({"historyLength": 0}, None)]
+)
+def test_by_progress_nobody_needs_to_have_polled(wanted: dict[str, int], history: list[str] | None) -> None:
+    """A look at the task needs no recorded one, and shows no more of its history than was asked for."""
+    said_first = task(S.SUBMITTED, history=["a", "b"])
+    events = (("s", 10, said_first), ("s", 20, status(S.WORKING)), ("s", 21, "end"))
+    told = call(1, "SendStreamingMessage", message("plan"), *events)
+    stage = Stage(script(told), policies={"GetTask": Policy.BY_PROGRESS})
+    stage.run(stage.ask("SendStreamingMessage", message("plan")))
+    got = one(stage.run(stage.ask("GetTask", {"id": TASK, **wanted})))["task"]
+    assert (got["status"], got.get("history")) == ({"state": "TASK_STATE_WORKING"}, history)
+    assert not stage.player.misses
+    other = Stage(script(told))
+    other.run(other.ask("SendStreamingMessage", message("plan")))
+    assert other.miss("GetTask", {"id": TASK}).kind is Kind.UNKNOWN
+
+
 def test_by_progress_a_poll_tells_what_the_stream_has_told() -> None:
     stage = Stage(script(STREAM, LOOK), speed=1.0, policies={"GetTask": Policy.BY_PROGRESS})
     stream = stage.ask("SendStreamingMessage", message("plan"))

@@ -13,12 +13,15 @@ import grpc
 import pytest
 
 from a2a_proto import from_dict, message_class, to_dict
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.relay.route import Listen, RouteError
 from a2a_proxy.replay.core.faults import fault, with_faults
+from a2a_proxy.replay.core.options import Options
 from a2a_proxy.replay.load import load
 from a2a_proxy.replay.serve.mock import Mock
-from a2a_proxy.replay.serve.stage import Missed, Played, Told
+from a2a_proxy.replay.serve.stage import Missed, Played, Told, Unserved
+from support_replay import call, message, script, task
 
 SAMPLES = Path(__file__).parents[3] / "recordings"
 VERSION = {"A2A-Version": "1.0"}
@@ -144,8 +147,81 @@ async def test_octets_that_are_no_call_where_json_rpc_was_spoken(client: Client)
     for body, code in ((b'{"jsonrpc"', -32700), (b"[1]", -32600)):
         async with client.http.post(f"{client.mock.url}/a2a/jsonrpc?x=1", data=body) as answer:
             assert (answer.status, (await answer.json())["error"]["code"]) == (200, code)
+    told = [(each.operation, each.reason.partition(":")[0]) for each in client.told if isinstance(each, Unserved)]
+    assert told == [("POST /a2a/jsonrpc", "Parse error"), ("POST /a2a/jsonrpc", "Invalid request")]
     async with client.http.post(f"{client.mock.url}/no/such/path", data=b"{") as answer:
         assert answer.status == 501
+
+
+def posted(method: str, params: Any) -> bytes:
+    """A call as it stands on the wire."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    head = f"POST / HTTP/1.1\r\nHost: a\r\nA2A-Version: 1.0\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+async def half_closing(mock: Mock, octets: bytes) -> bytes:
+    """All that comes back to a client that says this and no more."""
+    host, _, port = mock.address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(octets)
+    writer.write_eof()
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize("operation", ["GetExtendedAgentCard", "SendStreamingMessage"])
+async def test_a_client_that_half_closes_after_its_request_is_answered(client: Client, operation: str) -> None:
+    """As programs do that send what they have and then read to the end; the mock then closes as well."""
+    answer = await half_closing(client.mock, posted(operation, client.recorded(operation)))
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b"\r\n0\r\n\r\n" if operation == "SendStreamingMessage" else b"}")
+
+
+LEFT = call(
+    1,
+    "SendStreamingMessage",
+    message("plan"),
+    *(("s", 1, task()), ("c", 2, "cut")),
+    binding=Binding.JSONRPC,
+    streaming=True,
+)
+"""Its client broke the stream off."""
+
+
+async def test_a_half_close_is_the_farewell_where_the_recorded_client_left() -> None:
+    """Nothing more is to come, so nobody waits for it."""
+    mock = Mock(script(LEFT), Options(patience=None))
+    await mock.start()
+    answer = await half_closing(mock, posted("SendStreamingMessage", message("plan")))
+    assert answer.count(b"data: ") == 1
+    assert not mock.player.plays
+    await mock.stop()
+
+
+async def test_a_client_that_leaves_where_the_recorded_one_left_is_no_miss() -> None:
+    """It is noticed though nothing is written to it any more."""
+    told: list[Told] = []
+    mock = Mock(script(LEFT), Options(patience=None), tell=told.append)
+    await mock.start()
+    host, _, port = mock.address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(posted("SendStreamingMessage", message("plan")))
+    await reader.readuntil(b"data: ")
+    writer.close()
+    async with asyncio.timeout(30):
+        while mock.player.plays:
+            await asyncio.sleep(0.01)
+    await mock.stop()
+    assert [each.how for each in told if isinstance(each, Played)] == ["client gone"]
+    assert not mock.player.misses
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{"])
+async def test_a_client_that_half_closes_without_a_request_is_let_go(client: Client, sent: bytes) -> None:
+    """It asked nothing, or not to the end: nothing stays open."""
+    assert await half_closing(client.mock, sent) == b""
 
 
 async def test_a_port_in_use(client: Client) -> None:

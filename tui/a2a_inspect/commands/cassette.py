@@ -9,6 +9,7 @@ import contextlib
 import shlex
 from pathlib import Path
 
+from a2a_inspect.commands.each_file import each_file
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.cassette import read_cassette
@@ -37,23 +38,26 @@ def read(source: Path, recording: Path) -> None:
 def fmt(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) -> int:
     """Write cassettes as `export` would, also those edited by hand, and say of each what that changes.
 
-    The exit code: 1 where `check` is asked for and a file is not as it should be.
-
-    Raises:
-        UserError: one cannot be read or written.
+    The exit code: 2 where one cannot be read or written, 1 where `check` is asked for and one is not as it should be.
     """
-    done = [_rewritten(path, blobs=blobs, edited=True, check=check) for path in paths]
-    for path, made in zip(paths, done, strict=True):
+
+    def format_one(path: Path) -> bool:
+        made = _rewritten(path, blobs=blobs, edited=True, check=check)
         print(f"{visible(str(path))}: {_formatted(made, check=check)}")
-    return int(check and any(made.changed for made in done))
+        return check and made.changed
+
+    return each_file(paths, format_one)
 
 
 def migrate(paths: tuple[Path, ...], *, check: bool) -> int:
-    """Bring sound cassettes to the newest format. The exit code and what it raises are those of `fmt`."""
-    done = [_rewritten(path, check=check) for path in paths]
-    for path, made in zip(paths, done, strict=True):
+    """Bring sound cassettes to the newest format. The exit code is that of `fmt`."""
+
+    def migrate_one(path: Path) -> bool:
+        made = _rewritten(path, check=check)
         print(f"{visible(str(path))}: {_migrated(made, check=check)}")
-    return int(check and any(made.changed for made in done))
+        return check and made.changed
+
+    return each_file(paths, migrate_one)
 
 
 def _rewritten(path: Path, *, blobs: bool | None = None, edited: bool = False, check: bool) -> Rewritten:

@@ -49,10 +49,12 @@ def show_lanes(recording: Recording, drawing: Drawing) -> None:
     conversation = Conversation(recording, _meant(recording, drawing.words))
     if drawing.as_json:
         print(json.dumps(lanes_object(conversation.session, conversation.title, conversation.lanes)))
-        for row in _rows(conversation):
+        for row in rows_of(conversation):
             print(json.dumps(row_object(row, conversation.lanes)))
         return
-    for line in diagram(conversation.lanes, _rows(conversation)) if drawing.mermaid else _lines(conversation, drawing):
+    for line in (
+        diagram(conversation.lanes, rows_of(conversation)) if drawing.mermaid else _lines(conversation, drawing)
+    ):
         print(line)
 
 
@@ -62,11 +64,12 @@ def _lines(conversation: Conversation, drawing: Drawing) -> Iterator[str]:
     began = text.day(conversation.order.start) if conversation.order.frames else "nothing was recorded"
     yield f"session {conversation.session}  {conversation.title}  {began}"
     yield head(places).rstrip()
-    for row in _rows(conversation):
+    for row in rows_of(conversation):
         yield "".join(said for said, _ in paint(row, places)).rstrip()
 
 
-def _rows(conversation: Conversation) -> Iterator[Row]:
+def rows_of(conversation: Conversation) -> Iterator[Row]:
+    """All of its rows, read page by page."""
     pages = (conversation.rows(first, PAGE) for first in range(0, len(conversation.order), PAGE))
     return chain.from_iterable(pages)
 

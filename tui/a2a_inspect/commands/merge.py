@@ -9,14 +9,17 @@ from typing import Protocol
 
 import msgspec
 
+from a2a_inspect.place import reading
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.cassette import is_cassette, write_cassette
+from a2a_proxy.recording.cassette import check_replaceable, write_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.merge import Left, Taken, check_not_source, check_target, merge, plan
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.several import Several
+
+OVERWRITE = "name another file, or let it be replaced with --overwrite"
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -45,8 +48,8 @@ def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: Options
         raise UserError(
             f"{target} would be a cassette, not a recording", "name it *.a2a.jsonl, or use: a2a-inspect merge"
         )
-    if target.exists() and not is_cassette(target):
-        raise UserError(f"{target} exists, and is no cassette", "name another file")
+    with reading():
+        check_replaceable(target, overwrite=True)
     _merge(target, recordings, options, _as_cassette)
 
 
@@ -65,7 +68,7 @@ class _Merge(Protocol):
 
 def _merge(target: Path, recordings: tuple[Path, ...], options: Options, make: _Merge) -> None:
     if target.exists() and not options.overwrite:
-        raise UserError(f"{target} exists", "name another file, or let it be replaced with --overwrite")
+        raise UserError(f"{target} exists", OVERWRITE)
     try:
         with Several(recordings) as several:
             if make is merge:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from a2a_inspect.cleaned import Wish
+from a2a_inspect.commands.each_file import each_file
 from a2a_inspect.place import chosen, opened
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
@@ -21,8 +22,6 @@ from a2a_proxy.recording.scan import Scan, Secret, scan
 from a2a_proxy.redaction.looking import Clue
 from a2a_proxy.redaction.policy import DEFAULT, Policy
 
-FOUND = 1
-"""Exit code: there is a secret."""
 _SAID = {
     Clue.NAME: "by its name",
     Clue.LOOK: "by its look",
@@ -42,21 +41,22 @@ class Options(msgspec.Struct, frozen=True):
 
 
 def scan_files(paths: tuple[Path, ...], options: Options) -> int:
-    """Look for secrets in recordings and cassettes, and tell where each is; the exit code.
+    """Look for secrets in recordings and cassettes, and tell where each is; the exit code, also of those that are bad.
 
     Raises:
-        UserError: one cannot be read, or what was typed says no policy.
+        UserError: what was typed says no policy.
     """
     policy = options.wish.policy or DEFAULT
     if policy.none:
         raise UserError("--redact none looks for nothing", "leave it out")
-    found = False
-    for path in paths:
+
+    def look(path: Path) -> bool:
         with opened(path) as recording:
             seen = _scanned(recording, policy, path)
-        found = found or bool(seen.secrets)
         (_objects if options.as_json else _tell)(path, seen)
-    return FOUND if found else 0
+        return bool(seen.secrets)
+
+    return each_file(paths, look)
 
 
 def preview(path: Path | None, options: Options) -> None:

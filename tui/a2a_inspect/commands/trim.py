@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 
 from a2a_inspect.cleaned import Wish, cleaned
+from a2a_inspect.commands.merge import OVERWRITE
 from a2a_inspect.commands.wanted import Wanted
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.cassette import open_any, write_cassette
+from a2a_proxy.recording.cassette import check_replaceable, open_any, write_cassette
 from a2a_proxy.recording.cassette_out import Selection
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.reader import Recording
@@ -39,11 +40,14 @@ def trim(recording: Recording, options: Options) -> None:
     """Write what was chosen, and what a replay of it needs besides, to `target`.
 
     Raises:
-        UserError: nothing was chosen, or what was is not there.
+        UserError: nothing was chosen, or what was is not there; the target is, and may not be replaced.
         RecordingError: the recording cannot be read, or the cassette not be written.
     """
     if not (options.words or options.where or options.wish.policy):
         raise UserError("nothing says what is to stay", "name places (2, 1:, a task's id), or a filter: -f 'task:b2a4'")
+    if options.target.exists() and not options.overwrite:
+        raise UserError(f"{options.target} exists", OVERWRITE)
+    check_replaceable(options.target, overwrite=True)
     chosen = _chosen(recording, options)
     besides = {} if options.exact else needed(recording, chosen)
     picked = " ".join((*options.words, options.where)).strip()

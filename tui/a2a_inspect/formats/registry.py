@@ -32,6 +32,11 @@ DEFAULT = "jsonl"
 _HERE = "a2a_inspect.formats"
 _ALL = (
     Format("jsonl", ".a2a.jsonl", "JSON lines that are a recording again, without loss", f"{_HERE}.jsonl:write"),
+    Format("har", ".har", "HAR 1.2, for browsers' developer tools", f"{_HERE}.har:write"),
+    Format("mermaid", ".md", "Markdown with a sequence diagram for each task", f"{_HERE}.mermaid:write"),
+    Format("junit", ".xml", "what `check` finds, as JUnit XML", f"{_HERE}.findings:write_junit"),
+    Format("sarif", ".sarif", "what `check` finds, as SARIF 2.1.0", f"{_HERE}.findings:write_sarif"),
+    Format("parquet", ".parquet", "a table with a row for each frame", f"{_HERE}.parquet:write"),
     Format(
         "html",
         ".html",

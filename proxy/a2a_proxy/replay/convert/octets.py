@@ -14,6 +14,8 @@ from a2a_proxy.replay.convert.requests import request
 
 _EVENTS = frozenset({"task", "message", "statusUpdate", "artifactUpdate"})
 _ZONELESS = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?")
+_DEPTH = 100
+"""Levels of JSON; protobuf has no more levels of messages, and JSON in a part takes two of them for each."""
 _STAMPS = frozenset({"timestamp", "statusTimestampAfter"})
 
 
@@ -49,13 +51,15 @@ def _octets(value: Any, schema: str, wrapper: str) -> bytes:
     return octets
 
 
-def _zoned(value: Any) -> Any:
+def _zoned(value: Any, depth: int = 0) -> Any:
     """JSON of 0.x often leaves out the zone of a time, which protobuf must have, and then means UTC."""
+    if depth > _DEPTH:
+        raise RenderError(f"it nests deeper than {_DEPTH} levels")
     if isinstance(value, list):
-        return [_zoned(one) for one in value]
+        return [_zoned(one, depth + 1) for one in value]
     if not isinstance(value, dict):
         return value
-    return {name: _stamp(item) if name in _STAMPS else _zoned(item) for name, item in value.items()}
+    return {name: _stamp(item) if name in _STAMPS else _zoned(item, depth + 1) for name, item in value.items()}
 
 
 def _stamp(value: Any) -> Any:

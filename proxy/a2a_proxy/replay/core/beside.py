@@ -11,12 +11,12 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.gates import Step
 from a2a_proxy.replay.core.matching import asked_task, token
-from a2a_proxy.replay.core.script import FOLLOWING, SPEAKING, Call, Line, Script, What
+from a2a_proxy.replay.core.script import FOLLOWING, POLLING, SPEAKING, Call, Line, Script, What
+from a2a_proxy.replay.core.timeline import UPDATES, Timeline
 
 if TYPE_CHECKING:
     from a2a_proxy.replay.core.play import Play
     from a2a_proxy.replay.core.player import Player
-    from a2a_proxy.replay.core.timeline import Timeline
 
 SOFT = 1_000_000_000
 """Ns: how long a line waits at most for a call that did not cause it, as one that has joined or raced its stream."""
@@ -28,6 +28,8 @@ class Cause(msgspec.Struct, frozen=True):
     call: Call
     certain: bool
     """It has caused the line: without it the line makes no sense."""
+    look: bool = False
+    """It looks at the task, and shall see it as it is before the line."""
 
 
 class Beside:
@@ -60,11 +62,12 @@ class Beside:
             self._rivals[call.place].add(other.place)
             self._rivals[other.place].add(call.place)
         since = other.began - call.began
-        line = next((each for each in call.answers if each.at > since), None)
+        look = other.operation == POLLING and "currentGeneration" not in other.request  # which would wait itself
+        line = next((each for each in call.answers if each.at > since and (each.event in UPDATES or not look)), None)
         if line is None:
             return
-        if rival or other.operation in FOLLOWING:
-            self._causes[line.place].append(Cause(other, certain=False))
+        if rival or look or other.operation in FOLLOWING:
+            self._causes[line.place].append(Cause(other, certain=False, look=look))
         elif other.operation == "CancelTask" or (other.operation in SPEAKING and _waiting(call, line)):
             self._causes[line.place].append(Cause(other, certain=True))
 
@@ -74,8 +77,12 @@ class Beside:
         patience = player.options.patience
         for cause in self._causes.get(line.place, ()):
             longest = patience if cause.certain else SOFT
-            if not player.began(cause.call) and (longest is None or waited < longest):
+            come = player.answered(cause.call) if cause.look else player.began(cause.call)
+            if come or (cause.look and play.unwatched):
+                continue
+            if longest is None or waited < longest:
                 return f"{line.place} waits for the call {cause.call.place}, {cause.call.operation}"
+            play.unwatched = play.unwatched or cause.look
         key = player.timeline.key(line)
         for other in player.plays:
             if other is play:

@@ -14,18 +14,25 @@ from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.matching import asked_task
 from a2a_proxy.replay.core.options import Policy
 from a2a_proxy.replay.core.play import Play
-from a2a_proxy.replay.core.script import FOLLOWING, Call, Line, Script, Side, What
+from a2a_proxy.replay.core.script import FOLLOWING, POLLING, Call, Line, Script, Side, What
 from a2a_proxy.replay.core.timeline import Happening, Timeline
 
+_MOVING = ("status", "artifacts", "generation")
+"""Members of a task that its events change."""
 _WITHOUT_SNAPSHOT = (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3)
 
 
-class Poll(msgspec.Struct, frozen=True):
-    """An answer that is made when it goes out: the task as it is then."""
+class Poll(msgspec.Struct, frozen=True, kw_only=True):
+    """A GetTask whose answer is found when it goes out, by how far the task has been told then."""
 
     task: str
+    at: int
+    """When the recorded answer came, ns since the Unix epoch."""
+    policy: Policy
     beyond: int | None = None
     """A long poll: not before the task has a later generation."""
+    history: int | None = None
+    """So many messages of its history at most."""
 
 
 class Follow:
@@ -48,9 +55,11 @@ class Follow:
         rest = self._timeline.rest(first.task)
         return self._tail(call, first.task, rest, snapshot=first.event is EventKind.TASK)
 
-    def unrecorded(self, asked: Asked, ids: IdMap) -> Call | None:
-        """A subscription to a task that clients have been told of, though the recording has none that fits."""
-        if asked.operation not in FOLLOWING or not isinstance(asked.value, dict):
+    def unrecorded(self, asked: Asked, ids: IdMap, policy: Policy) -> Call | None:
+        """A subscription to a task that clients have been told of, though the recording has none that fits; a look at
+        it where looks follow the progress."""
+        looks = asked.operation == POLLING and policy is Policy.BY_PROGRESS
+        if (asked.operation not in FOLLOWING and not looks) or not isinstance(asked.value, dict):
             return None
         now = asked.value.get("id") or asked.value.get("taskId")
         task = ids.then("task", now) if isinstance(now, str) else None
@@ -63,13 +72,15 @@ class Follow:
             binding=source.binding,
             dialect=source.dialect,
             request={"id": task},
-            lines=(Line(number=0, side=Side.AGENT, what=What.END, status=0, place=source.place),),
+            lines=(_END,) if not looks else (_LOOK, _END),
             agent=source.agent,
             began=self._timeline.time(task),
             status=source.status,
-            answer_headers=source.answer_headers,
-            streaming=True,
+            answer_headers=source.answer_headers if not looks else (),
+            streaming=not looks,
         )
+        if looks:
+            return call
         resumed = self._resumed(task, asked)
         rest = self._timeline.rest(task) if resumed is None else resumed
         snapshot = resumed is None and asked.dialect not in _WITHOUT_SNAPSHOT
@@ -78,12 +89,16 @@ class Follow:
     def poll(self, call: Call, asked: Asked, policy: Policy) -> Poll | None:
         """How a GetTask is to be answered; None: as recorded."""
         task = asked_task(call.request)
-        if call.operation != "GetTask" or not self._timeline.updates(task) or not self._timeline.known(task):
+        if call.operation != POLLING or not self._timeline.updates(task) or not self._timeline.known(task):
             return None
-        beyond = _number(asked.value.get("currentGeneration")) if isinstance(asked.value, dict) else None
+        wanted = asked.value if isinstance(asked.value, dict) else {}
+        beyond = _number(wanted.get("currentGeneration"))
         if beyond is not None and not self._timeline.later(task, beyond):
             beyond = None
-        return Poll(task, beyond) if beyond is not None or policy is Policy.BY_PROGRESS else None
+        if beyond is None and policy is Policy.SEQUENCE:
+            return None
+        at = call.began + next((line.at for line in call.answers), 0)
+        return Poll(task=task, at=at, policy=policy, beyond=beyond, history=_number(wanted.get("historyLength")))
 
     def waits(self, poll: Poll, plays: list[Play]) -> bool:
         """A long poll that has nothing new to tell, and some other call will bring it."""
@@ -92,10 +107,19 @@ class Follow:
         return any(step.line.task == poll.task for play in plays if play.poll is None for step in play.pending())
 
     def answer(self, poll: Poll, recorded: Any) -> Any:
-        """The task as it is now; as recorded where a long poll has waited in vain."""
-        if poll.beyond is not None and self._timeline.generation(poll.task) <= poll.beyond:
+        """The task as it is now, where that is asked for; else as recorded, but never behind what streams have told."""
+        timeline, task = self._timeline, poll.task
+        now = timeline.snapshot(task) or {}
+        if poll.beyond is not None:
+            return {"task": now} if timeline.generation(task) > poll.beyond else recorded
+        if poll.policy is Policy.BY_PROGRESS:
+            return {"task": _shortened(now, poll.history)}
+        before = timeline.before(task, poll.at)
+        then, reached = before[0] + 1 if before is not None else 0, timeline.reached(task)
+        known = recorded.get("task") if isinstance(recorded, dict) else None
+        if reached <= then or timeline.same(task, then, reached) or not isinstance(known, dict):
             return recorded
-        return {"task": self._timeline.snapshot(poll.task)}
+        return {"task": {**known, **{name: now[name] for name in _MOVING if name in now}}}
 
     def _as_recorded(self, first: Line, plays: list[Play]) -> bool:
         """Clients have been told what they had been told when this was recorded, or nobody will tell them the rest."""
@@ -135,6 +159,19 @@ class Follow:
         at = lines[-1].at if lines else 0
         lines.append(msgspec.structs.replace(end, number=len(rest) + 1, at=at))
         return msgspec.structs.replace(call, lines=tuple(lines), began=since or call.began)
+
+
+_END = Line(number=1, side=Side.AGENT, what=What.END, status=0)
+_LOOK = Line(number=0, side=Side.AGENT, what=What.MESSAGE)
+
+
+def _shortened(task: dict[str, Any], most: int | None) -> dict[str, Any]:
+    """A task with the last messages of its history, where the client wants no more."""
+    history = task.get("history")
+    if most is None or not isinstance(history, list) or len(history) <= most:
+        return task
+    rest = {name: item for name, item in task.items() if name != "history"}
+    return {**rest, "history": history[len(history) - most :]} if most > 0 else rest
 
 
 def _number(value: Any) -> int | None:

@@ -39,6 +39,8 @@ class Play:
         self.began = at
         self.over = False
         """Nothing more is sent, and nothing heard is of interest."""
+        self.unwatched = False
+        """Nobody has looked at its task when the recorded client did: it waits for such looks no more."""
         self.left = False
         """The client broke it off. What was not sent by then is not missing."""
         self.skew = 0

@@ -57,11 +57,12 @@ class Player:
             self._shift = at - self.script.began
         found = self._choice.choose(asked, self.ids)
         if isinstance(found, Miss):
-            call = self._follow.unrecorded(asked, self.ids)
+            policy = self.options.policy(asked.operation)
+            call = self._follow.unrecorded(asked, self.ids, policy)
             if call is None:
                 self.misses.append(found)
                 return found
-            return self._play(call, asked, at)
+            return self._play(call, asked, at, self._follow.poll(call, asked, policy))
         if found.loose is not None:
             self.loose.append(found.loose)
         self.ids.adopt(found.fit.ids)
@@ -96,7 +97,7 @@ class Player:
         value = line.value
         if play.poll is not None and line.what is What.MESSAGE:
             value = self._follow.answer(play.poll, value)
-        else:
+        if value is line.value:
             self.timeline.tell(line)
             self._webhooks.told(line, at)
         value = self.outgoing(value)
@@ -111,6 +112,10 @@ class Player:
     def began(self, call: Call) -> bool:
         """A recorded call has been asked for."""
         return self._choice.played(call)
+
+    def answered(self, call: Call) -> bool:
+        """It has been asked for, and is over."""
+        return self.began(call) and all(play.call.place != call.place for play in self.plays)
 
     def pause(self, recorded: int) -> int:
         """How long to wait where the recording has so many ns."""

@@ -19,6 +19,8 @@ SPEAKING = frozenset({"SendMessage", "SendStreamingMessage"}) | LIVE
 FOLLOWING = frozenset({"SubscribeToTask"})
 """Operations that are answered from where the task has come to."""
 
+POLLING = "GetTask"
+
 
 class Side(StrEnum):
     """Who says a line."""

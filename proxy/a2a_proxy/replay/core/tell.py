@@ -15,8 +15,9 @@ from a2a_proxy.recording.difference.values import Row
 from a2a_proxy.redaction.payload import redact
 from a2a_proxy.redaction.scrub import Scrubber
 from a2a_proxy.replay.core.asked import Asked
+from a2a_proxy.replay.core.matching import asked_task
 from a2a_proxy.replay.core.miss import Kind, Miss
-from a2a_proxy.replay.core.script import Call, Script
+from a2a_proxy.replay.core.script import POLLING, Call, Script
 
 if TYPE_CHECKING:
     from a2a_proxy.replay.core.play import Play
@@ -36,6 +37,9 @@ def unknown(script: Script, asked: Asked) -> Miss:
         why = f"the recording has no call of {asked.operation}"
     else:
         why = f"{one_line(asked.operation)} is no operation of A2A, and the recording has no such call either"
+    hints = [f"see what it has: a2a-inspect ls {quote(script.name)}"]
+    if asked.operation == POLLING and asked_task(asked.value) and any(call.streams for call in script.calls):
+        hints.append(f"answer with what streams have told of the task: --policy {POLLING}=by-progress")
     return Miss(
         kind=Kind.UNKNOWN,
         operation=asked.operation,
@@ -43,7 +47,7 @@ def unknown(script: Script, asked: Asked) -> Miss:
         why=why,
         known=tuple(f"{name} x{count}" for name, count in known.items()),
         recording=script.name,
-        hints=(f"see what it has: a2a-inspect ls {quote(script.name)}", AGAIN),
+        hints=(*hints, AGAIN),
     )
 
 
@@ -60,6 +64,7 @@ def differs(script: Script, asked: Asked, nearest: Call, rows: tuple[Row, ...], 
         asked=words(asked.operation, asked.value),
         nearest=nearest.place,
         rows=_clean(rows),
+        why="" if isinstance(asked.value, dict) else f"nobody can read it as what {asked.operation} takes",
         recording=script.name,
         hints=tuple(hints),
     )

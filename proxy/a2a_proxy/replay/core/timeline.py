@@ -16,7 +16,7 @@ from a2a_proxy.replay.core.script import Call, Line, Script, Side, What
 
 Key = tuple[str, bytes, int]
 """Task, what the event says, and which time on its stream it says so."""
-_UPDATES = (EventKind.STATUS, EventKind.ARTIFACT)
+UPDATES = (EventKind.STATUS, EventKind.ARTIFACT)
 
 
 class Happening(msgspec.Struct):
@@ -52,7 +52,7 @@ class Timeline:
                 if line.side is Side.CLIENT or line.what is not What.MESSAGE or not line.task:
                     continue
                 key = None
-                if line.event in _UPDATES:
+                if line.event in UPDATES:
                     same = line.task, msgspec.json.encode(line.value, order="deterministic")
                     key = (*same, said[same])
                     said[same] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 
@@ -18,6 +19,7 @@ from a2a_proxy.replay.core.asked import Asked, Send
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.script import Call, What
 from a2a_proxy.replay.serve.cards import Cards
+from a2a_proxy.replay.serve.half_closed import Connections
 from a2a_proxy.replay.serve.incoming import BadRpc, Incoming, rest_match
 from a2a_proxy.replay.serve.outgoing import RestVoice, RpcVoice, Voice, as_recorded, refusal_of, rpc_failure, with_card
 from a2a_proxy.replay.serve.stage import Performance, Stage
@@ -42,20 +44,29 @@ class HttpServer:
         self._incoming = incoming
         self._cards = cards
         self._rpc_paths = incoming.rpc_paths | cards.rpc_paths
+        self._connections = Connections()
         self._runner: web.AppRunner | None = None
+        self._listener: asyncio.Server | None = None
         self.port = 0
 
     async def start(self) -> None:
         """Listen."""
         app = web.Application(client_max_size=_MOST_BODY)
         app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, access_log=None, logger=_silent(), shutdown_timeout=0.2)
+        # A handler whose client has gone is cancelled: it may have nothing to write by which it would find out.
+        self._runner = web.AppRunner(
+            app, access_log=None, logger=_silent(), shutdown_timeout=0.2, handler_cancellation=True
+        )
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.port = self._runner.addresses[0][1]
+        assert self._runner.server is not None
+        made = self._connections.factory(self._runner.server)
+        self._listener = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
+        self.port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """End what is open."""
+        if self._listener is not None:
+            self._listener.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -98,6 +109,7 @@ class HttpServer:
         try:
             call = self._incoming.rpc(body, request.raw_headers)
         except BadRpc as wrong:
+            self._stage.refused(f"POST {request.path}", Binding.JSONRPC, wrong.message)
             return web.Response(body=rpc_failure(wrong.code, wrong.message), content_type="application/json")
         return await self._play(request, call.asked, RpcVoice(call.id, call.asked.operation, call.asked.dialect))
 
@@ -108,7 +120,12 @@ class HttpServer:
                 return await self._stage.behind.http(request, await request.read())
             status, octets = voice.miss(found) if isinstance(found, Miss) else voice.refusal(found)
             return web.Response(status=status, body=octets, content_type=voice.content_type)
-        return await _Answer(request, found, voice, self._cards).give()
+        answer, transport = _Answer(request, found, voice, self._cards), request.transport
+        self._connections.begin(transport, answer)
+        try:
+            return await answer.give()
+        finally:
+            self._connections.end(transport)
 
 
 class _Answer:
@@ -121,6 +138,17 @@ class _Answer:
         self._cards = cards
         self._call: Call = performance.play.call
         self._response: web.StreamResponse | None = None
+
+    @property
+    def streams(self) -> bool:
+        """It has begun, and more is to come."""
+        return self._response is not None
+
+    @property
+    def waits(self) -> bool:
+        """All is said that was recorded; its client is to leave."""
+        play = self._performance.play
+        return not play.over and not play.pending()
 
     async def give(self) -> web.StreamResponse:
         """Send what the player has, as a stream or in one piece."""

@@ -14,11 +14,12 @@ from a2a_proxy.protocol.errors import GRPC_STATUS
 from a2a_proxy.protocol.event import plain
 from a2a_proxy.protocol.form import canonical_octets
 from a2a_proxy.protocol.operations import BY_NAME, Answer
-from a2a_proxy.protocol.schema import JSON, is_protobuf
+from a2a_proxy.protocol.schema import JSON, is_protobuf, line_of
 from a2a_proxy.replay.convert.answers import answer
 from a2a_proxy.replay.convert.errors import Refusal, of_rest, of_rpc, of_trailers
 from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.convert.octets import answer_octets
+from a2a_proxy.replay.convert.unknown import with_unknown
 from a2a_proxy.replay.core.asked import Send
 from a2a_proxy.replay.core.miss import Kind, Miss
 from a2a_proxy.replay.core.play import Play
@@ -142,8 +143,9 @@ def octets(send: Send, play: Play) -> bytes:
         if line is not None and play.call.binding is Binding.GRPC:
             return line.raw  # nobody could read it: as it was
         raise RenderError("it is no message")
-    schema = line.schema if recorded and line is not None else ""
-    return answer_octets(send.value, asked.operation, asked.dialect, schema)
+    if line is None or not recorded or line_of(play.call.dialect) != line_of(asked.dialect):
+        return answer_octets(send.value, asked.operation, asked.dialect)
+    return with_unknown(answer_octets(send.value, asked.operation, asked.dialect, line.schema), line.raw, line.schema)
 
 
 class GrpcEnd(msgspec.Struct, frozen=True):

@@ -131,7 +131,11 @@ class Stage:
 
     def failed(self, operation: str, binding: Binding, wrong: Exception) -> None:
         """A call could not be answered for a reason that nobody has thought of."""
-        self._tell(Unserved("?", operation, binding, f"{type(wrong).__name__}: {wrong}"))
+        self.refused(operation, binding, f"{type(wrong).__name__}: {wrong}")
+
+    def refused(self, what: str, binding: Binding, reason: str) -> None:
+        """What has come is no call that anybody could look for."""
+        self._tell(Unserved("?", what, binding, reason))
 
     def over(self, performance: Performance) -> None:
         """A call is at its end."""

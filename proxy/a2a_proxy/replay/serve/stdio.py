@@ -84,6 +84,7 @@ class StdioServer:
         try:
             call = self._incoming.rpc(framed.data, framed.headers, Binding.STDIO)
         except BadRpc as wrong:
+            self._stage.refused("a message", Binding.STDIO, wrong.message)
             await self._put(rpc_failure(wrong.code, wrong.message), lines)
             return
         voice = RpcVoice(call.id, call.asked.operation, call.asked.dialect)

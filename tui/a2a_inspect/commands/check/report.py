@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -11,7 +11,6 @@ from a2a_inspect.commands.check.suppressions import Suppression
 from a2a_inspect.commands.session import evidence_words
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.recheck import recheck
 from a2a_proxy.recording.rows import SessionRow, key
@@ -122,12 +121,11 @@ def facts(finding: Finding) -> list[str]:
     return ([rule.section] if rule is not None else []) + evidence_words(finding)
 
 
-def check(recording: Recording, path: Path, wanted: set[str], where: str = "") -> Iterator[Checked]:
+def check(recording: Recording, path: Path, wanted: set[str], keys: Collection[int] | None = None) -> Iterator[Checked]:
     """Run the rules over every session of a recording; `wanted` as from `chosen`.
 
-    With a filter the rules see everything, and what they find in exchanges that do not match is left out.
+    With keys of exchanges the rules see everything, and what they find in others is left out.
     """
-    keys = set(recording.asked().ids(where, Rows.EXCHANGES)) if where else None
     asked = {ident: rule for ident, rule in rules().items() if ident in wanted}
     unwanted = OWN.keys() - wanted
     for session in recording.sessions():

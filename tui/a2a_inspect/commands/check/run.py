@@ -62,8 +62,9 @@ def run(paths: tuple[Path | None, ...], options: Options, today: datetime.date) 
     matching = not options.where
     for path in recordings:
         with place.opened(path) as recording:
-            report.checked += check(recording, path, wanted, options.where)
-            matching = matching or any(recording.asked().ids(options.where, Rows.EXCHANGES))
+            keys = set(recording.asked().ids(options.where, Rows.EXCHANGES)) if options.where else None
+            report.checked += check(recording, path, wanted, keys)
+            matching = matching or bool(keys)
     if not matching:
         tell_nothing(options.where)
     report.unused, report.expired = _suppress(report, entries), expired

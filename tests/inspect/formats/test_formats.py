@@ -1,0 +1,114 @@
+"""The other formats: each says what the recording says, of what was chosen, and nothing of what was redacted."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow.parquet as pq
+import pytest
+
+from a2a_inspect.cleaned import Wish
+from a2a_inspect.commands.export import What, export_recording
+from a2a_inspect.formats.mermaid import heading
+from a2a_inspect.formats.registry import FORMATS
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.reader import Recording
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+DEMO, LOSSY = RECORDINGS / "demo.a2a.jsonl", RECORDINGS / "lossy.a2a.jsonl"
+WORD = "Lisbon"
+"""Stands in a message of the demo."""
+
+
+def exported(tmp_path: Path, form: str, what: What) -> bytes:
+    target = tmp_path / f"x{FORMATS[form].ending}"
+    export_recording(what, target, form)
+    assert target.stat().st_mode & 0o777 == 0o600
+    return target.read_bytes()
+
+
+@pytest.mark.parametrize("form", ["jsonl", "har", "mermaid", "parquet"])
+def test_what_is_redacted_is_not_there(form: str, tmp_path: Path) -> None:
+    """The policy applies to each; without it the word is there, so that this means something."""
+    assert said(form, exported(tmp_path, form, What(DEMO))).count(WORD)
+    (tmp_path / f"x{FORMATS[form].ending}").unlink()
+    assert not said(form, exported(tmp_path, form, What(DEMO, wish=Wish(("regex:Lisb.n",))))).count(WORD)
+
+
+def said(form: str, octets: bytes) -> str:
+    """A table as text: it is compressed."""
+    if form == "parquet":
+        return str(pq.read_table(io.BytesIO(octets)).column("payload").to_pylist())
+    return octets.decode()
+
+
+def test_jsonl_loses_nothing_in_a_database_and_back(tmp_path: Path) -> None:
+    """Export, import, export: the same octets; the recording between has the same facts and payloads."""
+    first = exported(tmp_path, "jsonl", What(LOSSY))
+    read_cassette(tmp_path / "x.a2a.jsonl", tmp_path / "r.a2a.db")
+    with Recording(tmp_path / "r.a2a.db") as recording, open_any(LOSSY) as original:
+        assert list(recording.exchanges()) == list(original.exchanges())
+        assert [row.frame for row in recording.frames_after(0)] == [row.frame for row in original.frames_after(0)]
+        assert list(recording.tasks()) == list(original.tasks())
+        assert list(recording.findings()) == list(original.findings())
+        write_cassette(recording, tmp_path / "again.a2a.jsonl")
+    assert (tmp_path / "again.a2a.jsonl").read_bytes() == first == LOSSY.read_bytes()
+
+
+def test_a_diagram_for_each_task(tmp_path: Path) -> None:
+    """In fences that Markdown readers draw; with a filter only the tasks that match, each whole."""
+    told = exported(tmp_path, "mermaid", What(DEMO)).decode()
+    with open_any(DEMO) as recording:
+        tasks = [row.task.task_id for row in recording.tasks() if row.task.exchanges]
+    assert told.count("```mermaid\nsequenceDiagram\n") == told.count("\n## ") + 1 == len(tasks) > 1
+    (tmp_path / "x.md").unlink()
+    some = exported(tmp_path, "mermaid", What(DEMO, f"task:{tasks[0]}")).decode()
+    assert some.count("```mermaid") == 1
+    assert told.startswith(some.rstrip("\n"))
+
+
+def test_a_heading_is_no_markup() -> None:
+    """What a peer sent as a path may look like anything."""
+    assert heading("GET /<script>[x](y)`") == r"GET /\<script\>\[x\](y)\`"
+
+
+def test_findings_are_those_of_check(tmp_path: Path) -> None:
+    """For both formats, and only those of what was chosen; the rules still see everything."""
+    document = json.loads(exported(tmp_path, "sarif", What(LOSSY)))
+    (run,) = document["runs"]
+    assert "A2A-GEN-001" in {each["ruleId"] for each in run["results"]}
+    suite = ElementTree.fromstring(exported(tmp_path, "junit", What(LOSSY)))[0]
+    failed = {str(case.get("name"))[:11] for case in suite if case.find("failure") is not None}
+    told = {str(case.get("name"))[:11] for case in suite if len(case)}
+    assert failed <= told == {each["ruleId"] for each in run["results"]}
+    for ending in (".sarif", ".xml"):
+        (tmp_path / f"x{ending}").unlink()
+    some = json.loads(exported(tmp_path, "sarif", What(LOSSY, "rule:A2A-GEN-001")))
+    assert 0 < len(some["runs"][0]["results"]) < len(run["results"])
+
+
+def test_parquet_has_a_row_a_frame(tmp_path: Path) -> None:
+    """With the columns of the archive; of what was chosen."""
+    table = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", What(DEMO))))
+    with open_any(DEMO) as recording:
+        assert table.num_rows == recording.counts().frames
+        assert table.column("payload").to_pylist() == [row.frame.payload for row in recording.frames_after(0)]
+    (tmp_path / "x.parquet").unlink()
+    some = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", What(DEMO, "op:SendMessage"))))
+    assert set(some.column("operation").to_pylist()) == {"SendMessage"}
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One line that says what to install, and no file."""
+    for name in ("pyarrow", "a2a_proxy.archive.rows", "a2a_proxy.archive.schema"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UserError, match="Parquet needs pyarrow") as told:
+        export_recording(What(DEMO), tmp_path / "x.parquet", "parquet")
+    assert "pip install 'a2a-proxy[lake]'" in told.value.hint
+    assert list(tmp_path.iterdir()) == []

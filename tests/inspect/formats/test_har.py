@@ -1,0 +1,96 @@
+"""HAR: valid for its schema and for a reader that somebody else wrote, and what it says of each kind of call."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from haralyzer import HarParser
+
+from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.formats.har import write
+from a2a_proxy.recording.cassette import open_any
+from support_har import SCHEMA
+from support_thin import thin
+
+SAMPLES = sorted((Path(__file__).parents[3] / "recordings").glob("*.a2a.jsonl"))
+
+
+def sample(name: str) -> Path:
+    return next(path for path in SAMPLES if path.name == f"{name}.a2a.jsonl")
+
+
+def har(path: Path, keys: frozenset[int] | None = None) -> dict[str, Any]:
+    stream = io.BytesIO()
+    with open_any(path) as recording:
+        write(Chosen(recording, keys), stream)
+    document: dict[str, Any] = json.loads(stream.getvalue())
+    return document
+
+
+def entries(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = har(path)["log"]["entries"]
+    return found
+
+
+@pytest.mark.parametrize("path", thin(SAMPLES, 4), ids=lambda path: path.name)
+def test_it_is_valid(path: Path) -> None:
+    """An entry an exchange, each on the page of its session, by the schema and for a reader."""
+    document = har(path)
+    jsonschema.validate(document, SCHEMA)
+    with open_any(path) as recording:
+        count = recording.counts().exchanges
+        sessions = len(recording.sessions())
+    reader = HarParser(document)
+    assert [len(page.entries) for page in reader.pages if page.page_id != "unknown"] == [count]
+    assert len(document["log"]["pages"]) == sessions == 1
+
+
+def test_the_schema_is_one() -> None:
+    """It refuses what is no HAR."""
+    document = har(sample("demo"))
+    del document["log"]["entries"][0]["timings"]["wait"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, SCHEMA)
+
+
+def test_an_event_stream_is_text_as_it_was_on_the_wire() -> None:
+    """With its lines; its times are those of the recording."""
+    stream = next(each for each in entries(sample("demo")) if each["_a2a"]["operation"] == "SendStreamingMessage")
+    assert stream["response"]["content"]["mimeType"].startswith("text/event-stream")
+    events = [line for line in stream["response"]["content"]["text"].splitlines() if line.startswith("data: ")]
+    assert len(events) == stream["_a2a"]["events"]
+    assert json.loads(events[0].removeprefix("data: "))
+    assert json.loads(stream["request"]["postData"]["text"])["method"] == stream["_a2a"]["method"]
+    with open_any(sample("demo")) as recording:
+        exchange = next(row.exchange for row in recording.exchanges() if row.exchange.id == stream["_a2a"]["id"])
+    assert stream["time"] == pytest.approx((exchange.closed - exchange.started) / 1e6)
+    assert stream["timings"]["receive"] == pytest.approx((exchange.closed - exchange.response_started) / 1e6)
+    assert not any("payload" in frame for frame in stream["_a2a"]["frames"])
+
+
+def test_grpc_is_base64_with_what_it_says_beside_it() -> None:
+    """Length-prefixed messages; the decoded ones stand in `_a2a`."""
+    call = next(each for each in entries(sample("sdk-1.x-grpc")) if each["_a2a"]["operation"] == "SendMessage")
+    posted, content = call["request"]["postData"], call["response"]["content"]
+    assert (posted["_encoding"], content["encoding"]) == ("base64", "base64")
+    octets = base64.b64decode(posted["text"])
+    assert octets[:5] == b"\0" + (len(octets) - 5).to_bytes(4, "big")
+    assert call["_a2a"]["frames"][0]["payload"]["message"]["role"] == "ROLE_USER"
+    assert {"name": "grpc-status", "value": "0"} in call["response"]["headers"]
+
+
+def test_a_call_over_a_pipe_has_an_address_that_names_it() -> None:
+    first = entries(sample("stdio"))[0]
+    assert first["request"]["url"] == "stdio://agent/GetExtendedAgentCard"
+    assert first["response"]["status"] == 0
+
+
+def test_only_what_was_chosen() -> None:
+    (only,) = har(sample("demo"), frozenset((1 << 40 | 2,)))["log"]["entries"]
+    assert only["_a2a"]["id"] == 2

@@ -1,0 +1,63 @@
+"""Paths of what was replaced: none is longer than it needs to be, and all of them fit into a frame."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proto import from_dict
+from a2a_proxy.redaction.hiding import hide
+from a2a_proxy.redaction.json_text import walk
+from a2a_proxy.redaction.paths import compiled
+from a2a_proxy.redaction.protobuf import shapes
+from a2a_proxy.redaction.protobuf import walk as walk_protobuf
+from a2a_proxy.redaction.told import EVERYWHERE, Told
+
+SECRETS = 3000
+LONG = "k" * 100_000
+
+
+def test_all_places_within_reason() -> None:
+    """And one word for those for which there was no room."""
+    told = Told()
+    for number in range(300_000):
+        told.add(f"$.parts[{number % 200_000}]")
+    paths = told.paths()
+    assert paths[:2] == ["$.parts[0]", "$.parts[1]"]
+    assert paths[-1] == EVERYWHERE
+    assert len(paths) == len(set(paths))
+    assert 900_000 < sum(map(len, paths)) < 1_100_000
+
+
+@pytest.mark.parametrize("shape", ["wide", "deep"])
+def test_a_hostile_json_costs_no_more_than_its_length(shape: str) -> None:
+    """A name of 100,000 octets around 3,000 secrets would be 300 MB of paths; so would be nesting."""
+    secrets = ",".join(['"secret"'] * SECRETS)
+    wide = shape == "wide"
+    data = (f'{{"{LONG}":[{secrets}]}}' if wide else "[" * 20_000 + secrets + "]" * 20_000).encode()
+    new, paths = walk(data, lambda text, _name, _cut: b"X" if text == b"secret" else None)
+    assert new.count(b'"X"') == SECRETS
+    assert sum(map(len, paths)) < 1_100_000
+    policy = compiled([f"$..{'k' * 128}" if wide else "$[0]"])
+    assert policy is not None
+    new, paths = hide(data, policy, lambda _text: b"X")
+    assert new.count(b'"X"') == SECRETS
+    assert sum(map(len, paths)) < 1_100_000
+
+
+def test_a_hostile_protobuf_neither() -> None:
+    """The names of a Struct are as long as anybody likes."""
+    value = {"metadata": {LONG: ["secret", {"b": "secret"}]}}
+    data = from_dict("1.0", "Message", value).SerializeToString()
+    descriptor = shapes("lf.a2a.v1.Message")[0]
+    new, paths = walk_protobuf(data, descriptor, lambda text, _name, _cut: b"X" if text == b"secret" else None)
+    assert b"secret" not in new
+    assert max(map(len, paths)) < 300
+
+
+def test_odd_names_are_told_as_json_writes_them() -> None:
+    """So a name with a quote in it cannot pass for two steps."""
+    policy = compiled(['$["a\\"b"]'])
+    assert policy is not None
+    new, paths = hide(b'{"a\\"b":"x","a":{"b":"y"}}', policy, lambda _text: b"X")
+    assert new == b'{"a\\"b":"X","a":{"b":"y"}}'
+    assert paths == ['$["a\\"b"]']

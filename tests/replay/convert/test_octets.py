@@ -1,0 +1,21 @@
+"""What has no protobuf form is said so, however it is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_proto import RenderError
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.replay.convert.octets import answer_octets
+
+
+@pytest.mark.parametrize("levels", [60, 120, 480, 950])
+def test_what_nests_too_deep_for_protobuf(levels: int) -> None:
+    """Whoever reads JSON may have read it all the same: 1,000 levels are allowed there."""
+    data: Any = 1
+    for _ in range(levels):
+        data = {"a": data}
+    with pytest.raises(RenderError):
+        answer_octets({"message": {"parts": [{"data": data}]}}, "SendMessage", Dialect.V1_0)

@@ -1,0 +1,77 @@
+"""What a schema does not know of a recorded message goes out again, on the line that it was recorded on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from a2a_proto import from_dict, parse, to_dict
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.replay.convert.unknown import with_unknown
+from a2a_proxy.replay.core.play import Play
+from a2a_proxy.replay.core.player import Player
+from a2a_proxy.replay.core.script import Script, What
+from a2a_proxy.replay.serve.outgoing import octets
+from support_replay import START, again, message, sample
+
+SCHEMA = "lf.a2a.v1.StreamResponse"
+NEW = b"\x92\x3f\x03new"
+"""Field 1010, a text: of no message of A2A."""
+NEWER = b"\x98\x3f\x07"
+"""Field 1011, a number."""
+
+
+def told(identifier: str) -> dict[str, Any]:
+    part = {"text": "hello", "metadata": {"k": {"deep": [1]}}}
+    messages = [{"messageId": f"m-{n}", "role": "ROLE_AGENT", "parts": [part]} for n in (1, 2)]
+    return {"task": {"id": identifier, "status": {"state": "TASK_STATE_WORKING"}, "history": messages}}
+
+
+def with_more(value: dict[str, Any]) -> Any:
+    """A message whose task, and the second message of its history, say more than the schema knows."""
+    made: Any = from_dict("1.0", SCHEMA, value)
+    made.task.MergeFromString(NEW)
+    made.task.history[1].MergeFromString(NEWER)
+    return made
+
+
+def test_unknown_fields_are_carried_over_at_any_depth() -> None:
+    now = from_dict("1.0", SCHEMA, told("t-now")).SerializeToString()
+    found: Any = parse("1.0", SCHEMA, with_unknown(now, with_more(told("t-then")).SerializeToString(), SCHEMA))
+    assert found == with_more(told("t-now"))
+    assert found.task.history[1].SerializeToString().endswith(NEWER)
+
+
+@pytest.mark.parametrize("recorded", [b"", b"\xff\xff\xff", from_dict("1.0", SCHEMA, told("a")).SerializeToString()])
+def test_octets_without_any_stay_as_they_are(recorded: bytes) -> None:
+    now = from_dict("1.0", SCHEMA, {"message": message("hi")["message"]}).SerializeToString()
+    assert with_unknown(now, recorded, SCHEMA) is now
+
+
+def begun(script: Script, dialect: Dialect) -> Play:
+    """Its first SendMessage, asked in a dialect."""
+    recorded = next(call for call in script.calls if call.operation == "SendMessage")
+    found = Player(script).begin(again(recorded, dialect=dialect), START)
+    assert isinstance(found, Play)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect", "line"), [("sdk-0.3-grpc", Dialect.V1_0, "1.0"), ("sdk-1.x-grpc", Dialect.V0_3, "0.3")]
+)
+def test_a_client_of_another_line_gets_messages_of_its_own(name: str, dialect: Dialect, line: Any) -> None:
+    play = begun(sample(name), dialect)
+    send = next(each for each in play.due(START) if each.what is What.MESSAGE)
+    found = to_dict(parse(line, "SendMessageResponse", octets(send, play)))
+    assert found["task"]["id"] == send.value["task"]["id"]
+    assert found["task"]["artifacts"][0]["parts"] == [{"text": "forty-two"}]
+
+
+def test_what_goes_out_over_grpc_has_them() -> None:
+    play = begun(sample("sdk-1.x-grpc"), Dialect.V1_0)
+    send = next(each for each in play.due(START) if each.what is What.MESSAGE)
+    assert send.line is not None
+    more = replace(send, line=replace(send.line, raw=send.line.raw + NEW))
+    assert octets(more, play) == octets(send, play) + NEW

@@ -1,0 +1,73 @@
+"""Notes of a cassette that is recorded anew: where they stand then, and what is said of those that cannot stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.cassette_out import Selection
+from a2a_proxy.recording.note_writer import Place, annotate
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import key
+from a2a_proxy.testing.after import replace
+from a2a_proxy.testing.carried import carry_notes
+
+LIVE = Path(__file__).parents[2] / "recordings" / "live-bidi.a2a.jsonl"
+
+
+def test_a_pinned_gate_survives(tmp_path: Path) -> None:
+    """Also where its call has another number now; what did not come again is told, and all else goes on."""
+    noted, cassette = tmp_path / "noted.a2a.db", tmp_path / "c.a2a.jsonl"
+    read_cassette(LIVE, noted)
+    with Recording(noted) as recording:
+        calls = list(recording.exchanges())
+        bidi = next(row for row in calls if row.exchange.live_payload)
+        gone = next(row for row in calls if row.key != bidi.key)
+        frames = [each.frame for each in recording.frames(bidi.key, payloads=False)]
+        started = recording.sessions()[0].facts.started
+    number = bidi.exchange.id
+    asked = max(frame.seq for frame in frames[:-3] if frame.direction == frames[0].direction)
+    said = next(frame.seq for frame in frames if frame.seq > asked and frame.direction != frames[0].direction)
+    annotate(noted, Place(1, number, said), started + 7, text=f"gate: after #{number}.{asked}")
+    annotate(noted, Place(1, number), started + 8, bookmark=True)
+    annotate(noted, Place(1, gone.exchange.id), started + 9, text="never again")
+    annotate(noted, Place(1), started + 10, text="of the session")
+    with Recording(noted) as recording:
+        write_cassette(recording, cassette)
+        before = {(each.note.exchange, each.note.seq): each.note for each in recording.notes()}
+
+    anew = tmp_path / "anew.a2a.jsonl"
+    with open_any(LIVE) as recording:
+        wanted = {row.key for row in recording.exchanges()} - {gone.key}
+        write_cassette(recording, anew, selection=Selection(recording, wanted, "all but one"))
+    now = tmp_path / "now.a2a.db"
+    read_cassette(anew, now)
+    assert replace(now, cassette) == [f"1:{gone.exchange.id}: never again"]
+    with open_any(cassette) as recording:
+        after = {(each.note.exchange, each.note.seq): each.note for each in recording.notes()}
+    assert after == {place: note for place, note in before.items() if place != (gone.exchange.id, -1)}
+    assert (number, said) in after
+
+
+def test_a_cassette_that_cannot_be_read_is_replaced(tmp_path: Path) -> None:
+    """To record it again is what mends it."""
+    cassette, now = tmp_path / "c.a2a.jsonl", tmp_path / "now.a2a.db"
+    cassette.write_bytes(LIVE.read_bytes()[:3000])
+    read_cassette(LIVE, now)
+    assert replace(now, cassette) == []
+    assert cassette.read_bytes() == LIVE.read_bytes()
+
+
+def test_a_note_follows_its_frame(tmp_path: Path) -> None:
+    """An agent that now speaks gRPC says the same in other frames."""
+    noted, now = tmp_path / "noted.a2a.db", tmp_path / "now.a2a.db"
+    for binding, made in (("jsonrpc", noted), ("grpc", now)):
+        part = tmp_path / f"{binding}.a2a.jsonl"
+        with open_any(LIVE.with_name(f"sdk-1.x-{binding}.a2a.jsonl")) as recording:
+            write_cassette(recording, part, selection=Selection(recording, {key(1, 6)}, "one call"))
+        read_cassette(part, made)
+    annotate(noted, Place(1, 6, 3), 7, text="gate: after #6.2")
+    assert carry_notes(noted, now) == []
+    with Recording(now) as recording:
+        [row] = recording.notes()
+    assert (row.note.exchange, row.note.seq, row.note.text) == (6, 4, "gate: after #6.3")

@@ -1,0 +1,31 @@
+"""JUnit XML and SARIF, as `a2a-inspect check` writes them: what today's rules say of the chosen exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from a2a_inspect.commands.check import junit, sarif
+from a2a_inspect.commands.check.report import Report, check, chosen
+from a2a_inspect.formats.chosen import Chosen
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.catalogue import rules
+
+
+def write_junit(taken: Chosen, stream: BinaryIO) -> None:
+    """A suite a session, a case a rule, which fails with an error. Raises RecordingError."""
+    _write(taken, stream, junit.lines)
+
+
+def write_sarif(taken: Chosen, stream: BinaryIO) -> None:
+    """SARIF 2.1.0. Raises RecordingError."""
+    _write(taken, stream, sarif.lines)
+
+
+def _write(taken: Chosen, stream: BinaryIO, lines: Callable[[Report], Iterator[str]]) -> None:
+    report = Report(list(rules().values()), Severity.ERROR)
+    path = Path(taken.recording.path)
+    report.checked += check(taken.recording, path, chosen((), ()), taken.keys)
+    for line in lines(report):
+        stream.write(f"{line}\n".encode())

@@ -1,0 +1,56 @@
+"""HAR 1.2, what browsers' developer tools open: a page a session, an entry an exchange, written one at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.formats.har_entry import entry, moment
+from a2a_proxy import __version__
+from a2a_proxy.recording.rows import SessionRow, key
+
+
+def write(chosen: Chosen, stream: BinaryIO) -> None:
+    """Write it. Raises RecordingError."""
+    sessions = chosen.sessions()
+    log = {
+        "version": "1.2",
+        "creator": {"name": "a2a-inspect", "version": __version__},
+        "comment": chosen.what or "all exchanges",
+        "pages": [_page(row) for row in sessions],
+    }
+    stream.write(b'{"log":' + json.dumps(log).encode()[:-1] + b',"entries":[')
+    separator = b"\n"
+    for each in _entries(chosen, sessions):
+        stream.write(separator + json.dumps(each).encode())
+        separator = b",\n"
+    stream.write(b"\n]}}\n")
+
+
+def page_id(session: int) -> str:
+    """What entries call the page of a session."""
+    return f"session_{session}"
+
+
+def _page(row: SessionRow) -> dict[str, Any]:
+    ways = zip(row.facts.listens, row.facts.upstreams, strict=False)
+    return {
+        "startedDateTime": moment(row.facts.started),
+        "id": page_id(row.id),
+        "title": ", ".join(f"{listen} -> {upstream}" for listen, upstream in ways) or f"session {row.id}",
+        "pageTimings": {"onContentLoad": -1, "onLoad": -1},
+        "comment": row.complete or "still being recorded",
+    }
+
+
+def _entries(chosen: Chosen, sessions: list[SessionRow]) -> Iterator[dict[str, Any]]:
+    recording = chosen.recording
+    for session in sessions:
+        for row in chosen.exchanges(session.id):
+            connection = recording.connection(key(session.id, row.exchange.connection))
+            frames = [each.frame for each in recording.frames(row.key)]
+            found = [each.finding for each in recording.findings(exchange=row.key)]
+            made = entry(row.exchange, connection.connection if connection is not None else None, frames, found)
+            yield {"pageref": page_id(session.id), **made}

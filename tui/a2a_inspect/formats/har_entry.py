@@ -1,0 +1,186 @@
+"""An exchange as an entry of HAR 1.2. What A2A says of it is the member `_a2a`, as custom members begin there."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from a2a_inspect.commands.session import finding_facts
+from a2a_inspect.commands.show import frame_object
+from a2a_proxy.cli import text
+from a2a_proxy.cli.console import exchange_object
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Connection, Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.schema import is_protobuf
+from a2a_proxy.redaction.labels import withheld
+from a2a_proxy.wire.sse import rebuild
+
+_BODIES = frozenset(
+    (
+        FrameKind.REQUEST,
+        FrameKind.RESPONSE,
+        FrameKind.EVENT,
+        FrameKind.ERROR,
+        FrameKind.COMMENT,
+        FrameKind.OTHER,
+        FrameKind.UNDECODABLE,
+    )
+)
+"""Kinds of frames whose payload stood in a body."""
+_MS = 1_000_000
+"""ns."""
+_PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
+
+
+def moment(at: int) -> str:
+    """A time, ns, in milliseconds as ISO 8601 has it."""
+    return f"{text.utc(at)[:-7]}Z"
+
+
+def entry(
+    exchange: Exchange, connection: Connection | None, frames: Sequence[Frame], findings: Sequence[Finding]
+) -> dict[str, Any]:
+    """The entry, but for its page."""
+    timings = _timings(exchange, frames)
+    to_agent = [frame for frame in frames if frame.direction is Direction.TO_AGENT and frame.kind in _BODIES]
+    to_client = [frame for frame in frames if frame.direction is Direction.TO_CLIENT and frame.kind in _BODIES]
+    peer = connection.peer.rpartition(":")[0].strip("[]") if connection is not None else ""
+    return {
+        "startedDateTime": moment(exchange.started),
+        "time": sum(timings.values()),
+        "request": _request(exchange, connection, to_agent),
+        "response": _response(exchange, to_client),
+        "cache": {},
+        "timings": {"blocked": -1, "dns": -1, "connect": -1, "ssl": -1, **timings},
+        **({"serverIPAddress": peer} if peer else {}),
+        "connection": str(exchange.connection),
+        "_a2a": {
+            **exchange_object(exchange),
+            "frames": [_frame(frame, exchange) for frame in frames],
+            "findings": [finding_facts(each) for each in findings],
+        },
+    }
+
+
+def _timings(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, float]:
+    """Milliseconds: until the request was there, until the answer began, until it was over (or what there is of it).
+    A stream may answer before its request has ended."""
+    last = exchange.closed or max((frame.at for frame in frames), default=exchange.started)
+    answered = exchange.response_started or exchange.first_event or last
+    asked = min(exchange.request_ended or answered, answered)
+    parts = {"send": asked - exchange.started, "wait": answered - asked, "receive": last - answered}
+    return {name: max(ns, 0) / _MS for name, ns in parts.items()}
+
+
+def _request(exchange: Exchange, connection: Connection | None, frames: Sequence[Frame]) -> dict[str, Any]:
+    body, octets = _body(exchange, frames), _octets(frames)
+    posted: dict[str, Any] = {}
+    if frames and (octets or "comment" in body):
+        how = {"_encoding": body.pop("encoding")} if "encoding" in body else {}  # of requests HAR knows no encoding
+        posted["postData"] = {"mimeType": _header(exchange.request_headers, b"content-type"), "text": "", **body, **how}
+    return {
+        "method": _http_method(exchange),
+        "url": _url(exchange, connection),
+        "httpVersion": _version(exchange),
+        "cookies": [],
+        "headers": _headers(exchange.request_headers),
+        "queryString": _query(exchange.target),
+        **posted,
+        "headersSize": -1,
+        "bodySize": octets,
+    }
+
+
+def _response(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, Any]:
+    headers = _headers(exchange.response_headers) + _headers(exchange.trailers)
+    status = exchange.status
+    phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
+    said = {"mimeType": _header(exchange.response_headers, b"content-type"), **_body(exchange, frames)}
+    return {
+        "status": status,
+        "statusText": phrase,
+        "httpVersion": _version(exchange),
+        "cookies": [],
+        "headers": headers,
+        "content": {"size": _octets(frames), **said},
+        "redirectURL": _header(exchange.response_headers, b"location"),
+        "headersSize": -1,
+        "bodySize": -1,
+        **({"_error": exchange.error} if exchange.error else {}),
+    }
+
+
+def _http_method(exchange: Exchange) -> str:
+    """`exchange.method` is that of JSON-RPC or gRPC where there is one, else that of HTTP."""
+    named = exchange.binding in (Binding.JSONRPC, Binding.GRPC, Binding.STDIO)
+    return "POST" if named else exchange.method
+
+
+def _url(exchange: Exchange, connection: Connection | None) -> str:
+    """As the client asked; a call over a pipe has none, and gets one that names its operation."""
+    if exchange.binding is Binding.STDIO:
+        return f"stdio://agent/{quote(exchange.method, safe='/')}"
+    target = quote(exchange.target, safe=_PRINTABLE)
+    if "://" in target.partition("?")[0]:
+        return target
+    listen = connection.listen if connection is not None else ""
+    return f"http://{quote(exchange.authority or listen or 'unknown', safe=_PRINTABLE)}{target}"
+
+
+def _version(exchange: Exchange) -> str:
+    return "stdio" if exchange.binding is Binding.STDIO else f"HTTP/{exchange.http_version}".removesuffix("/")
+
+
+def _headers(headers: Headers) -> list[dict[str, str]]:
+    return [{"name": name.decode("latin-1"), "value": value.decode("latin-1")} for name, value in headers]
+
+
+def _header(headers: Headers, wanted: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in headers if name.lower() == wanted), "")
+
+
+def _query(target: str) -> list[dict[str, str]]:
+    pairs = parse_qsl(target.partition("?")[2], keep_blank_values=True)
+    return [{"name": name, "value": value} for name, value in pairs]
+
+
+def _octets(frames: Sequence[Frame]) -> int:
+    """True octets of the payloads, content coding removed."""
+    return sum(frame.size for frame in frames)
+
+
+def _body(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, str]:
+    """`text` as it was on the wire, content coding removed, `encoding` where that is not text; what is missing is the
+    comment."""
+    lacking = [*["payload not recorded"] * any(map(withheld, frames)), *["cut"] * any(f.truncated for f in frames)]
+    comment = {"comment": ", ".join(lacking)} if lacking else {}
+    octets = b"".join(_on_wire(exchange, frame) for frame in frames)
+    if not octets:
+        return comment
+    if exchange.binding is not Binding.GRPC:
+        with contextlib.suppress(UnicodeDecodeError):
+            return {"text": octets.decode(), **comment}
+    return {"text": base64.b64encode(octets).decode(), "encoding": "base64", **comment}
+
+
+def _on_wire(exchange: Exchange, frame: Frame) -> bytes:
+    if exchange.binding is Binding.GRPC:
+        return b"\0" + len(frame.payload).to_bytes(4, "big") + frame.payload
+    if exchange.binding is not Binding.STDIO and frame.framing:
+        return rebuild(frame.framing, frame.payload)
+    return frame.payload
+
+
+def _frame(frame: Frame, exchange: Exchange) -> dict[str, object]:
+    """What it tells; its payload only where the entry's text has it as octets."""
+    facts = frame_object(frame, exchange)
+    if not is_protobuf(frame.schema):
+        facts.pop("payload", None)
+    return facts

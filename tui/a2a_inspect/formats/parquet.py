@@ -1,0 +1,30 @@
+"""Parquet: a row a frame, with the columns of the archive's table `frames`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from a2a_inspect.formats.chosen import Chosen
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.rows import FrameRow
+
+
+def write(chosen: Chosen, stream: BinaryIO) -> None:
+    """Write it. Raises RecordingError, also where pyarrow is not installed."""
+    try:
+        from a2a_proxy.archive.rows import write_frames
+    except ModuleNotFoundError as missing:
+        raise RecordingError(
+            f"Parquet needs {missing.name}, which is not installed", "install it: pip install 'a2a-proxy[lake]'"
+        ) from missing
+    write_frames(chosen.recording, _frames(chosen), stream)
+
+
+def _frames(chosen: Chosen) -> Iterator[FrameRow]:
+    """In order of storing."""
+    if chosen.keys is None:
+        yield from chosen.recording.frames_after(0)
+        return
+    for number in sorted(chosen.keys):
+        yield from chosen.recording.frames(number)
