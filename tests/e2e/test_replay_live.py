@@ -1,14 +1,18 @@
 """Live conversations played back to grpc.aio: the client's part of each story ends as it did with the agent.
 
-The stories are those of `tests/peers/live`, as the samples have them; each is replayed alone. Then the approval loop
-against clients that are faster, slower or other than the recorded one: each has its outcome, and nothing hangs.
+The stories are those of `tests/peers/live`, as the samples have them; each is replayed alone. All of them are also told
+anew, recorded, and replayed: the client's transcript is the one that it had. Then the approval loop against clients
+that are faster, slower or other than the recorded one: each has its outcome, and nothing hangs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import re
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +21,24 @@ import pytest
 from msgspec.structs import replace
 
 from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.reader import Recording
 from a2a_proxy.replay.core.options import Options
 from a2a_proxy.replay.core.script import Script
 from a2a_proxy.replay.load import load
 from a2a_proxy.replay.serve.mock import Mock
-from peers.live.agent import STORY
+from peers.live.agent import STORY, LiveAgent
 from peers.live.client import LiveClient, LiveStream
-from peers.live.payloads import send
+from peers.live.faults import FAULTS
+from peers.live.payloads import card, send
 from peers.live.proposals import PROPOSALS
 from peers.live.stories import STORIES, states
+from peers.live.story import parts
+from support_proxy import Proxy
 
 SAMPLES = Path(__file__).parents[2] / "recordings"
-NAMES = {name: story for story in (*STORIES, *PROPOSALS) for name in [story.name]}
+EVERY = [*STORIES, *PROPOSALS, *FAULTS]
+NAMES = {story.name: story for story in EVERY}
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TOLD = {
     "live-bidi": [
         *("approval", "approval-closed", "configured", "lost", "over", "refused", "shared", "watched", "answered"),
@@ -56,18 +66,27 @@ class Absent:
 def script(sample: str, story: str) -> Script:
     """The calls of one story."""
     with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
-        whole = load(recording)
+        return of_story(load(recording), story)
+
+
+def of_story(whole: Script, story: str) -> Script:
+    """Those of its calls that belong to a story."""
     calls = (call for call in whole.calls if (STORY.encode(), story.encode()) in call.headers)
     return replace(whole, calls=tuple(calls))
 
 
+def playing(sample: str, story: str, **options: Any) -> AbstractAsyncContextManager[tuple[Mock, LiveClient]]:
+    """A mock of one story of a sample, and a client of it."""
+    return serving(script(sample, story), **options)
+
+
 @contextlib.asynccontextmanager
-async def playing(sample: str, story: str, **options: Any) -> AsyncIterator[tuple[Mock, LiveClient]]:
-    """A mock of one story and a client of it."""
-    mock = Mock(script(sample, story), Options(**options))
+async def serving(told: Script, version: str = "1.0", **options: Any) -> AsyncIterator[tuple[Mock, LiveClient]]:
+    """A mock, and a client of it."""
+    mock = Mock(told, Options(**options))
     await mock.start()
     absent: Any = Absent()
-    client = LiveClient(mock.address, absent)
+    client = LiveClient(mock.address, absent, version)
     try:
         async with asyncio.timeout(SECONDS):
             yield mock, client
@@ -83,6 +102,54 @@ async def test_the_story_ends_as_it_did(sample: str, story: str) -> None:
         await NAMES[story].client(client)
     assert [miss.text() for miss in mock.player.misses] == []
     assert [call.place for call in mock.player.unused()] == []
+
+
+Transcripts = dict[str, list[list[Any]]]
+"""By story: of each stream what its client heard, and with what it ended."""
+
+
+async def telling(folder: Path) -> Transcripts:
+    """Tell every story to its client, one after the other, through a proxy that records them."""
+    agent = LiveAgent(parts(EVERY), card(streaming=True, bidiStreaming=True))
+    # The agent that keeps a stream open need not wait for the recorder to complain of it.
+    agent.signal("lingering: noticed").set()
+    between = Proxy(folder, await agent.start(), "")
+    await asyncio.to_thread(between.start)
+    heard: Transcripts = {}
+    try:
+        for story in EVERY:
+            client = LiveClient(between.address, agent, story.version)
+            await client.ready()  # so that streams which are opened together come in their order
+            await story.client(client)
+            await client.close()
+            heard[story.name] = client.transcript
+        await asyncio.to_thread(between.stop)
+    finally:
+        await asyncio.to_thread(between.kill)
+        await agent.stop()
+    return heard
+
+
+def plain(transcript: list[list[Any]]) -> Any:
+    """Without what any two runs differ in: identifiers by the order in which they come."""
+    known: dict[str, str] = {}
+    text = UUID.sub(lambda found: known.setdefault(found[0], f"id-{len(known)}"), json.dumps(transcript))
+    return json.loads(text)
+
+
+@pytest.mark.soak
+async def test_a_client_hears_what_it_heard_of_the_agent(tmp_path: Path) -> None:
+    """Every story, also those in which the agent breaks rules: contents, order and statuses, and no call is left."""
+    heard = await telling(tmp_path)
+    with Recording(tmp_path / "recording.a2a") as recording:
+        whole = load(recording)
+    for story in EVERY:
+        async with serving(of_story(whole, story.name), story.version, keep_times=True) as (mock, client):
+            await client.ready()
+            await story.client(client)
+        assert (story.name, plain(client.transcript)) == (story.name, plain(heard[story.name]))
+        assert [miss.text() for miss in mock.player.misses] == []
+        assert [call.place for call in mock.player.unused()] == []
 
 
 ANSWERS = ("to Frankfurt", "yes, go on")

@@ -46,6 +46,7 @@ COMMANDS = (
     "diff {} 1 {} 1",
     "note {}",
     "export {} -o {folder}/written.a2a.jsonl",
+    "export html {} -o {folder}/written.html",
     "merge {folder}/merged.a2a.db {}",
     "note {} 1.1 seen",
     "prune {} --keep 0",

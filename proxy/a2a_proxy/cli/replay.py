@@ -23,7 +23,7 @@ from a2a_proxy.relay.run import run
 from a2a_proxy.replay.core.faults import Fault, FaultError, fault, with_faults
 from a2a_proxy.replay.core.options import Options, Policy, Preset
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.script import Script
+from a2a_proxy.replay.core.script import POLLING, Script
 from a2a_proxy.replay.load import load
 
 EXIT_WANTING = 1
@@ -35,6 +35,8 @@ _PLAIN = (
 """Options that mean what they say."""
 _MS = 1_000_000
 _S = 1_000_000_000
+_LONGEST = 10 * 365 * 86400 * _S
+"""Ns: ten years."""
 _BINDINGS = {"jsonrpc": Binding.JSONRPC, "rest": Binding.REST, "grpc": Binding.GRPC}
 
 
@@ -191,6 +193,8 @@ def _policy(word: str) -> tuple[str, Policy]:
 
     if operation not in BY_NAME:
         raise UserError(f"--policy {word}: there is no operation {operation!r}", "its 1.0 name, as SendMessage")
+    if name == Policy.BY_PROGRESS and operation != POLLING:
+        raise UserError(f"--policy {word}: only {POLLING} can follow the progress", f"--policy {POLLING}={name}")
     return operation, Policy(name)
 
 
@@ -207,15 +211,15 @@ def _speed(word: str) -> float:
         speed = named[word] if word in named else float(word)
     except ValueError:
         speed = -1.0
-    if not 0 <= speed < 1e9:
+    if speed and not 1e-6 <= speed < 1e9:
         raise UserError(f"cannot read --speed {word!r}", "write --speed instant, recorded, or a factor as 2 or 0.5")
     return speed
 
 
 def _ns(option: str, typed: float | None, unit: int) -> int | None:
-    """A time in ns. Raises UserError for `nan` and `inf`, which click takes for numbers."""
+    """A time in ns. Raises UserError for `nan` and `inf`, which click takes for numbers, and for what nobody means."""
     if typed is None:
         return None
-    if not math.isfinite(typed):
+    if not math.isfinite(typed) or typed * unit > _LONGEST:
         raise UserError(f"{option}: {typed} is no time to wait", f"for example: {option} 30")
     return round(typed * unit)

@@ -27,6 +27,13 @@ class LiveClient:
         self._version = version
         self._channel = aio.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
         self.agent = agent
+        self.transcript: list[list[Any]] = []
+        """Of each stream, in order of opening, what was heard and with what it ended; of each look at a task too."""
+
+    async def ready(self) -> None:
+        """Wait until it is connected."""
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await self._channel.channel_ready()
 
     async def close(self) -> None:
         """Leave."""
@@ -38,22 +45,28 @@ class LiveClient:
         """Open a live stream."""
         call = self._channel.stream_stream(f"/{SERVICE}/{method}")
         packed = grpc.Compression.Gzip if gzip else None
-        return LiveStream(call(metadata=self._metadata(story), compression=packed), family, self.agent)
+        return self._noted(LiveStream(call(metadata=self._metadata(story), compression=packed), family, self.agent))
 
     def subscribe(self, story: str, task_id: str) -> LiveStream:
         """Open a subscription."""
         call = self._channel.unary_stream(f"/{SERVICE}/SubscribeToTask")
         octets = from_dict("1.0", "SubscribeToTaskRequest", {"id": task_id}).SerializeToString()
-        return LiveStream(call(octets, metadata=self._metadata(story)), BIDI, self.agent)
+        return self._noted(LiveStream(call(octets, metadata=self._metadata(story)), BIDI, self.agent))
 
     async def get(self, story: str, task_id: str) -> Json:
         """GetTask."""
         octets = from_dict("1.0", "GetTaskRequest", {"id": task_id}).SerializeToString()
-        return _read("Task", await self._unary("GetTask", story, octets))
+        found = _read("Task", await self._unary("GetTask", story, octets))
+        self.transcript.append([found])
+        return found
 
     async def card(self, story: str) -> Json:
         """GetExtendedAgentCard."""
         return _read("AgentCard", await self._unary("GetExtendedAgentCard", story, b""))
+
+    def _noted(self, stream: LiveStream) -> LiveStream:
+        self.transcript.append(stream.heard)
+        return stream
 
     def _metadata(self, story: str) -> tuple[tuple[str, str], ...]:
         return (("a2a-version", self._version), ("authorization", "Bearer live-client-token"), (STORY, story))
@@ -74,6 +87,8 @@ class LiveStream:
         self._call = call
         self._family = family
         self._agent = agent
+        self.heard: list[Any] = []
+        """Messages, and the status when it was asked for."""
 
     async def say(self, value: Json) -> None:
         """Send a message, and wait until the agent has it."""
@@ -88,7 +103,11 @@ class LiveStream:
                 octets = await self._call.read()
         except aio.AioRpcError:  # what it was, `code` tells
             return {}
-        return self._family.told(octets) if octets is not aio.EOF else {}
+        if octets is aio.EOF:
+            return {}
+        told = self._family.told(octets)
+        self.heard.append(told)
+        return told
 
     async def hears(self, count: int) -> list[Json]:
         """The next ones."""
@@ -119,4 +138,5 @@ class LiveStream:
         """With what it ended."""
         async with asyncio.timeout(ANSWER_SECONDS):
             code: grpc.StatusCode = await self._call.code()
+        self.heard.append(code.name)
         return code

@@ -62,6 +62,7 @@ class Conversation:
         self._only = only
         self._links = links or Links(recording, self.session)
         self._exchanges: dict[int, ExchangeRow | None] = {}
+        self._last: FrameRow | None = None
         with translated(recording.path):
             self._read()
 
@@ -123,13 +124,19 @@ class Conversation:
             lane = self._about(mark)
             where = (lane, lane, mark.text, self.session, mark.exchange, mark.seq)
             return Row(mark.what, mark.at, mark.at - order.start, 0, *where, severity=mark.severity)
-        row = self._recording.frame(entry, payload=False)
+        row = self.frame(entry)
         if row is None:  # its session has been removed meanwhile
             return Row(What.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
         frame = row.frame
         source, target = self._parties.between(frame.exchange, frame.direction, frame.at)
         where = (source, target, self._label(row), self.session, frame.exchange, frame.seq)
         return Row(What.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
+
+    def frame(self, number: int) -> FrameRow | None:
+        """A frame by its id, without its payload; the one that was asked for last is not read again."""
+        if self._last is None or self._last.id != number:
+            self._last = self._recording.frame(number, payload=False)
+        return self._last
 
     def _about(self, mark: Mark) -> int:
         asks = mark.what in (What.TURN, What.INTERRUPTION)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from typing import Any, BinaryIO
 
 from a2a_proxy.protocol.text import visible
@@ -19,6 +20,9 @@ BLOCK = 256 << 10
 RECORDS = 1000
 """Records after which it is in any case: what a list shows is read by the block."""
 _LEVEL = 6
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_ESCAPE = re.compile(r"\\[^\"\\n]")
+"""How JSON writes a control character that is no end of a line. It finds some harmless texts too."""
 
 
 class Tables:
@@ -37,7 +41,7 @@ class Tables:
     def add(self, table: str, record: object) -> int:
         """Append a record of plain JSON values; its number."""
         number = self.count(table)
-        text = json.dumps(shown(record), ensure_ascii=False, separators=(",", ":"))
+        text = plain(record)
         records = self._open.setdefault(table, [])
         records.append(text)
         self._size[table] = self._size.get(table, 0) + len(text)
@@ -64,6 +68,12 @@ class Tables:
         self.element(f"{table}-{len(ends)}", f"[{','.join(records)}]")
         ends.append((ends or [0])[-1] + len(records))
         self._size[table] = 0
+
+
+def plain(value: object) -> str:
+    """JSON of what `shown` makes of it."""
+    text = _encode(value)
+    return text if text.isprintable() and not _ESCAPE.search(text) else _encode(shown(value))
 
 
 def shown(value: Any) -> Any:

@@ -110,7 +110,7 @@ class Talk:
 
     def _detail(self, row: Row, number: int) -> int:
         """The frame of a row; -1 where it has gone meanwhile."""
-        found = self._recording.frame(row.frame, payload=False)
+        found = self._talk.frame(row.frame)
         if found is None:
             return -1
         exchange: Exchange | None = self._talk.exchange(row.exchange)

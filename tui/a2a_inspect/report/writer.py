@@ -5,7 +5,6 @@ What grows is a few integers for each exchange of a session (`AllLinks`) and one
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +16,8 @@ from a2a_inspect.lanes.links import AllLinks
 from a2a_inspect.lanes.read import Conversation
 from a2a_inspect.notes import Notes
 from a2a_inspect.report import records
-from a2a_inspect.report.page import begin, end
-from a2a_inspect.report.tables import Tables, shown
+from a2a_inspect.report.page import halves
+from a2a_inspect.report.tables import Tables, plain
 from a2a_inspect.report.talk import Talk
 from a2a_proxy import __version__
 from a2a_proxy.model.finding import Finding
@@ -44,12 +43,13 @@ class _Report:
 
     def run(self) -> None:
         name = Path(self._chosen.recording.path).name
-        begin(self._stream, f"{name} - A2A report")
+        before, after = halves(f"{name} - A2A report")
+        self._stream.write(before)
         sessions = self._chosen.sessions()
         for session in sessions:
             self._session(session)
-        self._tables.element("index", json.dumps(shown(self._index(name, sessions))))
-        end(self._stream)
+        self._tables.element("index", plain(self._index(name, sessions)))
+        self._stream.write(after)
 
     def _index(self, name: str, sessions: Sequence[SessionRow]) -> dict[str, object]:
         """What the page reads first."""

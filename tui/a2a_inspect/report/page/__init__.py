@@ -11,7 +11,6 @@ import hashlib
 import html
 from importlib import resources
 from string import Template
-from typing import BinaryIO
 
 from a2a_proxy.protocol.text import visible
 
@@ -33,14 +32,14 @@ STYLES = ("style.css", "diagram.css", "print.css")
 _DATA = "<!-- data -->"
 
 
-def begin(stream: BinaryIO, title: str) -> None:
-    """Write what stands before the data."""
-    stream.write(_halves(title)[0].encode())
-
-
-def end(stream: BinaryIO) -> None:
-    """Write what stands after the data."""
-    stream.write(_halves("")[1].encode())
+def halves(title: str) -> tuple[bytes, bytes]:
+    """What stands before the data, and what after it. They belong together: the one has the hashes of the other."""
+    script, style = source(SCRIPTS), source(STYLES)
+    whole = Template(source(("page.html",))).substitute(
+        title=html.escape(visible(title)), policy=policy(script, style), style=style, script=script
+    )
+    before, _, after = whole.partition(_DATA)
+    return before.encode(), after.encode()
 
 
 def policy(script: str, style: str) -> str:
@@ -61,15 +60,6 @@ def policy(script: str, style: str) -> str:
 def source(names: tuple[str, ...]) -> str:
     """The texts of these files, one after another."""
     return "\n".join(resources.files(__package__).joinpath(name).read_text("utf-8") for name in names)
-
-
-def _halves(title: str) -> tuple[str, str]:
-    script, style = source(SCRIPTS), source(STYLES)
-    whole = Template(source(("page.html",))).substitute(
-        title=html.escape(visible(title)), policy=policy(script, style), style=style, script=script
-    )
-    before, _, after = whole.partition(_DATA)
-    return before, after
 
 
 def _hash(text: str) -> str:

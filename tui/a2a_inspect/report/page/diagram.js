@@ -1,6 +1,6 @@
 // One row of the sequence diagram: times at the left, lifelines, and on them an arrow or a mark with its words.
 
-const HEIGHT = 36, ARROW = 26, EDGE = 90, NARROWEST = 190, TIMES = 218;
+const HEIGHT = 36, ARROW = 26, EDGE = 76, NARROWEST = 140, TIMES = 218;
 const FAINT = new Set(["end", "comment", "control", "log"]);
 const BAD = new Set(["error", "undecodable"]);
 const SIGNS = {wait: "?", missed: "≠", interruption: "×", handoff: "»", finding: "!", pause: "┊", turn: "┼"};
@@ -13,10 +13,11 @@ function placesOf(lanes, width) {
 }
 
 function diagramHead(lanes, width) {
-  const places = placesOf(lanes, width);
+  const places = placesOf(lanes, width), between = (places[1] ?? width) - places[0];
+  const room = number => number && number < lanes.length - 1 ? between - 12 : Math.min(between - 12, 2 * EDGE - 8);
   const names = lanes.map(([name, part], number) =>
     placed(make("span", {class: `lane ${part}`, title: `${name} (${part})`}, name),
-      {left: `${places[number]}px`, maxWidth: `${lanes.length > 1 ? (width - 2 * EDGE) / (lanes.length - 1) - 12 : width}px`}));
+      {left: `${places[number]}px`, maxWidth: `${lanes.length > 1 ? room(number) : width}px`}));
   return make("div", {class: "head", "aria-hidden": "true"},
     make("span", {class: "since"}, "seconds"), make("span", {class: "before"}, "after"),
     make("span", {class: "where"}, "frame"), placed(make("div", {class: "picture"}, names), {width: `${width}px`}));

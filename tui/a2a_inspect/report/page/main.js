@@ -1,20 +1,26 @@
 // Which view is there: `#overview`, `#t3` a conversation, `#r512` one of its rows, `#find=words`.
 
-const page = {view: null, main: document.getElementById("main"), talks: null};
+const page = {view: null, main: document.getElementById("main"), talks: null, turn: 0};
 
 async function route() {
-  const [, kind, rest] = location.hash.match(/^#(overview|t|r|find=)(.*)$/) || [, "", ""];
-  if (kind === "find=") return show(new SearchView(decodeURIComponent(rest)));
-  if (kind === "t" || kind === "r") {
-    const asked = Number(rest), of = report.tables[kind === "t" ? "talk" : "row"];
-    if (Number.isInteger(asked) && asked >= 0 && asked < of.length) {
-      const number = kind === "t" ? asked : await talkOf(asked);
-      const talk = await report.tables.talk.get(number);
-      return showTalk(number, talk, kind === "r" ? asked - talk.first : -1);
-    }
-  }
-  if (!kind && report.tables.talk.length === 1) return showTalk(0, await report.tables.talk.get(0), -1);
-  return show({parts: overview(), start() {}, close() {}});
+  const turn = ++page.turn;
+  const [, kind, rest] = location.hash.match(/^#(t|r|find=)(.*)$/) || [, "", ""];
+  if (kind === "find=") return show(new SearchView(sought(rest)));
+  const [number, row] = await asked(kind, Number(rest));
+  const talk = await report.tables.talk.get(number);
+  if (turn !== page.turn) return undefined; // somebody went on meanwhile
+  return talk ? showTalk(number, talk, row < 0 ? row : row - talk.first) : show({parts: overview(), start() {}, close() {}});
+}
+
+function sought(written) {
+  try { return decodeURIComponent(written); } catch { return written; } // somebody wrote it by hand
+}
+
+// The conversation that is meant and a row of it; -1 for none. A report of one conversation begins with it.
+async function asked(kind, number) {
+  if (kind === "t") return [number, -1];
+  if (kind === "r" && number >= 0 && number < report.tables.row.length) return [await talkOf(number), number];
+  return [report.tables.talk.length === 1 && !location.hash ? 0 : -1, -1];
 }
 
 function show(view, ...place) {
@@ -35,7 +41,7 @@ function talkRow(talk) {
   const words = talk.states.filter(Boolean).join("; ") || talk.operations.join(", ");
   return make("div", {class: "talk", title: `${talk.title}\n${words}`},
     make("b", {}, talk.title), make("span", {class: "dim"}, words),
-    make("span", {}, make("span", {class: "dim"}, `${talk.began.slice(11, 23)}  ${counted(talk.frames, "frame")} `), badges(talk.grave)));
+    make("span", {}, make("span", {class: "dim"}, `${talk.began.slice(11, 19)}  ${counted(talk.frames, "frame")} `), badges(talk.grave)));
 }
 
 function startTalks() {

@@ -8,7 +8,7 @@ class TalkView {
     this.number = number;
     this.talk = talk;
     this.box = make("div", {id: "diagram"});
-    this.aside = make("section", {class: "detail", "aria-label": "Detail", "aria-live": "polite", tabindex: "-1"});
+    this.aside = make("section", {class: "detail", "aria-label": "Detail", tabindex: "-1"});
     this.printed = make("div", {class: "printed"});
     const words = [`session ${talk.session}`, talk.began, counted(talk.exchanges, "exchange"), counted(talk.frames, "frame"),
       talk.operations.join(", ")];
@@ -16,7 +16,7 @@ class TalkView {
       make("h2", {}, talk.title),
       make("p", {class: "dim"}, words.filter(Boolean).join("  ·  "), " ", badges(talk.grave)),
       folded(counted(talk.tasks.length, "task"), {open: talk.tasks.length > 0 && talk.tasks.length < 4, class: "tasks"}, ...timelines(talk)),
-      make("div", {class: "split"}, this.box, this.aside), this.printed,
+      this.printed, make("div", {class: "split"}, this.box, this.aside),
     ];
   }
 

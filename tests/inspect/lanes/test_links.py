@@ -1,0 +1,43 @@
+"""What leads from a task to the rest of its conversation: the same, asked one by one or read at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.lanes.links import AllLinks, Links
+from a2a_inspect.lanes.read import Conversation
+from a2a_proxy.recording.cassette import open_any
+from support_thin import thin
+
+SAMPLES = sorted((Path(__file__).resolve().parents[3] / "recordings").glob("*.a2a.jsonl"))
+
+
+@pytest.mark.parametrize("cassette", thin(SAMPLES, 5))
+def test_both_know_the_same(cassette: Path) -> None:
+    """Of every task of the samples, and so of every conversation."""
+    with open_any(cassette) as recording:
+        asked, read = Links(recording, 1), AllLinks(recording, 1)
+        tasks = [row.id for row in recording.tasks(1)]
+        for task in tasks:
+            assert list(asked.exchanges(task)) == list(read.exchanges(task))
+            for table in ("segment", "interruption"):
+                assert asked.keys(table, [task]) == read.keys(table, [task])
+        assert asked.keys("segment", tasks) == read.keys("segment", tasks)
+        assert asked.handoffs == read.handoffs
+        for row in recording.exchanges(1):
+            one, other = Conversation(recording, row.key), Conversation(recording, row.key, links=read)
+            assert one.exchanges == other.exchanges
+            assert one.rows(0, len(one.order)) == other.rows(0, len(other.order))
+
+
+def test_some_of_a_conversation() -> None:
+    """Only what was asked for: its lanes, rows and marks."""
+    with open_any(next(each for each in SAMPLES if each.name.startswith("lossy"))) as recording:
+        first, last = (row.key for row in recording.exchanges() if row.exchange.id in (8, 9))
+        whole, part = Conversation(recording, last), Conversation(recording, last, only={last})
+        assert whole.exchanges == {8, 9}
+        assert part.exchanges == {9}
+        assert {row.exchange for row in part.rows(0, len(part.order))} == {9}
+        assert Conversation(recording, first, only={first, last}).exchanges == {8, 9}
