@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -26,6 +27,14 @@ class Person:
     def __init__(self, app: InspectApp, pilot: Pilot[int]) -> None:
         self.app = app
         self.pilot = pilot
+        self._notes = [each.message for each in app._notifications]
+        notify = app.notify
+
+        def heard(message: str, **more: Any) -> None:
+            self._notes.append(message)
+            notify(message, **more)
+
+        app.notify = heard  # type: ignore[method-assign]
 
     async def sees(self, *words: str) -> None:
         """Wait until all of it is on the screen."""
@@ -37,8 +46,9 @@ class Person:
         await self.until(lambda: wanted in "".join(screen_text(self.app).split()), words)
 
     async def told(self, words: str) -> None:
-        """Wait for a note with these words; on the screen it may be wrapped."""
-        await self.until(lambda: any(words in each.message for each in self.app._notifications), words)
+        """Wait for a note with these words; on the screen it may be wrapped, and a slow machine has put it away again
+        before anybody looks."""
+        await self.until(lambda: any(words in message for message in self._notes), words)
 
     async def until(self, true: Callable[[], bool], what: object = "") -> None:
         """Wait at most 30 s."""

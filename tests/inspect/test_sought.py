@@ -6,8 +6,8 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.widgets import Input
 
-from a2a_inspect.screen.seek_box import SeekBox
 from a2a_inspect.screen.sought import Sought, cut
 from support_inspect import sample
 from support_screen import LARGE, looking
@@ -44,7 +44,7 @@ async def test_a_word_in_a_frame(tmp_path: Path) -> None:
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("OPERATION", '"text": "Question 3"')
         await person.types("enter", "enter", "slash")
-        await person.until(lambda: isinstance(person.app.screen, SeekBox))
+        await person.until(lambda: isinstance(person.app.focused, Input))
         await person.types(*"ROLE", "enter")
         view = person.app.screen_stack[0].query_one("#decoded")
         await person.until(lambda: person.app.focused is view and view._here is not None)
@@ -54,7 +54,7 @@ async def test_a_word_in_a_frame(tmp_path: Path) -> None:
         await person.types("N")
         await person.until(lambda: view._here == first)
         await person.types("slash")
-        await person.until(lambda: isinstance(person.app.screen, SeekBox))
+        await person.until(lambda: isinstance(person.app.focused, Input))
         await person.types(*["backspace"] * 4, *"zyx", "enter")
         await person.told("not in this text: zyx")
         await person.types("2", "slash")

@@ -10,6 +10,7 @@ import pytest
 from a2a_proxy.rules import ledger
 from mutations.pick import JSONRPC, pick, refused, stream
 from support_mutations import Talk, Want, judge
+from support_thin import thin
 
 JSON = ("sdk-1.x-jsonrpc", "sdk-0.3-jsonrpc", "dialect-0.2")
 HTTP = (*JSON, "sdk-1.x-rest", "sdk-0.3-rest", "js-three-bindings", "js-to-0.3", "demo")
@@ -161,9 +162,10 @@ def _every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "ALL", 10**9)
 
 
-@pytest.mark.parametrize(("sample", "change"), HARMLESS, ids=[f"{each.__name__}-{name}" for name, each in HARMLESS])
-def test_nothing_is_found(sample: str, change: Callable[[Talk], None]) -> None:
-    """Nothing that the untouched conversation does not have."""
+@pytest.mark.parametrize("case", thin(HARMLESS, 3), ids=lambda case: f"{case[1].__name__}-{case[0]}")
+def test_nothing_is_found(case: tuple[str, Callable[[Talk], None]]) -> None:
+    """Nothing that the untouched conversation does not have. CI tries every change on some of its samples."""
+    sample, change = case
 
     def changed(talk: Talk) -> Iterator[Want]:
         change(talk)

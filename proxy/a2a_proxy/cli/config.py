@@ -39,6 +39,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     hooks: tuple[str, ...] = ()
     """Names of hooks: of an entry point, or `module:Class`."""
     archive: Archive | None = None
+    metrics: Listen | None = None
+    """Where numbers for Prometheus are served."""
 
 
 def proxy_config(
@@ -64,6 +66,7 @@ def proxy_config(
     archive: str = "",
     archive_every: float = 300.0,
     archive_id: str = "",
+    metrics: str | None = None,
 ) -> ProxyConfig:
     """The config of the options.
 
@@ -84,7 +87,12 @@ def proxy_config(
     )
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     checks = (limits, fail_on, live, hook, archive_config(archive, archive_every, archive_id))
-    return ProxyConfig(routes, record, words, log_format, quiet, editing, *checks)
+    numbers = None
+    if metrics is not None:
+        from a2a_proxy.cli.metrics import metrics_listen
+
+        numbers = metrics_listen(metrics)
+    return ProxyConfig(routes, record, words, log_format, quiet, editing, *checks, metrics=numbers)
 
 
 def _check_pairs(listens: int, upstreams: int, grpcs: int) -> None:

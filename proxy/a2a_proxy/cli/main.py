@@ -104,6 +104,11 @@ log_format = click.option(
 @click.option(
     "--archive-id", default="", metavar="ID", help="Of this proxy in the archive; else the state directory's."
 )
+@click.option(
+    "--metrics",
+    metavar="[HOST]:PORT",
+    help="Serve /metrics for Prometheus, /healthz and /readyz there; `:9464` is loopback.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No line per exchange; errors and the summary stay.")
 @click.version_option(__version__, prog_name="a2a-proxy", message="%(prog)s %(version)s", help="Print the version.")
 @click.pass_context

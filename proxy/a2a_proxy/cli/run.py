@@ -24,6 +24,7 @@ from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Console, Start, make_console
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.hooks import Hooks
+from a2a_proxy.cli.metrics import Metrics
 from a2a_proxy.cli.verdict import grave
 from a2a_proxy.cli.watch import Watch, Watched
 from a2a_proxy.protocol.text import visible
@@ -70,6 +71,7 @@ class ProxyRun:
         self._work = work
         self._console = console or make_console(config.log_format, quiet=config.quiet)
         self._hooks = Hooks(config.hooks, self._console, config.archive)
+        self._metrics = Metrics(config.metrics, self._console)
         self._stop = asyncio.Event()
         self._leave = asyncio.Event()
 
@@ -84,6 +86,7 @@ class ProxyRun:
         relay = Relay(self._config.routes, clock, self._config.editing, self._tell)
         await self._listen(relay)  # first, so that a busy port leaves nothing behind
         try:
+            await self._metrics.listen()
             refuse_circles(relay.listening, resolved)
             with state_directory():
                 self._announce_leftovers()
@@ -92,6 +95,7 @@ class ProxyRun:
             keeper = Keeper(folder.path, self._heard)
             journal = self._journal(folder.path, keeper)
         except BaseException:
+            self._metrics.close()
             await relay.stop(0)
             raise
         try:
@@ -99,7 +103,9 @@ class ProxyRun:
             relay.accept(journal)
             session = await self._record(relay, keeper, folder.path, session)
             self._hooks.start(session.recording, session.uuid)
+            self._metrics.start(session.recording, session.uuid, folder.path)
         except BaseException:
+            self._metrics.close()
             keeper.kill()
             await relay.stop(0)
             journal.close(clock(), _GRACE)
@@ -117,6 +123,7 @@ class ProxyRun:
                 watch.cancel()
                 code = await self._finish(journal, keeper, clock())
                 self._hooks.give_up()  # of a session that was not recorded to its end
+                self._metrics.close()
                 self._forget_empty(keeper.outcome, session.recording)
                 folder.release()
                 self._console.close()

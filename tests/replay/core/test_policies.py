@@ -80,6 +80,12 @@ def test_a_stream_waits_a_little_for_the_poll_that_was_recorded_beside_it() -> N
     assert said(stage.run(stream, 10)) == ["first ", "second", "completed", "end"]
 
 
+def test_a_poll_whose_request_nobody_could_read_holds_nothing_back() -> None:
+    unread = call(2, "GetTask", None, ("s", 1, task(S.WORKING)), ("s", 1, "end"), began=25)
+    stage = Stage(script(STREAM, unread))
+    assert said(stage.ask("SendStreamingMessage", message("plan")).due(stage.now))[-1] == "end"
+
+
 def test_it_waits_once_for_polls_that_do_not_come() -> None:
     later = [call(n, "GetTask", {"id": TASK}, ("s", 1, task(S.WORKING)), ("s", 1, "end"), began=35) for n in (3, 4)]
     stage = Stage(script(STREAM, MIDDLE, *later))

@@ -62,7 +62,7 @@ class Beside:
             self._rivals[call.place].add(other.place)
             self._rivals[other.place].add(call.place)
         since = other.began - call.began
-        look = other.operation == POLLING and "currentGeneration" not in other.request  # which would wait itself
+        look = _looks(other)
         line = next((each for each in call.answers if each.at > since and (each.event in UPDATES or not look)), None)
         if line is None:
             return
@@ -118,6 +118,11 @@ class Beside:
 def _refused(call: Call) -> bool:
     """The agent said no: it has changed nothing."""
     return any(line.what is What.ERROR or line.status > 0 for line in call.answers)
+
+
+def _looks(call: Call) -> bool:
+    """It asks how a task is; not one that itself waits for the task to go on."""
+    return call.operation == POLLING and isinstance(call.request, dict) and "currentGeneration" not in call.request
 
 
 def _end(call: Call) -> int:

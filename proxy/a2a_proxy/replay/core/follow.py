@@ -109,16 +109,16 @@ class Follow:
     def answer(self, poll: Poll, recorded: Any) -> Any:
         """The task as it is now, where that is asked for; else as recorded, but never behind what streams have told."""
         timeline, task = self._timeline, poll.task
-        now = timeline.snapshot(task) or {}
         if poll.beyond is not None:
-            return {"task": now} if timeline.generation(task) > poll.beyond else recorded
+            return {"task": timeline.snapshot(task)} if timeline.generation(task) > poll.beyond else recorded
         if poll.policy is Policy.BY_PROGRESS:
-            return {"task": _shortened(now, poll.history)}
+            return {"task": _shortened(timeline.snapshot(task) or {}, poll.history)}
         before = timeline.before(task, poll.at)
         then, reached = before[0] + 1 if before is not None else 0, timeline.reached(task)
         known = recorded.get("task") if isinstance(recorded, dict) else None
         if reached <= then or timeline.same(task, then, reached) or not isinstance(known, dict):
             return recorded
+        now = timeline.snapshot(task) or {}
         return {"task": {**known, **{name: now[name] for name in _MOVING if name in now}}}
 
     def _as_recorded(self, first: Line, plays: list[Play]) -> bool:

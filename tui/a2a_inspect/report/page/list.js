@@ -20,7 +20,7 @@ class LongList {
       const row = event.target.closest("[data-index]");
       if (row) this.choose(Number(row.dataset.index), true);
     });
-    this.watch = new ResizeObserver(() => this.resized());
+    this.watch = new ResizeObserver(() => requestAnimationFrame(() => this.resized())); // a scroll bar may resize it again
     this.watch.observe(box);
   }
 

@@ -1,0 +1,71 @@
+"""`--metrics`: where the numbers are served, as it was typed, and the serving of one run."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from a2a_proxy.cli.console import Console
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.relay.bind import bind
+from a2a_proxy.relay.route import Listen, RouteError, address
+
+if TYPE_CHECKING:
+    from a2a_proxy.follower.metrics.keeper import MetricsKeeper
+
+
+def metrics_listen(text: str) -> Listen:
+    """`:9464`, `0.0.0.0:9464`. Nothing is opened yet.
+
+    Raises:
+        UserError: it is no address, or the packages are not installed.
+    """
+    try:
+        listen = Listen.parse(text)
+    except RouteError as wrong:
+        raise UserError(f"--metrics {visible(text)}: {wrong.message}", "for example: --metrics :9464") from wrong
+    if importlib.util.find_spec("prometheus_client") is None:
+        raise UserError("--metrics needs prometheus_client", "install it: pip install 'a2a-proxy[metrics]'")
+    return listen
+
+
+class Metrics:
+    """Those of one run; where nobody asked for them, nothing."""
+
+    def __init__(self, listen: Listen | None, console: Console) -> None:
+        self._listen = listen
+        self._console = console
+        self._keeper: MetricsKeeper | None = None
+        self._where = ""
+
+    async def listen(self) -> None:
+        """Take the port. Raises UserError."""
+        if self._listen is None:
+            return
+        try:
+            sockets = await bind(asyncio.get_running_loop(), self._listen)
+        except RouteError as wrong:
+            hint = wrong.hint.replace("--listen :9000", "--metrics :9464")
+            raise UserError(f"--metrics: {wrong.message}", hint) from wrong
+        from a2a_proxy.follower.metrics.keeper import MetricsKeeper
+
+        self._where = address(*sockets[0].getsockname()[:2])
+        self._keeper = MetricsKeeper(sockets, self._tell)
+
+    def start(self, recording: str, session: str, journal: Path) -> None:
+        """Serve what is recorded of the session of this uuid; returns at once."""
+        if self._keeper is not None:
+            self._keeper.start(recording, session, journal)
+            self._console.note(f"metrics: http://{self._where}/metrics, /healthz and /readyz", loud=False)
+
+    def close(self) -> None:
+        """End it; where that has been done, nothing."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.close()
+
+    def _tell(self, message: str, hint: str) -> None:
+        self._console.note(message, hint)

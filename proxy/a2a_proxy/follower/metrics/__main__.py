@@ -1,0 +1,85 @@
+"""Entry of the process: `python -m a2a_proxy.follower.metrics RECORDING --session UUID --journal DIR --life FD FD...`.
+
+Only the keeper calls it. It ends when the other end of the pipe `life` is closed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+from a2a_proxy.follower.metrics.numbers import CONTENT_TYPE
+from a2a_proxy.follower.metrics.reading import Session
+from a2a_proxy.follower.metrics.serve import Pages, serve
+from a2a_proxy.recorder.priority import give_way
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
+
+_LOOK_EVERY = 0.25
+"""Seconds between two looks at the recording."""
+_MUCH = 4 << 20
+"""Octets that the recorder may be behind for a moment."""
+_STUCK = 10.0
+"""Seconds for which it may not catch up with even that."""
+
+
+def main() -> int:
+    """Count and serve until the proxy is gone."""
+    parser = argparse.ArgumentParser(prog="a2a_proxy.follower.metrics")
+    parser.add_argument("recording")
+    parser.add_argument("--session", required=True)
+    parser.add_argument("--journal", type=Path, required=True)
+    parser.add_argument("--life", type=int, required=True)
+    parser.add_argument("sockets", type=int, nargs="+")
+    typed = parser.parse_args()
+    threading.Thread(target=_end_with, args=(typed.life,), daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the proxy
+    give_way()
+    pages = Pages()
+    serve([socket.socket(fileno=number) for number in typed.sockets], pages)
+    while True:  # the recording may be deleted, and is made anew then
+        try:
+            _count(typed.recording, typed.session, typed.journal, pages)
+        except (RecordingError, OSError) as wrong:
+            pages.lacking = f"the recording cannot be read: {wrong}"
+        time.sleep(_LOOK_EVERY)
+
+
+def _end_with(life: int) -> None:
+    os.read(life, 1)
+    os._exit(0)
+
+
+def _count(path: str, uuid: str, journal: Path, pages: Pages) -> None:
+    """Until the recording is another one. Raises RecordingError, OSError."""
+    file = _file(path)
+    with Recording(path) as recording:
+        row = next((row for row in recording.sessions() if row.facts.uuid == uuid), None)
+        if row is None:
+            return
+        session = Session(recording, row, journal)
+        well = time.monotonic()
+        while _file(path) == file:
+            if session.look():
+                continue
+            behind, now = session.behind(), time.monotonic()
+            well = now if behind <= _MUCH else well
+            late = f"the recorder is {behind} octets behind" if now - well > _STUCK else ""
+            pages.metrics, pages.kind = session.numbers.page(), CONTENT_TYPE
+            pages.lacking = session.lacking() or late  # last: who is told that all is well finds the numbers
+            time.sleep(_LOOK_EVERY)
+
+
+def _file(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""The side of the proxy: starts the process that serves the metrics, and again where it died, a few times."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+STARTS = 4
+"""Processes that may die before it is given up."""
+_PAUSES = (0.1, 1.0, 5.0)
+"""Seconds before the n-th restart."""
+_LAST = 5.0
+"""Seconds that the process has to end."""
+
+
+class MetricsKeeper:
+    """Keeps one process alive; it ends with this object, or with the proxy, however that ends."""
+
+    def __init__(
+        self,
+        sockets: Sequence[socket.socket],
+        tell: Callable[[str, str], None],
+        pauses: Sequence[float] = _PAUSES,
+    ) -> None:
+        """`sockets` listen already; they are closed with this. `tell` takes a message and a hint, on a thread."""
+        self._sockets = sockets
+        self._tell = tell
+        self._pauses = pauses
+        self._life_read, self._life = os.pipe()
+        self._leaving = threading.Event()
+        self._words: list[str] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._keep, name="metrics keeper", daemon=True)
+
+    def start(self, recording: str, session: str, journal: Path) -> None:
+        """Follow the session of this uuid; returns at once."""
+        self._words = [recording, "--session", session, "--journal", str(journal), "--life", str(self._life_read)]
+        self._words += [str(sock.fileno()) for sock in self._sockets]
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs now, or ran last; 0 before the first."""
+        return self._process.pid if self._process is not None else 0
+
+    def close(self) -> None:
+        """End it, and let the port go."""
+        self._leaving.set()
+        os.close(self._life)
+        if self._thread.ident is not None:
+            self._thread.join(_LAST)
+        os.close(self._life_read)
+        for sock in self._sockets:
+            sock.close()
+
+    def _keep(self) -> None:
+        for start in range(STARTS):
+            try:
+                code = self._run_once()
+            except OSError as wrong:
+                self._tell(f"metrics are not served: {(wrong.strerror or str(wrong)).lower()}", "")
+                return
+            if self._leaving.is_set():
+                return
+            if start == 0:
+                self._tell(f"the process that serves metrics died (exit code {code}); it is started again", "")
+            self._leaving.wait(self._pauses[min(start, len(self._pauses) - 1)])
+        if not self._leaving.is_set():
+            self._tell(f"the process that serves metrics died {STARTS} times, given up; recording goes on", "")
+
+    def _run_once(self) -> int:
+        passed = (self._life_read, *(sock.fileno() for sock in self._sockets))
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "a2a_proxy.follower.metrics", *self._words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=passed,
+            start_new_session=True,
+        )
+        return self._process.wait()

@@ -1,0 +1,114 @@
+"""The metrics, as prometheus_client has them. Labels have few values: never an id, and `other` for what is not A2A."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+GAP_RULE = "A2A-GEN-001"
+_NS = 1e-9
+"""Seconds."""
+_SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_LONG = (0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400)
+"""Buckets, seconds: of waiting for a peer, and of work that may take a day."""
+_CALL = ("method", "binding", "upstream")
+
+
+def status_of(exchange: Exchange) -> str:
+    """How a call ended: `ok`, `error` (the agent said so), `cut` (it did not come to its end)."""
+    if exchange.how != "complete":
+        return "cut"
+    return "error" if exchange.error else "ok"
+
+
+class Numbers:
+    """All metrics of one session."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._duration = Histogram(
+            "a2a_proxy_operation_duration_seconds",
+            "From the first octet of the request to the end of the call.",
+            (*_CALL, "status"),
+            registry=registry,
+            buckets=_LONG,
+        )
+        self._first_event = Histogram(
+            "a2a_proxy_stream_first_event_seconds",
+            "From the first octet of the request to the first message of the agent.",
+            _CALL,
+            registry=registry,
+            buckets=_SHORT,
+        )
+        self._event_gap = Histogram(
+            "a2a_proxy_stream_event_gap_seconds",
+            "Between two events of a stream.",
+            _CALL,
+            registry=registry,
+            buckets=_SHORT,
+        )
+        self._task = Histogram(
+            "a2a_proxy_task_duration_seconds",
+            "From the first sight of a task to the state in which it ended.",
+            ("state", "upstream"),
+            registry=registry,
+            buckets=_LONG,
+        )
+        way = (*_CALL, "direction")
+        self._frames = Counter("a2a_proxy_frames", "Messages and wire events.", way, registry=registry)
+        self._bytes = Counter("a2a_proxy_bytes", "Octets of these on the wire.", way, registry=registry)
+        found = ("rule", "severity")
+        self._findings = Counter("a2a_proxy_findings", "What the rules found.", found, registry=registry)
+        self._gaps = Counter("a2a_proxy_generation_gaps", "Generations left out in a stream.", registry=registry)
+        self._open = Gauge("a2a_proxy_open_calls", "Calls that are not over.", _CALL, registry=registry)
+        self._tasks = Gauge("a2a_proxy_tasks", "Tasks of this session by state.", ("state",), registry=registry)
+        self._lost = Gauge("a2a_proxy_recorder_lost_bytes", "Octets that passed uncaptured.", registry=registry)
+        self._behind = Gauge(
+            "a2a_proxy_recorder_behind_bytes", "Octets of the journal not yet in the recording.", registry=registry
+        )
+
+    def frame(self, frame: Frame, call: tuple[str, str, str]) -> None:
+        """A frame of a call, or of none."""
+        way = "to_agent" if frame.direction is Direction.TO_AGENT else "to_client"
+        self._frames.labels(*call, way).inc()
+        self._bytes.labels(*call, way).inc(max(frame.end - frame.start, 0))
+
+    def gap(self, ns: int, call: tuple[str, str, str]) -> None:
+        """Time between two events."""
+        self._event_gap.labels(*call).observe(ns * _NS)
+
+    def ended(self, exchange: Exchange, call: tuple[str, str, str]) -> None:
+        """A call is over."""
+        self._duration.labels(*call, status_of(exchange)).observe((exchange.closed - exchange.started) * _NS)
+        if exchange.streaming and exchange.first_event:
+            self._first_event.labels(*call).observe((exchange.first_event - exchange.started) * _NS)
+
+    def task_ended(self, ns: int, state: str, upstream: str) -> None:
+        """A task came to a state that is final."""
+        self._task.labels(state, upstream).observe(ns * _NS)
+
+    def finding(self, finding: Finding) -> None:
+        """A finding."""
+        self._findings.labels(finding.rule, finding.severity.name.lower()).inc()
+        if finding.rule == GAP_RULE:
+            self._gaps.inc()
+
+    def stand(self, open_calls: dict[tuple[str, str, str], int], tasks: dict[str, int], lost: int, behind: int) -> None:
+        """How things stand now."""
+        self._open.clear()
+        for call, count in open_calls.items():
+            self._open.labels(*call).set(count)
+        for state, count in tasks.items():
+            self._tasks.labels(state).set(count)
+        self._lost.set(lost)
+        self._behind.set(behind)
+
+    def page(self) -> bytes:
+        """The exposition, as Prometheus reads it."""
+        return generate_latest(self._registry)

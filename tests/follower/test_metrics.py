@@ -1,0 +1,174 @@
+"""Numbers for Prometheus: what they say of a recording, which labels they have, the pages, the process that serves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.metrics import metrics_listen
+from a2a_proxy.follower.metrics.keeper import MetricsKeeper
+from a2a_proxy.follower.metrics.reading import Session
+from a2a_proxy.follower.metrics.serve import Pages
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.recording.cassette import open_any, read_cassette
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+LOSSY = RECORDINGS / "lossy.a2a.jsonl"
+PATIENCE = 60.0
+
+
+def samples(page: bytes) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """Name -> labels and value of each sample, as somebody else's parser reads them."""
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for family in text_string_to_metric_families(page.decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return found
+
+
+def counted(path: Path) -> dict[str, list[tuple[dict[str, str], float]]]:
+    with open_any(path) as recording:
+        session = Session(recording, recording.sessions()[0])
+        while session.look():
+            pass
+        first = session.numbers.page()
+        session.look()
+        strip = [line for line in first.splitlines() if b"_created" not in line]
+        assert strip == [line for line in session.numbers.page().splitlines() if b"_created" not in line]
+        return samples(first)
+
+
+def total(found: list[tuple[dict[str, str], float]], **labels: str) -> float:
+    return sum(value for own, value in found if labels.items() <= own.items())
+
+
+def test_numbers_are_those_of_the_recording() -> None:
+    """Counted once, however often one looks."""
+    found = counted(LOSSY)
+    with open_any(LOSSY) as recording:
+        exchanges = [row.exchange for row in recording.exchanges()]
+        frames = [row.frame for row in recording.frames_after(0)]
+        findings = [row.finding for row in recording.findings()]
+        ended = [row.task for row in recording.tasks() if TaskState(row.task.state).terminal]
+    durations = found["a2a_proxy_operation_duration_seconds_count"]
+    assert total(durations) == len(exchanges)
+    assert total(durations, status="error") == sum(bool(each.error) for each in exchanges) > 0
+    spent = sum(each.closed - each.started for each in exchanges) / 1e9
+    assert total(found["a2a_proxy_operation_duration_seconds_sum"]) == pytest.approx(spent)
+    assert total(found["a2a_proxy_frames_total"]) == len(frames)
+    assert total(found["a2a_proxy_bytes_total"]) == sum(frame.end - frame.start for frame in frames)
+    assert total(found["a2a_proxy_findings_total"]) == len(findings) > 0
+    gaps = sum(finding.rule == "A2A-GEN-001" for finding in findings)
+    assert total(found["a2a_proxy_generation_gaps_total"]) == gaps > 0
+    assert total(found["a2a_proxy_task_duration_seconds_count"]) == len(ended) > 0
+    assert total(found["a2a_proxy_tasks"], state="completed") == len(ended)
+    streams = [each for each in exchanges if each.streaming and each.first_event]
+    assert total(found["a2a_proxy_stream_first_event_seconds_count"]) == len(streams) > 0
+    assert "a2a_proxy_open_calls" not in found
+
+
+def test_labels_are_few() -> None:
+    """No label names a task, a context, a message or a session."""
+    known = {"method", "binding", "upstream", "direction", "status", "state", "rule", "severity", "le"}
+    found = counted(RECORDINGS / "sdk-1.x-jsonrpc.a2a.jsonl")
+    assert {name for each in found.values() for labels, _ in each for name in labels} <= known
+    with open_any(RECORDINGS / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
+        ids = {row.task.task_id for row in recording.tasks()} | {row.task.context_id for row in recording.tasks()}
+    assert not ids & {value for each in found.values() for labels, _ in each for value in labels.values()}
+
+
+def test_pages() -> None:
+    """Not ready before something was read; then by what is lacking."""
+    pages = Pages()
+    assert [pages.page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [200, 503, 503, 404]
+    pages.metrics, pages.lacking = b"a 1\n", ""
+    assert [pages.page(path)[0] for path in ("/healthz?x=1", "/readyz", "/metrics")] == [200, 200, 200]
+    pages.lacking = "7 octets passed uncaptured"
+    assert pages.page("/readyz") == (503, "text/plain; charset=utf-8", b"7 octets passed uncaptured\n")
+
+
+def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the journal has beyond the position of a running session; segments before it do not count."""
+    for number, size in ((1, 100), (2, 50), (3, 7)):
+        (tmp_path / f"{number:06d}.a2aj").write_bytes(bytes(size))
+    with open_any(LOSSY) as recording:
+        row = recording.sessions()[0]
+        session = Session(recording, row, tmp_path)
+        assert session.behind() == 0  # it has ended
+        for position, behind in (((2, 20), 37), (None, 157), ((3, 7), 0), ((4, 0), 0)):
+            running = msgspec.structs.replace(row, how="", complete="", position=position)
+            monkeypatch.setattr(recording, "session", lambda _, running=running: running)
+            assert session.behind() == behind
+        assert session.lacking() == ""
+        lossy = msgspec.structs.replace(row, how="", complete="", lost=7)
+        monkeypatch.setattr(recording, "session", lambda _: lossy)
+        assert session.lacking() == "7 octets passed uncaptured"
+
+
+@pytest.mark.parametrize("typed", ["9464", "host:x", "a@b:1", "[::1:9"])
+def test_no_address(typed: str) -> None:
+    """One line that names the option, and an example."""
+    with pytest.raises(UserError, match="--metrics") as told:
+        metrics_listen(typed)
+    assert told.value.hint == "for example: --metrics :9464"
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(UserError, match="needs prometheus_client") as told:
+        metrics_listen(":9464")
+    assert "a2a-proxy[metrics]" in told.value.hint
+
+
+def get(port: int, path: str) -> tuple[int, bytes]:
+    """Status and body; 0 where nobody answers."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read()
+    except OSError:
+        return 0, b""
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_the_process_serves_and_comes_again(tmp_path: Path) -> None:
+    """Killed, it is started again on the same port and counts from the start; closed, the port is free."""
+    read_cassette(LOSSY, tmp_path / "r.a2a.db")
+    with open_any(tmp_path / "r.a2a.db") as recording:
+        uuid = recording.sessions()[0].facts.uuid
+    sock = socket.create_server(("127.0.0.1", 0))
+    port = sock.getsockname()[1]
+    told: list[str] = []
+    keeper = MetricsKeeper([sock], lambda message, hint: told.append(message), pauses=(0.0,))
+    keeper.start(str(tmp_path / "r.a2a.db"), uuid, tmp_path)
+    try:
+        until(lambda: get(port, "/readyz")[0] == 200)
+        before = samples(get(port, "/metrics")[1])["a2a_proxy_frames_total"]
+        first = keeper.pid
+        os.kill(first, signal.SIGKILL)
+        until(lambda: keeper.pid != first)
+        until(lambda: get(port, "/metrics")[0] == 200)
+        assert samples(get(port, "/metrics")[1])["a2a_proxy_frames_total"] == before
+        assert told == ["the process that serves metrics died (exit code -9); it is started again"]
+    finally:
+        keeper.close()
+    assert get(port, "/healthz")[0] == 0
