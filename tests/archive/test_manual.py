@@ -16,7 +16,7 @@ def kind(column: Column) -> str:
     if pa.types.is_dictionary(column.type):
         return "string"
     if pa.types.is_timestamp(column.type):
-        return "timestamp[ns, UTC]"
+        return "timestamp[ns], UTC"
     if pa.types.is_list(column.type):
         of = column.type.value_type
         return "list of strings" if pa.types.is_string(of) else f"list of {{{', '.join(each.name for each in of)}}}"

@@ -51,7 +51,7 @@ _PER_CALL = 20
 _ROTATED = 20_000
 """Frames of a segment here: as many as rotation by age would give."""
 _GAPS = """SELECT agent, count(DISTINCT task_id) AS tasks FROM facts WHERE kind = 'finding' AND rule = 'A2A-GEN-001'
-  AND time > now() - INTERVAL 1 HOUR GROUP BY agent ORDER BY agent"""
+  AND time > (now() AT TIME ZONE 'UTC') - INTERVAL 1 HOUR GROUP BY agent ORDER BY agent"""
 
 
 def recorded(path: Path, number: int, frames: int, now: int) -> int:
