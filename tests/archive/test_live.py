@@ -11,7 +11,7 @@ from a2a_proxy.archive.find import Wanted, segments
 from a2a_proxy.archive.live import Aim, Live
 from a2a_proxy.archive.place import Place
 from a2a_proxy.follower.ledger import Ledger
-from a2a_proxy.follower.status import Faulty, Status
+from a2a_proxy.follower.status import Status, Told
 from support_inspect import sample
 from support_recording import facts
 
@@ -66,7 +66,7 @@ def test_storage_that_is_away_is_tried_again_and_told_once(tmp_path: Path, ledge
     [manifest] = segments(Place(run(tmp_path, ledger, tell)), Wanted())
 
     [said] = tried
-    assert isinstance(said, Faulty)
+    assert isinstance(said, Told)
     assert "no such bucket or folder" in said.message
     assert "tried again" in said.hint
     assert manifest.frames.rows == FRAMES

@@ -11,7 +11,7 @@ import signal
 import sys
 
 from a2a_proxy.archive.live import Aim, Live
-from a2a_proxy.follower.__main__ import end_with
+from a2a_proxy.follower.entry import end_with
 from a2a_proxy.follower.ledger import Ledger
 from a2a_proxy.follower.status import Done, Failed, Status, encode
 from a2a_proxy.recorder.priority import give_way_to_all

@@ -16,7 +16,7 @@ from a2a_proxy.archive.manifest import Manifest
 from a2a_proxy.archive.place import Place
 from a2a_proxy.archive.segment import ROWS
 from a2a_proxy.follower.ledger import Ledger, Mark
-from a2a_proxy.follower.status import Faulty, Status
+from a2a_proxy.follower.status import Status, Told
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow
 
@@ -76,7 +76,7 @@ class Live:
             self._ledger.mark(self._mark)
             if wrong.message not in self._told:
                 self._told.add(wrong.message)
-                self._tell(Faulty(wrong.message, f"{wrong.hint}; it is tried again, and the recording keeps all"))
+                self._tell(Told(wrong.message, f"{wrong.hint}; it is tried again, and the recording keeps all"))
             self._keeper = None
             self._due = time.monotonic() + AGAIN
             time.sleep(_AGAIN_AT_END if session.how else 0)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from a2a_proxy.follower.keeper import HookKeeper, Report
 
 
+_STUCK = 3600.0
+"""Seconds; its process tells by itself what it waits for."""
+
+
 class Archive(msgspec.Struct, frozen=True):
     """Where a run is archived."""
 
@@ -47,14 +51,16 @@ def archive_keeper(archive: Archive, recording: str, session: str, tell: Callabl
     from a2a_proxy.archive.errors import ArchiveError
     from a2a_proxy.archive.ident import proxy_id
     from a2a_proxy.capture import places
-    from a2a_proxy.follower.keeper import HookKeeper
+    from a2a_proxy.follower.keeper import HookKeeper, Program, unnamed_file
 
     try:
         with state_directory():
             name = archive.name or proxy_id(places.state_dir())
             words = ("--url", archive.url, "--id", name, "--every", str(archive.every))
-            work = ("a2a_proxy.archive", words)
-            return HookKeeper("archive", recording, tell, session=session, follow=True, called="the archive", work=work)
+            program = Program(
+                module="a2a_proxy.archive", words=words, label="the archive", ledger=unnamed_file(), stuck=_STUCK
+            )
+            return HookKeeper("archive", recording, tell, session=session, follow=True, program=program)
     except ArchiveError as wrong:
         raise UserError(visible(wrong.message), wrong.hint) from wrong
 

@@ -16,8 +16,13 @@ class Faulty(msgspec.Struct, frozen=True, tag="faulty"):
     """A call failed as none did before. The calls go on."""
 
     message: str
+
+
+class Told(msgspec.Struct, frozen=True, tag="told"):
+    """Something that people should know; the work goes on."""
+
+    message: str
     hint: str = ""
-    """What to do; empty: the log tells more."""
 
 
 class Behind(msgspec.Struct, frozen=True, tag="behind"):
@@ -30,7 +35,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     """Everything has been handed over; it exits."""
 
 
-Status = Failed | Faulty | Behind | Done
+Status = Failed | Faulty | Told | Behind | Done
 
 encode = msgspec.json.Encoder().encode
 """Status -> one line without its line end."""
