@@ -27,6 +27,7 @@ class Taker:
     """A consumer that keeps what it is given, and can be made to die."""
 
     wants = frozenset(Kind)
+    whole = False
 
     def __init__(self, taken: list[Any], fatal: int) -> None:
         self._taken, self._fatal = taken, fatal
@@ -38,6 +39,12 @@ class Taker:
         if len([each for each in self._taken if each != "start"]) == self._fatal:
             raise Died
         self._taken.append((value.exchange, value.seq) if kind is Kind.FRAME else f"end of {value.id}")
+
+    def settle(self) -> None:
+        pass
+
+    def look(self, unfinished: list[int]) -> None:
+        pass
 
     def close(self) -> None:
         self._taken.append("close")

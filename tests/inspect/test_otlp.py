@@ -59,7 +59,7 @@ def test_mistakes_are_told_in_a_line(recording: Path, tmp_path: Path) -> None:
 
 
 def test_without_the_packages_it_says_how_to_get_them(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace", None)
+    monkeypatch.setattr("a2a_proxy.telemetry.sdk.find_spec", lambda _: None)
     with pytest.raises(UserError, match="not installed") as told:
         export_otlp(Options(recording=recording, endpoint="localhost:4317"))
     assert "pip install 'a2a-proxy[otlp]'" in told.value.hint

@@ -24,6 +24,7 @@ from a2a_inspect.export_cli import common
     show_default=True,
     help="server where neither clients nor agents send spans of their own.",
 )
+@click.option("--unsent", is_flag=True, help="Only what a2a-proxy --otlp has left, where it stopped.")
 @click.option("--frames", is_flag=True, help="A log record for each frame as well.")
 def otlp(**typed: Any) -> None:
     """Send the calls of a recording as spans, with recorded times, or write them as OTLP JSON.

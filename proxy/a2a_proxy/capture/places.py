@@ -44,6 +44,11 @@ def hooks_dir() -> Path:
     return _private(state_dir() / "hooks")
 
 
+def otlp_dir() -> Path:
+    """Where it is kept which spans a backend has. Raises OSError."""
+    return _private(state_dir() / "otlp")
+
+
 def _private(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

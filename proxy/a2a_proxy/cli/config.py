@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,6 +16,9 @@ from a2a_proxy.relay.edits.leads import Mode
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream
 from a2a_proxy.relay.tls import Trust
 from a2a_proxy.relay.way import Editing
+
+if TYPE_CHECKING:
+    from a2a_proxy.telemetry.settings import Settings
 
 _EXAMPLE = "a2a-proxy --listen :9000 --upstream localhost:8000"
 
@@ -37,6 +41,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     live: LiveMode = "auto"
     hooks: tuple[str, ...] = ()
     """Names of hooks: of an entry point, or `module:Class`."""
+    otlp: Settings | None = None
+    """Export to an OpenTelemetry backend."""
     metrics: Listen | None = None
     """Where numbers for Prometheus are served."""
 
@@ -61,6 +67,10 @@ def proxy_config(
     fail_on: str = "never",
     live: LiveMode = "auto",
     hook: tuple[str, ...] = (),
+    otlp: str | None = None,
+    otlp_protocol: str | None = None,
+    otlp_kind: str = "internal",
+    otlp_frames: bool = False,
     metrics: str | None = None,
 ) -> ProxyConfig:
     """The config of the options.
@@ -81,7 +91,14 @@ def proxy_config(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
-    checks = (limits, fail_on, live, hook)
+    export = None
+    if otlp is not None:
+        from a2a_proxy.cli.otlp import otlp_settings
+
+        export = otlp_settings(otlp, otlp_protocol or "", otlp_kind, frames=otlp_frames)
+    elif otlp_protocol or otlp_frames:
+        raise UserError("--otlp-protocol and --otlp-frames go with --otlp", "for example: --otlp http://localhost:4318")
+    checks = (limits, fail_on, live, hook, export)
     numbers = None
     if metrics is not None:
         from a2a_proxy.cli.metrics import metrics_listen

@@ -1,4 +1,4 @@
-"""The hooks of one run: started beside the recorder, never waited for while traffic passes, summed up at the end."""
+"""What follows one run, hooks and an export: started beside the recorder, never waited for while traffic passes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from a2a_proxy.protocol.text import visible
 
 if TYPE_CHECKING:
     from a2a_proxy.follower.keeper import HookKeeper, Report
+    from a2a_proxy.telemetry.settings import Settings
 
 PATIENCE = 10.0
 """Seconds that hooks get to catch up after everything is recorded."""
@@ -38,12 +39,14 @@ def check_hooks(names: tuple[str, ...]) -> None:
 
 
 class Hooks:
-    """Those that the user named."""
+    """Those that the user named, and the export."""
 
-    def __init__(self, names: tuple[str, ...], console: Console) -> None:
+    def __init__(self, names: tuple[str, ...], console: Console, otlp: Settings | None = None) -> None:
         self._names = names
+        self._otlp = otlp
         self._console = console
         self._keepers: list[HookKeeper] = []
+        self._export: HookKeeper | None = None
         self._recording = self._session = ""
 
     def start(self, recording: str, session: str) -> None:
@@ -52,15 +55,20 @@ class Hooks:
         Raises:
             UserError: the state directory cannot be used.
         """
-        if not self._names:
+        if not (self._names or self._otlp):
             return
         from a2a_proxy.follower.keeper import HookKeeper  # only who has hooks pays for them
 
         self._recording, self._session = recording, session
-        for name in self._names:
-            with state_directory():
-                keeper = HookKeeper(name, recording, self._tell, session=session, follow=True)
-            self._keepers.append(keeper)
+        with state_directory():
+            for name in self._names:
+                self._keepers.append(HookKeeper(name, recording, self._tell, session=session, follow=True))
+            if self._otlp is not None:
+                from a2a_proxy.telemetry.keeper import OtlpKeeper
+
+                self._export = OtlpKeeper(self._otlp, recording, self._tell, session)
+                self._keepers.append(self._export)
+        for keeper in self._keepers:
             keeper.start()
 
     async def end(self, leave: asyncio.Event, patience: float = PATIENCE) -> None:
@@ -74,7 +82,7 @@ class Hooks:
                 break
             if passed >= _UNNOTICED and not told:
                 told = True
-                names = ", ".join(f"hook {keeper.name}" for keeper in waiting)
+                names = ", ".join(keeper.label for keeper in waiting)
                 self._console.note(f"stopping: waiting for {names} (Ctrl-C again does not wait)", loud=False)
             await asyncio.to_thread(waiting[0].wait, 0.05)
         self.give_up()
@@ -83,7 +91,17 @@ class Hooks:
         """End them now and say how they did. Where that has been done, nothing."""
         keepers, self._keepers = self._keepers, []
         for keeper in keepers:
-            self._console.hook(self._summed_up(keeper.finish()))
+            self._sum_up(keeper)
+
+    def _sum_up(self, keeper: HookKeeper) -> None:
+        report = keeper.finish()
+        if keeper is not self._export or self._otlp is None:
+            self._console.hook(self._summed_up(report))
+            return
+        from a2a_proxy.cli.otlp import summed_up
+
+        told, hint, loud = summed_up(self._otlp, report, self._recording, self._session)
+        self._console.note(told, hint, loud=loud)
 
     def _summed_up(self, report: Report) -> HookEnd:
         from a2a_proxy.follower.behind import frames_after  # which knows SQLite: the relay starts without it

@@ -93,6 +93,22 @@ log_format = click.option(
     help="Call this hook for what passes: an installed one, or module:Class. `a2a-inspect hooks` lists them.",
 )
 @click.option(
+    "--otlp",
+    is_flag=False,
+    flag_value="",
+    metavar="[URL]",
+    help="Send a span for each call to this OpenTelemetry backend; without a URL to where OTEL_* say.",
+)
+@click.option("--otlp-protocol", type=click.Choice(["grpc", "http/protobuf"]), help="Else as a variable or port says.")
+@click.option(
+    "--otlp-kind",
+    type=click.Choice(["internal", "server"]),
+    default="internal",
+    show_default=True,
+    help="Kind of the spans: server where neither clients nor agents send spans of their own.",
+)
+@click.option("--otlp-frames", is_flag=True, help="A log record for each frame as well.")
+@click.option(
     "--metrics",
     metavar="[HOST]:PORT",
     help="Serve /metrics for Prometheus, /healthz and /readyz there; `:9464` is loopback.",

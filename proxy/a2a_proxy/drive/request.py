@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -48,6 +48,8 @@ class Credentials(msgspec.Struct, frozen=True):
     everywhere: frozenset[bytes] = frozenset()
     """Names, in lower case, of those that no recorded call had: every call gets them. A recorded call without one of
     the others may have been one that was to be refused."""
+    secrets: dict[bytes, bytes] = {}
+    """What stands for a label, wherever it is in a recorded header: so calls of several users keep their own."""
 
     def apply(self, recorded: Headers) -> tuple[Headers, tuple[str, ...]]:
         """What is sent, and the names of recorded headers that hold labels and are therefore left out."""
@@ -59,6 +61,7 @@ class Credentials(msgspec.Struct, frozen=True):
             low = name.lower()
             if low in given or low.decode("latin-1") in _OF_CONNECTION or low.startswith(b":"):
                 continue
+            value = _LABEL.sub(lambda label: self.secrets.get(label[0], label[0]), value)
             if _LABEL.search(value):
                 left.append(name.decode("latin-1"))
             else:
@@ -68,7 +71,20 @@ class Credentials(msgspec.Struct, frozen=True):
     def for_plan(self, steps: Iterable[Step]) -> Credentials:
         """The same, knowing which of its headers none of these calls had."""
         had = {name.lower() for step in steps for name, _ in step.exchange.request_headers}
-        return Credentials(self.headers, frozenset(name.lower() for name, _ in self.headers) - had)
+        return Credentials(self.headers, frozenset(name.lower() for name, _ in self.headers) - had, self.secrets)
+
+    def names(self, steps: Iterable[Step]) -> frozenset[str]:
+        """Of all headers that get other values in these calls, in lower case."""
+        recorded = (header for step in steps for header in step.exchange.request_headers)
+        filled = {name for name, value in recorded if any(label in self.secrets for label in _LABEL.findall(value))}
+        return frozenset(name.decode("latin-1").lower() for name in filled | {name for name, _ in self.headers})
+
+
+def labels_of(step: Step) -> Iterator[tuple[str, str]]:
+    """Names, in lower case, and labels of the recorded headers that have some."""
+    for name, value in step.exchange.request_headers:
+        for label in _LABEL.findall(value):
+            yield name.decode("latin-1").lower(), label.decode()
 
 
 def make(step: Step, turn: Turn, ids: Ids, credentials: Credentials) -> Request:

@@ -27,11 +27,21 @@ class Consumer(Protocol):
     def wants(self) -> frozenset[Kind]:
         """What it is to be given."""
 
+    @property
+    def whole(self) -> bool:
+        """Values count as handed over when `settle` has returned, all of a batch at once; else each by itself."""
+
     def start(self, recording: str, session: SessionRow) -> None:
         """The session, before anything else."""
 
     def take(self, kind: Kind, value: Any) -> None:
         """One value of the model: a Frame with its payload, a Finding, a Segment, an Exchange ..."""
+
+    def settle(self) -> None:
+        """All values of a batch have been given."""
+
+    def look(self, unfinished: list[int]) -> None:
+        """Now and then, also where nothing comes: keys of the exchanges that are known and not over."""
 
     def close(self) -> None:
         """There is no more."""

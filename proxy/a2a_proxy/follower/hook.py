@@ -94,6 +94,17 @@ class HookConsumer:
         """What its methods are called for."""
         return frozenset(kind for method, kind in _WANTS.items() if method in self._own)
 
+    @property
+    def whole(self) -> bool:
+        """Each call is made once."""
+        return False
+
+    def settle(self) -> None:
+        """Nothing is kept back."""
+
+    def look(self, unfinished: list[int]) -> None:
+        """Nothing is done where nothing comes."""
+
     def start(self, recording: str, session: SessionRow) -> None:
         """The session."""
         facts = session.facts

@@ -21,7 +21,7 @@ from a2a_proxy.capture import places
 from a2a_proxy.follower import log, status
 from a2a_proxy.follower.brake import LOOK, Brake
 from a2a_proxy.follower.ledger import Ledger
-from a2a_proxy.follower.status import Behind, Done, Failed, Faulty
+from a2a_proxy.follower.status import Behind, Done, Failed, Faulty, Told
 from a2a_proxy.recorder.priority import let_hurry
 
 Tell = Callable[[str, str], None]
@@ -50,8 +50,22 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     log: str
 
 
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that follows, other than one which calls a hook."""
+
+    module: str
+    """Python's name of it."""
+    words: tuple[str, ...]
+    label: str
+    """How it is called when people are told of it."""
+    ledger: int
+    """Descriptor of the file of its ledger; the keeper closes it."""
+    stuck: float
+    """Seconds for which a call may take before it is told."""
+
+
 class HookKeeper:
-    """Keeps one follower process alive for one hook."""
+    """Keeps one follower process alive, for one hook or another program."""
 
     def __init__(
         self,
@@ -64,22 +78,26 @@ class HookKeeper:
         prints: bool = False,
         pauses: Sequence[float] = PAUSES,
         stuck: float = _STUCK,
+        program: Program | None = None,
     ) -> None:
         """`session`: uuid of the only one to follow. `follow`: also what is still to come. `tell` is called on the
         keeper's thread. Raises OSError: the state directory cannot be used."""
         self.name = name
-        self._words = [recording, "--hook", name, "--session", session]
-        self._words += [word for word, wanted in (("--follow", follow), ("--prints", prints)) if wanted]
+        self.label = program.label if program is not None else f"hook {name}"
+        self._module = program.module if program is not None else "a2a_proxy.follower"
+        wanted = program.words if program is not None else ("--hook", name)
+        self._words = [recording, *wanted, "--session", session]
+        self._words += [word for word, given in (("--follow", follow), ("--prints", prints)) if given]
         self._prints = prints
         self._tell = tell
         self._pauses = pauses
-        self._stuck = stuck
+        self._stuck = program.stuck if program is not None else stuck
         self._brakes = follow and sys.platform == "linux"
         self._brake: Brake | None = None
         self._waited_for = False
         self._told_stuck = False
         self.log = log.log_path(name)
-        self._ledger_file = _unnamed_file()
+        self._ledger_file = program.ledger if program is not None else _unnamed_file()
         self._ledger = Ledger(self._ledger_file)
         self._life_read, self._life = os.pipe()
         self._starting = threading.Lock()
@@ -88,7 +106,7 @@ class HookKeeper:
         self._ended = threading.Event()
         self._outcome = ""
         self._report: Report | None = None
-        self._thread = threading.Thread(target=self._keep, name=f"hook {name}", daemon=True)
+        self._thread = threading.Thread(target=self._keep, name=self.label, daemon=True)
 
     def start(self) -> None:
         """Start following; returns at once."""
@@ -154,14 +172,14 @@ class HookKeeper:
                     self._told_death(start, how)
                     self._leaving.wait(self._pauses[min(start, len(self._pauses)) - 1])
             self._outcome = "died"
-            told = f"hook {self.name} died {STARTS} times ({how}), given up; traffic and recording go on"
+            told = f"{self.label} died {STARTS} times ({how}), given up; traffic and recording go on"
             self._tell(told, f"see {self.log}")
         finally:
             self._ended.set()
 
     def _told_death(self, start: int, how: str) -> None:
         if start == 1:
-            told = f"hook {self.name} died ({how}); it is started again with the call in which it died"
+            told = f"{self.label} died ({how}); it is started again with the call in which it died"
             self._tell(told, f"see {self.log}")
 
     def _run_once(self) -> str:
@@ -187,7 +205,7 @@ class HookKeeper:
             numbers = ["--life", str(passed[0]), "--say", str(passed[1]), "--ledger", str(passed[2])]
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "a2a_proxy.follower", *self._words, *numbers],
+                    [sys.executable, "-P", "-m", self._module, *self._words, *numbers],
                     stdin=subprocess.DEVNULL,
                     stdout=None if self._prints else subprocess.DEVNULL,
                     stderr=out,
@@ -236,14 +254,16 @@ class HookKeeper:
             self._tell(said.message, said.hint or f"its traceback is in {self.log}")
         elif isinstance(said, Faulty):
             self._tell(said.message, f"the calls go on; its traceback is in {self.log}")
+        elif isinstance(said, Told):
+            self._tell(said.message, said.hint)
         elif isinstance(said, Behind):
-            self._tell(f"hook {self.name} is {said.frames:,} frames behind; the recording keeps them for it", "")
+            self._tell(f"{self.label} is {said.frames:,} frames behind; the recording keeps them for it", "")
 
     def _look(self) -> None:
         since = self._ledger.read_mark().since
         if since and not self._told_stuck and time.monotonic() - since / 1e9 > self._stuck:
             self._told_stuck = True
-            told = f"a call of hook {self.name} has not returned for {self._stuck:.0f} s; traffic and recording go on"
+            told = f"a call of {self.label} has not returned for {self._stuck:.0f} s; traffic and recording go on"
             self._tell(told, "")
 
     def _end(self) -> str:

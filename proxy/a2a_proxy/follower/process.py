@@ -81,6 +81,7 @@ class Follower:
                 if self._finished():
                     break
                 self._wait()
+            self._look()
         for name in list(self._consumers):
             self._close(name)
         self._recording.close()
@@ -137,7 +138,7 @@ class Follower:
             self._passed(batch.session, batch.after)
 
     def _hand_over(self, consumer: Consumer, items: list[Item], done: int) -> None:
-        for number in range(done, len(items)):
+        for number in range(0 if consumer.whole else done, len(items)):
             if self.stopping:
                 return
             item = items[number]
@@ -146,7 +147,8 @@ class Follower:
                 consumer.take(item.kind, value)
             item.value = None
             frame = item.row if item.kind is Kind.FRAME else self._mark.frame
-            self._note(done=number + 1, frame=frame)
+            self._note(done=0 if consumer.whole else number + 1, frame=frame)
+        consumer.settle()
 
     def _passed(self, session: int, after: Cursor) -> None:
         """All of a batch has been handed over."""
@@ -171,6 +173,17 @@ class Follower:
             consumer.close()
             self._note(done=self._mark.done)
 
+    def alive(self) -> None:
+        """A call goes on, and is none that hangs."""
+        self._note(done=self._mark.done)
+
+    def _look(self) -> None:
+        for session in self._sessions():
+            consumer = self._consumers.get(session.facts.uuid)
+            cursor = self._state.cursors.get(session.id)
+            if consumer is not None and cursor is not None:
+                consumer.look(cursor.open)
+
     def _finished(self) -> bool:
         known = [self._state.cursors[row.id].over for row in self._sessions()]
         return all(known) and bool(known or not self._aim.session)
@@ -184,6 +197,8 @@ class Follower:
             looks += 1
             if looks % _CHECK_EVERY == 0 and self._adopt():
                 break
+            if looks % _CHECK_EVERY == 0:
+                self._look()
 
     def _adopt(self) -> bool:
         """Follow the file that has the name now: a recording that was deleted is begun anew by its recorder. True where

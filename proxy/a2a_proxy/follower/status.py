@@ -18,6 +18,13 @@ class Faulty(msgspec.Struct, frozen=True, tag="faulty"):
     message: str
 
 
+class Told(msgspec.Struct, frozen=True, tag="told"):
+    """Something that people should know; the work goes on."""
+
+    message: str
+    hint: str = ""
+
+
 class Behind(msgspec.Struct, frozen=True, tag="behind"):
     """It does not keep up."""
 
@@ -28,7 +35,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     """Everything has been handed over; it exits."""
 
 
-Status = Failed | Faulty | Behind | Done
+Status = Failed | Faulty | Told | Behind | Done
 
 encode = msgspec.json.Encoder().encode
 """Status -> one line without its line end."""

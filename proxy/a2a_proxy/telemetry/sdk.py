@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import SpanExporter
 
+_PACKAGES = ("sdk.trace", "exporter.otlp.proto.grpc", "exporter.otlp.proto.http")
+"""Below `opentelemetry`."""
 _ANSWERED = ("INTERNAL", "UNKNOWN")
 _LATER = ("CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS")
 """gRPC statuses after which one tries again."""
@@ -57,14 +61,15 @@ SENT = Outcome(Answer.SENT)
 
 def check_installed() -> None:
     """Raises TelemetryError where the extra is not installed."""
-    try:
-        import opentelemetry.exporter.otlp.proto.grpc
-        import opentelemetry.exporter.otlp.proto.http
-        import opentelemetry.sdk.trace  # noqa: F401
-    except ImportError:
-        raise TelemetryError(
-            "the OpenTelemetry packages are not installed", "install them with: pip install 'a2a-proxy[otlp]'"
-        ) from None
+    for name in _PACKAGES:
+        try:
+            found = find_spec(f"opentelemetry.{name}")
+        except ImportError:
+            found = None
+        if found is None:
+            raise TelemetryError(
+                "the OpenTelemetry packages are not installed", "install them with: pip install 'a2a-proxy[otlp]'"
+            )
 
 
 class Backend:
@@ -123,7 +128,8 @@ class _Heard(logging.Handler):
                 logging.getLogger(name).filters.clear()
 
     def begin(self) -> None:
-        """A request begins."""
+        """A request begins, in this thread: metrics are sent in another one."""
+        self._thread = threading.get_ident()
         self._last = Outcome(Answer.LATER, "no answer")
         self._said = ""
 
@@ -137,6 +143,8 @@ class _Heard(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """`logging.Handler`."""
+        if record.thread != self._thread:
+            return
         arguments = record.args if isinstance(record.args, tuple) else ()
         if record.levelno < logging.ERROR:
             self._said = _reason(arguments) or self._said

@@ -57,6 +57,13 @@ def _read_all(descriptor: int) -> bytes:
     return found
 
 
+async def test_a_line_that_is_no_json_is_answered_as_one() -> None:
+    """Empty lines are nothing; what follows is served."""
+    good = json.dumps(call(1, "GetExtendedAgentCard", {})).encode()
+    answers, _ = await talk(b"{bad\n\n" + good + b"\n")
+    assert sorted(str(answer.get("error", {}).get("code")) for answer in answers) == ["-32700", "None"]
+
+
 def call(number: int, method: str, params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 

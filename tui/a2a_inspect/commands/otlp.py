@@ -13,14 +13,17 @@ import msgspec
 from a2a_inspect.cleaned import Wish
 from a2a_inspect.commands.export import What, chosen
 from a2a_inspect.export import new_file
-from a2a_inspect.place import STDOUT
+from a2a_inspect.place import STDOUT, opened, reading
+from a2a_inspect.place import chosen as chosen_path
 from a2a_proxy.cli import text
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Export, Exported, Lines, Sent, Sink
 from a2a_proxy.telemetry.sdk import Backend
-from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.settings import Settings
+from a2a_proxy.telemetry.target import Target, target
+from a2a_proxy.telemetry.unsent import send_unsent
 from a2a_proxy.telemetry.values import Kind
 
 _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -38,6 +41,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     output: Path | None = None
     span_kind: str = "internal"
     frames: bool = False
+    unsent: bool = False
 
 
 def export_otlp(options: Options) -> None:
@@ -46,6 +50,9 @@ def export_otlp(options: Options) -> None:
     Raises:
         UserError: it cannot be read, written or sent, the filter or a policy is wrong, or nothing matches it.
     """
+    if options.unsent:
+        _send_unsent(options)
+        return
     what = What(options.recording, options.where, Wish(options.redact, options.redact_policy))
     with chosen(what) as taken, _sink(options) as (sink, where):
         keys = None if taken.keys is None else set(taken.keys)
@@ -56,6 +63,26 @@ def export_otlp(options: Options) -> None:
             sent = f" ({text.plural(export.done.spans, 'span')} went out before)" if export.done.spans else ""
             raise UserError(visible(wrong.message) + sent, wrong.hint) from wrong
     print(_summed_up(export.done, where), file=sys.stderr)
+
+
+def _send_unsent(options: Options) -> None:
+    """Go on where a live export has stopped, session by session."""
+    if options.output is not None or options.where or options.redact or options.redact_policy:
+        raise UserError("--unsent goes with --endpoint and --protocol only", "leave out the rest")
+    where = _target(options)
+    settings = Settings(where, options.span_kind, options.frames, metrics=False)
+    path = chosen_path(options.recording)
+    sent = refused = 0
+    with opened(path) as recording:
+        sessions = [row.facts.uuid for row in recording.sessions()]
+    try:
+        with reading(), state_directory():
+            for count in filter(None, (send_unsent(str(path.absolute()), each, settings) for each in sessions)):
+                sent, refused = sent + count.calls, refused + count.errors
+    except TelemetryError as wrong:
+        raise UserError(visible(wrong.message), wrong.hint) from wrong
+    told = f", {refused:,} refused" if refused else ""
+    print(f"{text.plural(sent, 'span')} sent to {visible(where.shown)}{told}", file=sys.stderr)
 
 
 def _summed_up(done: Exported, where: str) -> str:
@@ -82,13 +109,22 @@ def _sink(options: Options) -> Iterator[tuple[Sink, str]]:
 
 @contextmanager
 def _backend(options: Options) -> Iterator[Backend]:
-    if not options.endpoint and not any(os.environ.get(name) for name in _VARIABLES):
-        raise UserError("where to? --endpoint is missing", "a backend: --endpoint http://localhost:4318, a file: --to")
+    where = _target(options)
     try:
-        backend = Backend(target(options.endpoint, options.protocol or "", os.environ))
+        backend = Backend(where)
     except TelemetryError as wrong:
         raise UserError(visible(wrong.message), wrong.hint) from wrong
     try:
         yield backend
     finally:
         backend.close()
+
+
+def _target(options: Options) -> Target:
+    """The backend that was named. Raises UserError."""
+    if not options.endpoint and not any(os.environ.get(name) for name in _VARIABLES):
+        raise UserError("where to? --endpoint is missing", "a backend: --endpoint http://localhost:4318, a file: --to")
+    try:
+        return target(options.endpoint, options.protocol or "", os.environ)
+    except TelemetryError as wrong:
+        raise UserError(visible(wrong.message), wrong.hint) from wrong

@@ -15,6 +15,7 @@ from a2a_proxy.drive.speech import Wanted
 from a2a_proxy.drive.verdict import BadPath, Counting, place
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.redaction.labels import is_label
 
 HEADERS = "A2A_PROXY_DRIVE_HEADERS"
 """Environment: headers, one a line, for credentials that are not to be seen in a list of processes."""
@@ -69,6 +70,13 @@ def headers(words: tuple[str, ...]) -> Headers:
     return tuple(made)
 
 
+def credentials(words: tuple[str, ...]) -> Credentials:
+    """The same, apart from those whose name is a label: their value is what it stands for. Raises UserError."""
+    given = headers(words)
+    secrets = {name: value for name, value in given if is_label(name)}
+    return Credentials(tuple(each for each in given if each[0] not in secrets), secrets=secrets)
+
+
 def counting(strict: bool, shape: bool, ignore: tuple[str, ...]) -> Counting:
     """Raises UserError."""
     if strict and shape:
@@ -97,7 +105,7 @@ def options_of(
     if not 0 < timeout < 86_400:
         raise UserError(f"--timeout: {timeout:g} is no time to wait", "seconds, for example: --timeout 30")
     return Options(
-        credentials=Credentials(headers(header)),
+        credentials=credentials(header),
         counting=counting(strict, shape, ignore),
         speed=pace(speed),
         timeout=timeout,

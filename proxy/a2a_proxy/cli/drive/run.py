@@ -27,7 +27,7 @@ from a2a_proxy.drive.http import HttpWire
 from a2a_proxy.drive.line import Wire
 from a2a_proxy.drive.load import load
 from a2a_proxy.drive.plan import Plan, Step
-from a2a_proxy.drive.request import Credentials
+from a2a_proxy.drive.request import Credentials, labels_of
 from a2a_proxy.drive.route import Route, Routes
 from a2a_proxy.drive.run import Drive, Manner
 from a2a_proxy.drive.speech import Wanted
@@ -103,7 +103,7 @@ async def _driven(plan: Plan, options: Options, file: Path) -> Driven:
         keep_secrets=False,
         log_format="text",
         quiet=True,
-        redact=tuple(f"header:{name.decode()}" for name, _ in options.credentials.headers),
+        redact=tuple(f"header:{name}" for name in sorted(options.credentials.names(plan.steps))),
         upstream_ca=options.upstream_ca,
         upstream_insecure=options.upstream_insecure,
     )
@@ -123,7 +123,7 @@ async def _driven(plan: Plan, options: Options, file: Path) -> Driven:
 def _command(words: tuple[str, ...], credentials: Credentials) -> tuple[str, ...]:
     """The command line without the values of headers, whatever they are called."""
     hidden = list(words)
-    for _, octets in credentials.headers:
+    for octets in (*(value for _, value in credentials.headers), *credentials.secrets.values()):
         value = octets.decode()
         hidden = [word.replace(value, "redacted") if value else word for word in hidden]
     return tuple(hidden)
@@ -180,7 +180,7 @@ def _compared(recording: Recording, plan: Plan, driven: Driven, options: Options
         found = compare_runs(left, run_of(live, live.exchanges(session.id)))
         found = with_skipped(found, [plan.steps[number].row for number in sorted(driven.drive.skipped)])
         bare = frozenset(step.row.key for step in plan.steps if _unsent(step, options))
-        given = frozenset(name.decode().lower() for name, _ in options.credentials.headers)
+        given = options.credentials.names(plan.steps)
         found = counted(found, msgspec.structs.replace(options.counting, bare=bare, given=given))
     return Report(
         str(options.recording),
@@ -204,15 +204,17 @@ def _session(live: Recording, pid: int) -> SessionRow:
 
 def _labels(plan: Plan, options: Options) -> Iterator[str]:
     """What could not be sent, for nobody knows it: credentials that are labels in the recording."""
-    names: dict[str, int] = {}
+    names: dict[str, list[str]] = {}
     for step in plan.steps:
+        labels = {name: label for name, label in labels_of(step) if label.encode() not in options.credentials.secrets}
         for name in _unsent(step, options):
-            names[name.lower()] = names.get(name.lower(), 0) + 1
-    for name, count in names.items():
-        calls = "1 call" if count == 1 else f"{count} calls"
+            names.setdefault(name.lower(), []).append(labels[name.lower()])
+    for name, each in names.items():
+        calls, kinds = "1 call" if len(each) == 1 else f"{len(each)} calls", list(dict.fromkeys(each))
+        what = "a label, not the credential" if len(kinds) == 1 else f"one of {len(kinds)} labels, not the credential"
         yield (
-            f"the recorded {name} is a label, not the credential: {calls} went out without it; "
-            f"to send one: --header '{name}: VALUE', or {HEADERS} in the environment"
+            f"the recorded {name} is {what}: {calls} went out without it; "
+            f"to send one: --header '{name if len(kinds) == 1 else kinds[0]}: VALUE', or {HEADERS} in the environment"
         )
     bodies = sum(any(turn.frame is not None and turn.frame.redacted for turn in step.turns) for step in plan.steps)
     if bodies:

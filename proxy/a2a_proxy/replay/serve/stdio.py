@@ -7,11 +7,12 @@ import contextlib
 import os
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.wire import Framed, WireEvent
+from a2a_proxy.model.wire import Framed, Line, WireEvent
 from a2a_proxy.replay.core.asked import Send
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.script import What
@@ -75,17 +76,21 @@ class StdioServer:
     def _begin(self, events: list[WireEvent]) -> None:
         for event in events:
             if isinstance(event, Framed):
-                task = asyncio.create_task(self._answer(event))
-                self._calls.add(task)
-                task.add_done_callback(self._calls.discard)
+                self._start(self._answer(event))
+            elif isinstance(event, Line) and event.data.strip():
+                self._start(self._refuse(BadRpc(-32700, "Parse error: this line is no JSON"), lines=True))
+
+    def _start(self, answering: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(answering)
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
 
     async def _answer(self, framed: Framed) -> None:
         lines = "\1" not in framed.framing and framed.framing.startswith("\0")
         try:
             call = self._incoming.rpc(framed.data, framed.headers, Binding.STDIO)
         except BadRpc as wrong:
-            self._stage.refused("a message", Binding.STDIO, wrong.message)
-            await self._put(rpc_failure(wrong.code, wrong.message), lines)
+            await self._refuse(wrong, lines=lines)
             return
         voice = RpcVoice(call.id, call.asked.operation, call.asked.dialect)
         found = self._stage.begin(call.asked)
@@ -93,6 +98,10 @@ class StdioServer:
             await self._put((voice.miss(found) if isinstance(found, Miss) else voice.refusal(found))[1], lines)
             return
         await self._play(found, voice, lines)
+
+    async def _refuse(self, wrong: BadRpc, *, lines: bool) -> None:
+        self._stage.refused("a message", Binding.STDIO, wrong.message)
+        await self._put(rpc_failure(wrong.code, wrong.message), lines)
 
     async def _play(self, performance: Performance, voice: RpcVoice, lines: bool) -> None:
         async with contextlib.aclosing(performance.sends()) as sends:

@@ -1,0 +1,76 @@
+"""The entry of a follower process, whatever its consumer is. Only the keeper starts one."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import io
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+from a2a_proxy.follower.ledger import Ledger
+from a2a_proxy.follower.log import Log
+from a2a_proxy.follower.process import Aim
+from a2a_proxy.follower.status import Done, Failed, Status, encode
+from a2a_proxy.recorder.priority import give_way_to_all
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What the process is for."""
+
+    given: str
+    """What its option says: the name of a hook, say."""
+    aim: Aim
+    ledger: Ledger
+    log: Log
+    tell: Callable[[Status], None]
+
+
+def run(program: str, option: str, work: Callable[[Job], Failed | None]) -> int:
+    """Do the work until there is nothing more; the exit code. `option`: that which says what the work is."""
+    parser = argparse.ArgumentParser(prog=program)
+    parser.add_argument("recording")
+    parser.add_argument(option, dest="given", required=True)
+    parser.add_argument("--session", default="")
+    parser.add_argument("--follow", action="store_true")
+    parser.add_argument("--prints", action="store_true", help="what the hook prints goes to stdout, not to the log")
+    parser.add_argument("--ledger", type=int, required=True)
+    parser.add_argument("--say", type=int, required=True)
+    parser.add_argument("--life", type=int, required=True)
+    typed = parser.parse_args()
+    end_with(typed.life)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
+    if typed.follow:
+        give_way_to_all()
+    log = Log(2)
+    sys.stderr = log
+    if not typed.prints:
+        sys.stdout = log
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # whoever reads it may wait for each line
+
+    def tell(said: Status) -> None:
+        os.write(typed.say, encode(said) + b"\n")
+
+    aim = Aim(typed.recording, typed.session, typed.follow)
+    failed = work(Job(typed.given, aim, Ledger(typed.ledger), log, tell))
+    sys.stdout.flush()
+    tell(failed or Done())
+    return int(failed is not None)
+
+
+def end_with(life: int) -> None:
+    """Have the kernel end this process when the other end of the pipe `life` is closed, also in mid-computation, and on
+    Linux where it is stopped (`Brake`)."""
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+    if sys.platform == "linux":
+        fcntl.fcntl(life, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([life], [], [], 0)[0]:
+        sys.exit(1)  # it was closed before

@@ -1,0 +1,51 @@
+"""Entry of the process that exports live: `python -m a2a_proxy.telemetry RECORDING --otlp SETTINGS --ledger FD ...`.
+
+Only the keeper calls it.
+"""
+
+from __future__ import annotations
+
+import functools
+import signal
+import sys
+
+from a2a_proxy.follower.entry import Job, run
+from a2a_proxy.follower.hook import Tally
+from a2a_proxy.follower.process import Follower
+from a2a_proxy.follower.status import Failed
+from a2a_proxy.recorder.priority import give_way_no_more
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.telemetry.consumer import OtlpConsumer
+from a2a_proxy.telemetry.courier import Courier
+from a2a_proxy.telemetry.errors import TelemetryError
+from a2a_proxy.telemetry.sdk import Backend
+from a2a_proxy.telemetry.settings import decode
+
+
+def main() -> int:
+    """Follow the recording until there is nothing more."""
+    return run("a2a_proxy.telemetry", "--otlp", follow)
+
+
+def follow(job: Job) -> Failed | None:
+    """Export to the end; what keeps it from that."""
+    settings = decode(job.given)
+    count = Tally()
+    try:
+        backend = Backend(settings.target)
+        courier = Courier(backend, settings.target.shown, count, job.tell)
+        hurry = functools.cache(give_way_no_more)
+        follower = Follower(job.aim, lambda: OtlpConsumer(settings, courier), job.ledger, count, job.tell, hurry)
+        courier.stopping, courier.alive = (lambda: follower.stopping), follower.alive
+        signal.signal(signal.SIGTERM, lambda *_: setattr(follower, "stopping", True))
+        follower.run()
+    except TelemetryError as wrong:
+        return Failed(wrong.message, wrong.hint)
+    except RecordingError as wrong:
+        return Failed(wrong.message, wrong.hint)
+    backend.close()
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

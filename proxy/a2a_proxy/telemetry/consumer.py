@@ -1,0 +1,160 @@
+"""Follows a session for a backend: a span for each call when it is over, word of those that go on for long, metrics."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from a2a_proxy.follower.consumer import Kind
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import SessionRow, key
+from a2a_proxy.telemetry.attributes import resource_of
+from a2a_proxy.telemetry.courier import Courier
+from a2a_proxy.telemetry.logs import alive_log, frame_log, started_log
+from a2a_proxy.telemetry.metrics import Metrics
+from a2a_proxy.telemetry.reading import Spans
+from a2a_proxy.telemetry.settings import Settings
+from a2a_proxy.telemetry.values import Attributes, Log, Span
+from a2a_proxy.telemetry.values import Kind as SpanKind
+
+LONG = 10_000_000_000
+"""ns after which a call that goes on is told."""
+ALIVE = 60_000_000_000
+"""ns after which it is told again, and again."""
+_LOOK = 5_000_000_000
+"""ns between two looks at calls that go on."""
+_LOOKED_AT = 4096
+"""Calls that one look tells at most."""
+
+
+class OtlpConsumer:
+    """Takes the rows of one session. A batch is done when the backend has its spans, or they are given up."""
+
+    def __init__(self, settings: Settings, courier: Courier, clock: Callable[[], int] = time.time_ns) -> None:
+        self._settings = settings
+        self._courier = courier
+        self._clock = clock
+        self._began = clock()
+        self._looked = 0
+        self._told: dict[int, int] = {}
+        """Calls that were told as going on, and when last."""
+        self._path = ""
+        self._file = (0, 0)
+        self._recording: Recording
+        self._session: SessionRow
+        self._spans: Spans
+        self._resource: Attributes = {}
+        self._metrics: Metrics | None = None
+        self._batch: list[Span] = []
+        self._logs: list[Log] = []
+
+    @property
+    def wants(self) -> frozenset[Kind]:
+        """What spans and metrics are made of; frames are read with their call."""
+        return frozenset({Kind.EXCHANGE, Kind.HANDOFF, Kind.FINDING})
+
+    @property
+    def whole(self) -> bool:
+        """One request has many spans."""
+        return True
+
+    def start(self, recording: str, session: SessionRow) -> None:
+        """The session, before anything else."""
+        self._path = recording
+        self._open(session)
+        self._resource = resource_of(session, os.environ)
+        if self._settings.metrics:
+            self._metrics = Metrics(self._settings.target, self._resource)
+
+    def take(self, kind: Kind, value: Any) -> None:
+        """One value of the model."""
+        if self._file != _file_of(self._path):
+            self._open_anew()
+        if kind is Kind.HANDOFF:
+            self._spans.learn(value)
+        elif kind is Kind.EXCHANGE:
+            self._ended(value)
+        elif self._metrics is not None:
+            self._metrics.found(value)
+
+    def settle(self) -> None:
+        """Send what the batch has; returns when that is settled, or when it is time to stop."""
+        spans, self._batch = self._batch, []
+        logs, self._logs = self._logs, []
+        if self._courier.spans(self._resource, spans):
+            self._courier.logs(self._resource, logs)
+
+    def look(self, unfinished: list[int]) -> None:
+        """Tell of calls that go on for long."""
+        now = self._clock()
+        if now - self._looked < _LOOK:
+            return
+        self._looked = now
+        calls = [row.exchange for row in map(self._recording.exchange, unfinished[:_LOOKED_AT]) if row is not None]
+        if self._metrics is not None:
+            self._metrics.open(Counter(self._spans.upstream(each) for each in calls))
+        known = set(unfinished)
+        self._told = {number: at for number, at in self._told.items() if key(self._session.id, number) in known}
+        if not self._settings.logs:
+            return
+        self._courier.logs(self._resource, [log for each in calls for log in self._goes_on(each, now)])
+
+    def close(self) -> None:
+        """There is no more."""
+        if self._metrics is not None:
+            self._metrics.close()
+        self._recording.close()
+
+    def _open(self, session: SessionRow) -> None:
+        self._file = _file_of(self._path)
+        self._recording = open_any(self._path)
+        self._session = session
+        self._spans = Spans(self._recording, session, SpanKind[self._settings.span_kind.upper()])
+
+    def _open_anew(self) -> None:
+        """The recording was deleted, and its recorder has begun it anew."""
+        self._recording.close()
+        uuid = self._session.facts.uuid
+        with open_any(self._path) as fresh:
+            session = next((row for row in fresh.sessions() if row.facts.uuid == uuid), self._session)
+        self._open(session)
+
+    def _ended(self, exchange: Exchange) -> None:
+        made = self._spans.span(exchange.id)
+        if made is None:
+            return
+        span, passage = made
+        self._batch.append(span)
+        if self._settings.frames and self._settings.logs:
+            rows = self._recording.frames(key(self._session.id, exchange.id), payloads=False)
+            self._logs += [frame_log(row.frame, span.context) for row in rows]
+        if self._metrics is not None:
+            self._metrics.ended(exchange, passage, self._spans.upstream(exchange), self._spans.task(exchange))
+
+    def _goes_on(self, exchange: Exchange, now: int) -> list[Log]:
+        """What is to be told of it now. What was due before this process began, another one has told."""
+        due = exchange.started + LONG
+        last = self._told.get(exchange.id)
+        if exchange.closed or now < due:
+            return []
+        if last is None and due >= self._began:
+            self._told[exchange.id] = now
+            return [started_log(exchange, self._spans.context(exchange))]
+        if now - (last if last is not None else self._began) < ALIVE:
+            return []
+        self._told[exchange.id] = now
+        return [alive_log(exchange, self._spans.context(exchange), now)]
+
+
+def _file_of(path: str) -> tuple[int, int]:
+    """Which file has this name now."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino

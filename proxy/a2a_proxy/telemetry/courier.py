@@ -1,0 +1,129 @@
+"""Brings requests to a backend, again and again where it does not answer. The recording is the queue.
+
+What a backend refuses is given up at once, what it fails with after a while, both counted. What nobody answers waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+import msgspec
+
+from a2a_proxy.follower.hook import Tally
+from a2a_proxy.follower.status import Status, Told
+from a2a_proxy.telemetry.sdk import Answer, Outcome
+from a2a_proxy.telemetry.values import Attributes, Log, Span
+
+BATCH = 512
+"""Spans, or log records, of one request."""
+_PAUSES = (0.5, 1.0, 2.0, 5.0)
+"""Seconds before the next try; the last one holds."""
+_FAILING = 120.0
+"""Seconds for which a request is tried again that the backend answers with a failure."""
+_STEP = 0.1
+
+
+class Backend(Protocol):
+    """What sends: `sdk.Backend`."""
+
+    def send_spans(self, resource: Attributes, spans: Sequence[Span]) -> Outcome:
+        """One request."""
+
+    def send_logs(self, resource: Attributes, logs: Sequence[Log]) -> Outcome:
+        """One request."""
+
+
+class Clock(msgspec.Struct, frozen=True):
+    """Time, as the courier sees it."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+class Courier:
+    """For one backend. `stopping` and `alive` are set by whoever follows the recording."""
+
+    def __init__(
+        self, backend: Backend, where: str, count: Tally, tell: Callable[[Status], None], clock: Clock | None = None
+    ) -> None:
+        """`where` is how the backend is called; `count` counts spans as calls, those that are given up as errors."""
+        self._backend = backend
+        self._where = where
+        self._count = count
+        self._tell = tell
+        self._clock = clock or Clock()
+        self._troubled = False
+        self._refused: set[str] = set()
+        self._takes_logs = True
+        self.stopping: Callable[[], bool] = lambda: False
+        self.alive: Callable[[], None] = lambda: None
+
+    def spans(self, resource: Attributes, spans: Sequence[Span]) -> bool:
+        """Bring them; True where that is settled, one way or the other, False where it was told to stop."""
+        for start in range(0, len(spans), BATCH):
+            some = spans[start : start + BATCH]
+            answer = self._brought("spans", partial(self._backend.send_spans, resource, some))
+            if answer is Answer.LATER:
+                return False
+            if answer is Answer.SENT:
+                self._count.calls += len(some)
+            else:
+                self._count.errors += len(some)
+        return True
+
+    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+        """The same for log records, which are not counted. A backend that refuses them once gets no more."""
+        for start in range(0, len(logs), BATCH):
+            if not self._takes_logs:
+                return
+            some = logs[start : start + BATCH]
+            answer = self._brought("log records", partial(self._backend.send_logs, resource, some))
+            self._takes_logs = answer is not Answer.REFUSED
+
+    def _brought(self, what: str, send: Callable[[], Outcome]) -> Answer:
+        """SENT; REFUSED or FAILED where it is given up; LATER where it was told to stop before either."""
+        began, tries = self._clock.now(), 0
+        while not self.stopping():
+            self.alive()
+            outcome = send()
+            if outcome.answer is Answer.SENT:
+                self._well()
+                return Answer.SENT
+            if outcome.answer is Answer.REFUSED:
+                self._given_up(what, outcome)
+                return Answer.REFUSED
+            if outcome.answer is Answer.FAILED and self._clock.now() - began >= _FAILING:
+                self._given_up(what, outcome)
+                return Answer.FAILED
+            self._trouble(outcome)
+            self._pause(_PAUSES[min(tries, len(_PAUSES) - 1)])
+            tries += 1
+        return Answer.LATER
+
+    def _pause(self, seconds: float) -> None:
+        until = self._clock.now() + seconds
+        while not self.stopping() and (left := until - self._clock.now()) > 0:
+            self._clock.sleep(min(left, _STEP))
+
+    def _well(self) -> None:
+        if self._troubled:
+            self._tell(Told(f"OTLP: {self._where} takes spans again"))
+        self._troubled = False
+
+    def _trouble(self, outcome: Outcome) -> None:
+        if not self._troubled:
+            self._troubled = True
+            told = f"OTLP: {self._where} takes nothing: {outcome.why}"
+            self._tell(Told(told, "traffic and recording go on; what is not sent waits in the recording"))
+
+    def _given_up(self, what: str, outcome: Outcome) -> None:
+        if what in self._refused:
+            return
+        self._refused.add(what)
+        hint = "they are counted and given up; check the endpoint and OTEL_EXPORTER_OTLP_HEADERS"
+        if what != "spans":
+            hint = "it gets no more of them; OTEL_LOGS_EXPORTER=none does not offer them"
+        self._tell(Told(f"OTLP: {self._where} refuses {what}: {outcome.why}", hint))

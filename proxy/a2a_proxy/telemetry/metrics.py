@@ -1,0 +1,101 @@
+"""Metrics of what passes, by the metrics SDK: it cannot date them back, so there are none of a finished recording.
+
+Labels are few: method, binding, state, outcome, upstream; never an id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from a2a_proxy import __version__
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.outcome import outcome
+from a2a_proxy.telemetry.attributes import binding_of, name_of
+from a2a_proxy.telemetry.events import Passage
+from a2a_proxy.telemetry.sdk import metric_exporter, sdk_resource
+from a2a_proxy.telemetry.target import Target
+from a2a_proxy.telemetry.values import SCOPE, Attributes
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, Observation
+
+GAP_RULE = "A2A-GEN-001"
+_TERMINAL = frozenset(state.value for state in TaskState if state.terminal)
+
+
+class Metrics:
+    """Of one session. Sends by itself, every `OTEL_METRIC_EXPORT_INTERVAL`."""
+
+    def __init__(self, target: Target, resource: Attributes) -> None:
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+
+        reader = PeriodicExportingMetricReader(metric_exporter(target))
+        self._provider = MeterProvider([reader], sdk_resource(resource))
+        meter = self._provider.get_meter(SCOPE, __version__)
+        self._duration = meter.create_histogram("a2a_proxy.operation.duration", "s", "From first octet to the end.")
+        self._first = meter.create_histogram("a2a_proxy.stream.first_event", "s", "Until the agent's first message.")
+        self._gap = meter.create_histogram("a2a_proxy.stream.event_gap", "s", "Between two messages of the agent.")
+        self._task = meter.create_histogram("a2a_proxy.task.duration", "s", "From first sight to a terminal state.")
+        self._frames = meter.create_counter("a2a_proxy.frames", "{frame}", "Frames of calls that are over.")
+        self._bytes = meter.create_counter("a2a_proxy.bytes", "By", "Octets of calls that are over.")
+        self._findings = meter.create_counter("a2a_proxy.findings", "{finding}", "What the rules found.")
+        self._gaps = meter.create_counter("a2a_proxy.generation.gaps", "{gap}", "Gaps in generations.")
+        self._open: Mapping[str, int] = {}
+        meter.create_observable_gauge("a2a_proxy.streams.open", [self._observe], "{stream}", "Calls that go on.")
+
+    def ended(self, exchange: Exchange, passage: Passage, upstream: str, task: Task | None) -> None:
+        """A call is over."""
+        labels = {
+            "a2a.method.name": name_of(exchange),
+            "a2a_proxy.binding": binding_of(exchange),
+            "a2a_proxy.outcome": outcome(exchange),
+            "server.address": upstream,
+        }
+        self._duration.record(_seconds(exchange.closed - exchange.started), labels)
+        if exchange.first_event:
+            self._first.record(_seconds(exchange.first_event - exchange.started), labels)
+        for gap in passage.gaps if exchange.streaming else ():
+            self._gap.record(_seconds(gap), labels)
+        self._frames.add(passage.frames, labels)
+        self._bytes.add(exchange.bytes_to_agent, {**labels, "network.io.direction": "to agent"})
+        self._bytes.add(exchange.bytes_to_client, {**labels, "network.io.direction": "to client"})
+        at = _finished(task, exchange)
+        if task is not None and at:
+            told = {"a2a.task.state": TaskState(task.states[-1][1]).label, "server.address": upstream}
+            self._task.record(_seconds(at - task.first), told)
+
+    def found(self, finding: Finding) -> None:
+        """The rules found something."""
+        self._findings.add(1, {"rule": finding.rule, "severity": finding.severity.name.lower()})
+        if finding.rule == GAP_RULE:
+            self._gaps.add(1)
+
+    def open(self, upstreams: Mapping[str, int]) -> None:
+        """How many calls go on now, by upstream."""
+        self._open = upstreams
+
+    def close(self) -> None:
+        """Send what there is, and end."""
+        self._provider.shutdown()
+
+    def _observe(self, _: CallbackOptions) -> Iterable[Observation]:
+        from opentelemetry.metrics import Observation
+
+        return [Observation(count, {"server.address": upstream}) for upstream, count in self._open.items()]
+
+
+def _finished(task: Task | None, exchange: Exchange) -> int:
+    """When the task came to its end, ns, where this call was the one that told it; else 0: polls tell it again."""
+    if task is None or not task.states or task.states[-1][1] not in _TERMINAL:
+        return 0
+    at = task.states[-1][0]
+    return at if exchange.started <= at <= exchange.closed and exchange.last_event >= at else 0
+
+
+def _seconds(ns: int) -> float:
+    return max(ns, 0) / 1e9

@@ -1,0 +1,76 @@
+"""What a live export has left, sent later: it goes on where that one stopped, so nothing is sent twice."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from a2a_proxy.follower.hook import Tally
+from a2a_proxy.follower.ledger import Ledger
+from a2a_proxy.follower.process import Aim, Follower
+from a2a_proxy.follower.status import Status, Told
+from a2a_proxy.telemetry.consumer import OtlpConsumer
+from a2a_proxy.telemetry.courier import Courier
+from a2a_proxy.telemetry.errors import TelemetryError
+from a2a_proxy.telemetry.keeper import ledger_path
+from a2a_proxy.telemetry.sdk import Backend
+from a2a_proxy.telemetry.settings import Settings
+
+
+def send_unsent(recording: str, session: str, settings: Settings) -> Tally | None:
+    """Send what is left of the session of this uuid; spans sent now and refused. None where nothing is left.
+
+    Raises:
+        TelemetryError: the backend takes nothing, or a live export is at work.
+        RecordingError: the recording cannot be read.
+        OSError: the state directory cannot be used.
+    """
+    path = ledger_path(session)
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        return _Rest(path, file).send(Aim(recording, session), settings)
+    finally:
+        os.close(file)
+
+
+class _Rest:
+    """What one ledger says."""
+
+    def __init__(self, path: Path, file: int) -> None:
+        self._path = path
+        self._file = file
+        self._trouble: Told | None = None
+        self._follower: Follower
+
+    def send(self, aim: Aim, settings: Settings) -> Tally:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TelemetryError("a proxy is sending these spans now", "let it end, or leave out --unsent") from None
+        ledger = Ledger(self._file)
+        before = ledger.read_mark()
+        count = Tally()
+        backend = Backend(settings.target)
+        try:
+            courier = Courier(backend, settings.target.shown, count, self._hear)
+            self._follower = follower = Follower(
+                aim, lambda: OtlpConsumer(settings, courier), ledger, count, self._hear
+            )
+            courier.stopping = lambda: follower.stopping
+            follower.run()
+        finally:
+            backend.close()
+        if follower.stopping and self._trouble is not None:
+            raise TelemetryError(self._trouble.message, "check the endpoint; what was not sent can be sent later")
+        self._path.unlink(missing_ok=True)
+        return Tally(count.calls - before.calls, count.errors - before.errors)
+
+    def _hear(self, said: Status) -> None:
+        """The backend takes nothing: who waits here is told, and may come again."""
+        if isinstance(said, Told):
+            self._trouble = said
+            self._follower.stopping = True

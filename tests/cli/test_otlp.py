@@ -1,0 +1,141 @@
+"""`a2a-proxy --otlp`: spans of live traffic, without anybody waiting for them."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands.otlp import Options, export_otlp
+from a2a_proxy.cli.config import proxy_config
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.otlp import otlp_settings, summed_up
+from a2a_proxy.follower.entry import Job
+from a2a_proxy.follower.keeper import Report
+from a2a_proxy.follower.ledger import Ledger
+from a2a_proxy.follower.log import Log
+from a2a_proxy.follower.process import Aim
+from a2a_proxy.follower.status import Status
+from a2a_proxy.telemetry.__main__ import follow
+from a2a_proxy.telemetry.errors import TelemetryError
+from a2a_proxy.telemetry.keeper import ledger_path
+from a2a_proxy.telemetry.settings import encode
+from a2a_proxy.telemetry.unsent import send_unsent
+from support_cli import Agent, Proxy, call, run, until
+from support_inspect import sample
+from support_otlp import attributes, http_backend
+from support_recording import facts
+
+Start = Callable[..., Proxy]
+ENVIRONMENT = {"OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_METRIC_EXPORT_INTERVAL": "200"}
+
+
+@pytest.mark.soak  # its process has the lowest priority there is: beside busy ones it takes a minute to start
+def test_a_call_is_a_span_when_it_is_over_and_what_was_left_is_sent_later(
+    proxy: Start, agent: Agent, tmp_path: Path
+) -> None:
+    """The first call is sent as it passes; then the backend is in trouble, and the second one is not: the proxy says
+    how to send it, and that sends it and nothing else."""
+    path = tmp_path / "r.db"
+    with http_backend() as received:
+        words = ("--record", path, "--otlp", received.endpoint, "--upstream", agent.upstream)
+        one = proxy("--listen", "127.0.0.1:0", *words, **ENVIRONMENT)
+        call(one.addresses()[0])
+        until(lambda: len(received.spans()) == 1 and "a2a_proxy.operation.duration" in received.metrics())
+        received.answers = [503] * 10_000
+        refused = received.asked
+        call(one.addresses()[0], "GetTask")
+        until(lambda: received.asked > refused)
+        one.interrupt()
+        until(lambda: "waiting for OTLP export" in one.err)
+        assert one.stop() == 0
+        address = received.endpoint.removeprefix("http://")
+        assert f"a2a-proxy: warning: OTLP: 1 span sent to {address}, 1 not sent" in one.err.splitlines()
+        hint = next(line for line in one.err.splitlines() if "--unsent" in line)
+        received.answers = []
+        before = len(received.spans())
+        done = run(one.state, *hint.partition("with: ")[2].split(" "))
+        assert (done.code, done.err) == (0, f"1 span sent to {address}\n")
+        assert [span.name for span in received.spans()[before:]] == ["GetTask"]
+        assert len({span.span_id for span in received.spans()}) == len(received.spans()) == 2
+        assert attributes(received.spans()[0])["a2a_proxy.binding"] == "jsonrpc"
+
+
+def test_mistakes_are_told_before_anything_starts() -> None:
+    plain = {"listen": (":0",), "upstream": ("a:1",), "upstream_grpc": (), "record": None, "keep_secrets": False}
+    for more in ({"otlp": "ftp://x"}, {"otlp_frames": True}):
+        with pytest.raises(UserError, match=r"is no OTLP endpoint|go with --otlp"):
+            proxy_config(**plain, log_format="text", quiet=False, **more)  # type: ignore[arg-type]
+
+
+def test_the_summary_says_what_is_missing_and_how_to_send_it(tmp_path: Path) -> None:
+    path = sample(tmp_path / "r.a2a.db")
+    settings = otlp_settings("http://c:4318", "", "internal", frames=False)
+
+    def told(sent: int, refused: int) -> tuple[str, str, bool]:
+        report = Report(name="otlp", outcome="slow", calls=sent, errors=refused, frame=0, log="")
+        return summed_up(settings, report, str(path), facts(1).uuid)
+
+    again = f"send them with: a2a-inspect export otlp {path} --endpoint http://c:4318 --protocol http/protobuf"
+    assert told(3, 0) == ("OTLP: 3 spans sent to c:4318", "", False)
+    assert told(1, 0) == ("OTLP: 1 span sent to c:4318, 2 not sent", f"{again} --unsent", True)
+    secret = otlp_settings("http://me:pw@c:4318", "", "internal", frames=False)
+    report = Report(name="otlp", outcome="slow", calls=0, errors=0, frame=0, log="")
+    assert "pw" not in " ".join(map(str, summed_up(secret, report, str(path), facts(1).uuid)))
+    assert told(1, 2) == ("OTLP: 1 span sent to c:4318, 2 given up", again, True)
+
+
+def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = sample(tmp_path / "r.a2a.db")
+    said: list[Status] = []
+    before = signal.getsignal(signal.SIGTERM)
+    with http_backend() as received, tempfile.TemporaryFile(buffering=0) as file:
+        settings = otlp_settings(received.endpoint, "", "server", frames=True)
+        job = Job(encode(settings).decode(), Aim(str(path)), Ledger(file.fileno()), Log(2), said.append)
+        try:
+            assert follow(job) is None
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    assert [span.kind for span in received.spans()] == [2, 2, 2]
+    assert len(received.logs()) == 9
+    points = received.metrics()["a2a_proxy.operation.duration"].histogram.data_points
+    assert sum(point.count for point in points) == 3
+    labels = {pair.key for point in points for pair in point.attributes}
+    assert labels == {"a2a.method.name", "a2a_proxy.binding", "a2a_proxy.outcome", "server.address"}
+    assert said == []
+
+
+def test_what_is_left_is_sent_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    path = sample(tmp_path / "r.a2a.db")
+    ledger_path(facts(1).uuid).touch()
+    with http_backend() as received:
+        options = Options(recording=path, endpoint=received.endpoint, unsent=True)
+        received.answers = [503] * 100
+        with pytest.raises(UserError, match="takes nothing"):
+            export_otlp(options)
+        received.answers = []
+        for _ in range(2):
+            export_otlp(options)
+    assert len(received.spans()) == 3
+    address = received.endpoint.removeprefix("http://")
+    assert capfd.readouterr().err == f"3 spans sent to {address}\n0 spans sent to {address}\n"
+    with pytest.raises(UserError, match="goes with"):
+        export_otlp(Options(recording=path, endpoint="c", where="err", unsent=True))
+
+
+def test_what_a_proxy_is_sending_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+    path = sample(tmp_path / "r.a2a.db")
+    settings = otlp_settings("http://127.0.0.1:1", "", "internal", frames=False)
+    with ledger_path(facts(1).uuid).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)  # as the keeper does
+        with pytest.raises(TelemetryError, match="is sending these spans now"):
+            send_unsent(str(path), facts(1).uuid, settings)

@@ -1,0 +1,135 @@
+"""A session followed for a backend: each call once, whatever dies; word of those that go on."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_proxy.follower.hook import Tally
+from a2a_proxy.follower.ledger import Ledger
+from a2a_proxy.follower.process import Aim, Follower
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.telemetry.consumer import ALIVE, LONG, OtlpConsumer
+from a2a_proxy.telemetry.courier import Clock, Courier
+from a2a_proxy.telemetry.sdk import SENT, Outcome
+from a2a_proxy.telemetry.settings import Settings, decode, encode
+from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.values import Attributes
+from support_inspect import changes, exchange, live, request, sample, writer
+from support_recording import STARTED
+
+SETTINGS = Settings(target("localhost:4317", "", {}), metrics=False, frames=True)
+
+
+class Died(Exception):
+    """The process is gone."""
+
+
+class Run:
+    """Processes that follow one recording after another; their ledger and what they sent outlive them."""
+
+    def __init__(self, path: Path, ledger: int) -> None:
+        self.path, self.ledger = path, Ledger(ledger)
+        self.spans: list[Any] = []
+        self.logs: list[Any] = []
+        self.count = Tally()
+        self.fatal = False
+        """The next request kills the process."""
+        self.now = STARTED
+
+    def send_spans(self, resource: Attributes, spans: Sequence[Any]) -> Outcome:
+        if self.fatal:
+            raise Died
+        self.spans += spans
+        return SENT
+
+    def send_logs(self, resource: Attributes, logs: Sequence[Any]) -> Outcome:
+        self.logs += logs
+        return SENT
+
+    def process(self) -> Follower:
+        self.count = Tally()
+        courier = Courier(self, "c", self.count, lambda _: None, Clock(lambda: 0.0, lambda _: None))
+        aim = Aim(str(self.path))
+        return Follower(aim, lambda: self.consumer(courier), self.ledger, self.count, lambda _: None)
+
+    def consumer(self, courier: Courier | None = None) -> OtlpConsumer:
+        courier = courier or Courier(self, "c", self.count, lambda _: None)
+        return OtlpConsumer(SETTINGS, courier, lambda: self.now)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    with tempfile.TemporaryFile(buffering=0) as file:
+        yield Run(tmp_path / "r.a2a.db", file.fileno())
+
+
+def test_after_a_death_each_call_is_sent_once(run: Run) -> None:
+    sample(run.path)
+    run.fatal = True
+    with pytest.raises(Died):
+        run.process().run()
+    assert run.spans == []
+    run.fatal = False
+    run.process().run()
+    run.process().run()
+    assert [span.attributes["a2a_proxy.exchange"] for span in run.spans] == [1, 2, 3]
+    assert len(run.logs) == 9
+    assert run.ledger.read_mark().calls == 3
+
+
+def test_a_recording_that_is_begun_anew_is_read_anew(run: Run) -> None:
+    made = writer(run.path)
+    made.write([request(1)], changes=changes(exchange(1)))
+    follower = run.process()
+    consumer = run.consumer()
+    with Recording(run.path) as recording:
+        consumer.start(str(run.path), recording.sessions()[0])
+    follower.stopping = True
+    made.finish(STARTED + 10**10)
+    for end in ("", "-wal", "-shm"):
+        Path(f"{run.path}{end}").unlink(missing_ok=True)
+    again = writer(run.path)
+    again.write([request(2)], changes=changes(exchange(2)))
+    again.finish(STARTED + 10**10)
+    for kind in (kind for kind in consumer.wants if kind.name == "EXCHANGE"):
+        consumer.take(kind, exchange(2))
+    consumer.settle()
+    consumer.close()
+    assert [span.attributes["a2a_proxy.exchange"] for span in run.spans] == [2]
+
+
+def test_a_long_call_is_told_before_it_is_over(run: Run) -> None:
+    made = writer(run.path)
+    made.write([request(1)], changes=changes(live(1)))
+    consumer = run.consumer()
+    began = live(1).started
+    with Recording(run.path) as recording:
+        consumer.start(str(run.path), recording.sessions()[0])
+        key = next(recording.exchanges()).key
+    told: list[list[str]] = []
+    for after in (LONG - 1, 2 * LONG, 2 * LONG + 1, 3 * LONG, 2 * LONG + ALIVE, 2 * LONG + 2 * ALIVE):
+        run.now = began + after
+        consumer.look([key])
+        told.append([log.name for log in run.logs])
+        run.logs.clear()
+    assert told == [[], ["a2a.operation.started"], [], [], ["a2a.operation.alive"], ["a2a.operation.alive"]]
+    consumer.close()
+    made.finish(STARTED + 10**10)
+    run.now = began + 3 * LONG
+    later = run.consumer()  # in the place of one that died: that one has told it
+    with Recording(run.path) as recording:
+        later.start(str(run.path), recording.sessions()[0])
+    for after in (3 * LONG + 6 * 10**9, 4 * LONG + ALIVE):
+        run.now = began + after
+        later.look([key])
+    assert [log.name for log in run.logs] == ["a2a.operation.alive"]
+    later.close()
+
+
+def test_settings_survive_the_command_line() -> None:
+    assert decode(encode(SETTINGS).decode()) == SETTINGS

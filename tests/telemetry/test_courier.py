@@ -1,0 +1,86 @@
+"""A backend that is down, slow, refusing or failing: what waits, what is given up, what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from a2a_proxy.follower.hook import Tally
+from a2a_proxy.follower.status import Status, Told
+from a2a_proxy.telemetry.courier import Clock, Courier
+from a2a_proxy.telemetry.sdk import SENT, Answer, Outcome
+from a2a_proxy.telemetry.values import Attributes, Context, Kind, Level, Log, Span
+
+DOWN = Outcome(Answer.LATER, "connection refused")
+FAILS = Outcome(Answer.FAILED, "HTTP 500")
+REFUSES = Outcome(Answer.REFUSED, "HTTP 401")
+CONTEXT = Context("1" * 32, "2" * 16)
+SPAN = Span(name="x", kind=Kind.INTERNAL, context=CONTEXT, parent=None, started=1, ended=2, attributes={})
+LOG = Log(name="x", at=1, level=Level.INFO, context=CONTEXT)
+
+
+class Desk:
+    """A courier with a backend that answers so, and a clock that only waiting moves on."""
+
+    def __init__(self, *answers: Outcome) -> None:
+        self.answers = list(answers)
+        self.taken: list[int] = []
+        self.asked = 0
+        self.now = 0.0
+        self.told: list[str] = []
+        self.count = Tally()
+        clock = Clock(lambda: self.now, self.sleep)
+        self.courier = Courier(self, "c:4318", self.count, self.tell, clock)
+
+    def tell(self, said: Status) -> None:
+        assert isinstance(said, Told)
+        self.told.append(said.message)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def send_spans(self, resource: Attributes, spans: Sequence[Any]) -> Outcome:
+        self.asked += 1
+        outcome = self.answers.pop(0) if self.answers else SENT
+        self.taken += [len(spans)] if outcome is SENT else []
+        return outcome
+
+    send_logs = send_spans
+
+
+def test_what_nobody_answers_waits_for_as_long_as_it_takes() -> None:
+    desk = Desk(*[DOWN] * 100)
+    assert desk.courier.spans({}, [SPAN] * 3)
+    assert (desk.taken, desk.count) == ([3], Tally(3, 0))
+    assert desk.now > 400
+    assert desk.told == ["OTLP: c:4318 takes nothing: connection refused", "OTLP: c:4318 takes spans again"]
+
+
+def test_what_is_refused_is_given_up_at_once_and_counted() -> None:
+    desk = Desk(REFUSES, REFUSES)
+    assert desk.courier.spans({}, [SPAN] * 1100)
+    assert (desk.taken, desk.count, desk.now) == ([76], Tally(76, 1024), 0)
+    assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 401"]
+
+
+def test_what_fails_again_and_again_is_given_up_after_a_while() -> None:
+    desk = Desk(*[FAILS] * 100)
+    assert desk.courier.spans({}, [SPAN])
+    assert desk.count == Tally(0, 1)
+    assert 120 <= desk.now < 130
+
+
+def test_told_to_stop_it_stops_and_says_that_nothing_is_settled() -> None:
+    desk = Desk(*[DOWN] * 100)
+    desk.courier.stopping = lambda: desk.now > 3
+    assert not desk.courier.spans({}, [SPAN])
+    assert (desk.taken, desk.count) == ([], Tally())
+    assert desk.now < 4
+
+
+def test_a_backend_without_logs_is_asked_once() -> None:
+    desk = Desk(REFUSES)
+    desk.courier.logs({}, [LOG] * 2000)
+    desk.courier.logs({}, [LOG])
+    assert (desk.asked, desk.count) == (1, Tally())
+    assert desk.courier.spans({}, [SPAN])
