@@ -10,7 +10,8 @@ from a2a_proxy.archive import segment
 from a2a_proxy.archive.bring import bring
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.find import Wanted, segments
-from a2a_proxy.archive.keep import ID_FILE, Keeper, proxy_id
+from a2a_proxy.archive.ident import ID_FILE, proxy_id
+from a2a_proxy.archive.keep import Keeper
 from a2a_proxy.archive.place import Place
 from a2a_proxy.recording.cassette import open_any, write_cassette
 from a2a_proxy.recording.cassette_out import Selection

@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 from hypothesis import given, settings
 
-from a2a_proxy.archive.rows import Scene, frames_table, read_frames, trace_of, write_frames
+from a2a_proxy.archive.rows import Scene, call_cells, frames_table, read_frames, trace_of, write_frames
 from a2a_proxy.archive.schema import FACTS, FRAMES
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
@@ -20,7 +20,7 @@ CALL = Exchange(id=1, connection=1, stream=1, binding=Binding.GRPC, started=5, t
 @settings(max_examples=25)
 @given(frames())
 def test_any_frame_comes_back_as_it_was(frame: Frame) -> None:
-    table = frames_table([(FrameRow(5, 1, frame), Scene("run", CALL, None))])
+    table = frames_table([(FrameRow(5, 1, frame), Scene("run", call_cells(CALL)))])
 
     assert list(read_frames(table)) == [("run", 5, frame)]
 
@@ -28,7 +28,9 @@ def test_any_frame_comes_back_as_it_was(frame: Frame) -> None:
 def test_a_frame_that_names_no_task_is_found_under_that_of_its_call() -> None:
     """The request that begins a task cannot name it."""
     frame = Frame(1, 1, 0, direction=0, kind=1, began=1, at=1, start=0, end=1)  # type: ignore[arg-type]
-    [row] = frames_table([(FrameRow(5, 1, frame), Scene("run", CALL, None))]).select(["task_id", "named"]).to_pylist()
+    [row] = (
+        frames_table([(FrameRow(5, 1, frame), Scene("run", call_cells(CALL)))]).select(["task_id", "named"]).to_pylist()
+    )
 
     assert row == {"task_id": "T", "named": None}
 

@@ -15,13 +15,15 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.metrics import metrics_listen
+from a2a_proxy.cli.metrics import Metrics, metrics_listen
 from a2a_proxy.follower.metrics.keeper import MetricsKeeper
 from a2a_proxy.follower.metrics.reading import Session
 from a2a_proxy.follower.metrics.serve import Pages
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.recording.cassette import open_any, read_cassette
+from a2a_proxy.relay.route import Listen
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 LOSSY = RECORDINGS / "lossy.a2a.jsonl"
@@ -129,6 +131,15 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="needs prometheus_client") as told:
         metrics_listen(":9464")
     assert "a2a-proxy[metrics]" in told.value.hint
+
+
+async def test_a_port_in_use() -> None:
+    """Told before anything begins; nothing stays open."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        metrics = Metrics(Listen("127.0.0.1", taken.getsockname()[1]), make_console("text", quiet=True))
+        with pytest.raises(UserError, match=r"--metrics: port \d+ is in use"):
+            await metrics.listen()
+        metrics.close()
 
 
 def get(port: int, path: str) -> tuple[int, bytes]:

@@ -26,6 +26,10 @@ from a2a_proxy.recording.whole import made_whole
 _COLUMNS = {"task": "task_id", "context": "context_id", "trace": "trace_id"}
 
 
+_OPEN = 1 << 62
+"""A call that was not over may go on on any day after."""
+
+
 class Calls(msgspec.Struct):
     """Which calls of a session are wanted."""
 
@@ -72,8 +76,8 @@ def _calls(files: Files, of: list[Manifest], wanted: Wanted) -> dict[str, Calls]
     """The calls of which a row is what is wanted."""
     found: dict[str, Calls] = defaultdict(Calls)
     for manifest in of:
-        frames = _rows(files, manifest, "frames", wanted, ["at", "exchange", "task_id", "context_id", "trace_id"])
-        facts = _rows(files, manifest, "facts", wanted, ["kind", "exchange", "at", "ended", *_COLUMNS.values()])
+        frames = _rows(files, manifest, "frames", wanted, ["time", "exchange", "task_id", "context_id", "trace_id"])
+        facts = _rows(files, manifest, "facts", wanted, ["kind", "exchange", "time", "ended", *_COLUMNS.values()])
         for table in (frames, facts):
             for row in table.to_pylist():
                 if row["exchange"] and row.get("kind", "exchange") == "exchange":
@@ -83,8 +87,9 @@ def _calls(files: Files, of: list[Manifest], wanted: Wanted) -> dict[str, Calls]
 
 def _learn(calls: Calls, row: dict[str, Any]) -> None:
     calls.numbers.add(row["exchange"])
-    calls.since = min(calls.since, row["at"])
-    calls.until = max(calls.until, row["at"], row.get("ended") or 0)
+    calls.since = min(calls.since, row["time"])
+    ended = (row["ended"] or _OPEN) if "ended" in row else 0
+    calls.until = max(calls.until, row["time"], ended)
 
 
 def _rows(files: Files, manifest: Manifest, table: str, wanted: Wanted, columns: list[str]) -> pa.Table:
@@ -96,6 +101,6 @@ def _rows(files: Files, manifest: Manifest, table: str, wanted: Wanted, columns:
     rows = plain(files.read(manifest, table, sorted(groups), columns))
     for kind, ident in wanted.idents:
         rows = rows.filter(pc.equal(rows.column(_COLUMNS[kind]), ident))
-    late = rows.column("ended") if table == "facts" else rows.column("at")
+    late = rows.column("ended") if table == "facts" else rows.column("time")
     lasts = pc.fill_null(late, wanted.until)
-    return rows.filter(pc.and_(pc.greater_equal(lasts, wanted.since), pc.less_equal(rows.column("at"), wanted.until)))
+    return rows.filter(pc.and_(pc.greater_equal(lasts, wanted.since), pc.less_equal(rows.column("time"), wanted.until)))

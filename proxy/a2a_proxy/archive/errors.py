@@ -20,5 +20,10 @@ def extra() -> Iterator[None]:
     except ModuleNotFoundError as wrong:
         if (wrong.name or "").partition(".")[0] not in ("pyarrow", "obstore"):
             raise
-        hint = "install it: pip install 'a2a-proxy[lake]'"
-        raise ArchiveError(f"the archive needs {wrong.name}, which is not installed", hint) from None
+        raise missing(wrong.name or "") from None
+
+
+def missing(module: str) -> ArchiveError:
+    """A library of the extra is not there."""
+    hint = "install it: pip install 'a2a-proxy[lake]'"
+    return ArchiveError(f"the archive needs {module}, which is not installed", hint)

@@ -90,7 +90,7 @@ class Facts:
 
     def _fact(self, kind: str, number: int | None, at: int, line: Line, **cells: Any) -> Fact:
         plain = {name: cell for name, cell in cells.items() if cell and fits(cell)}
-        return {"session": self._session, "kind": kind, "number": number, "at": at, "line": json.dumps(line), **plain}
+        return {"session": self._session, "kind": kind, "number": number, "time": at, "line": json.dumps(line), **plain}
 
 
 def facts_table(facts: Iterable[Fact]) -> pa.Table:

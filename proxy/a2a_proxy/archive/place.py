@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 import obstore
@@ -20,13 +19,15 @@ from obstore import exceptions
 from obstore.store import LocalStore, S3Store
 
 from a2a_proxy.archive.errors import ArchiveError
+from a2a_proxy.archive.url import absent, parsed
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-_EXAMPLES = "for example s3://bucket/prefix, or file:///srv/a2a"
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _RETRIES: Any = {"max_retries": 4, "retry_timeout": datetime.timedelta(seconds=30)}
+_NO_CREDENTIALS = ("redential", "api/token", "169.254.")
+"""What an error has in it where none were given: then the addresses are asked where cloud machines find theirs."""
 _SAID = 200
 """Characters of a library's error that are told."""
 
@@ -56,25 +57,17 @@ class Place:
             self._store = self._opened(url)
 
     def _opened(self, url: str) -> ObjectStore:
-        parts = urlsplit(url)
-        if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
+        target = parsed(url)
+        if not target.bucket:
             self._private = True
-            folder = Path(unquote(parts.path))
-            if not folder.is_dir():
-                raise self._absent("", "")
-            return LocalStore(folder)
-        if parts.scheme == "s3" and parts.netloc and not (parts.query or parts.fragment):
-            endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), None)
-            plain = bool(endpoint) and str(endpoint).startswith("http://")
-            config: Any = {"endpoint": endpoint} if endpoint else {}
-            return S3Store(
-                parts.netloc,
-                prefix=unquote(parts.path).strip("/") or None,
-                config=config,
-                client_options={"allow_http": plain, "connect_timeout": "10s", "timeout": "60s"},
-                retry_config=_RETRIES,
-            )
-        raise ArchiveError(f"{url} is no place for an archive", _EXAMPLES)
+            if not Path(target.path).is_dir():
+                raise absent(url)
+            return LocalStore(target.path)
+        endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), "")
+        config: Any = {"endpoint": endpoint} if endpoint else {}
+        options: Any = {"allow_http": endpoint.startswith("http://"), "connect_timeout": "10s", "timeout": "60s"}
+        prefix = target.path or None
+        return S3Store(target.bucket, prefix=prefix, config=config, client_options=options, retry_config=_RETRIES)
 
     def put_once(self, key: str, data: bytes) -> bytes:
         """Put an object where none is; what is there then: `data`, or what somebody put before."""
@@ -147,15 +140,15 @@ class Place:
 
     def _absent(self, key: str, said: str) -> ArchiveError:
         if "NoSuchBucket" in said or not key:
-            return ArchiveError(f"{self.url}: there is no such bucket or folder", "make it first, or check the name")
+            return absent(self.url)
         return ArchiveError(f"{self.url} has no {key}", "it was deleted, or a rule of the bucket has removed it")
 
     def _wrong(self, key: str, wrong: Exception) -> ArchiveError:
-        said = " ".join(str(wrong).split())
+        said = " ".join(str(wrong).split()).partition(" Debug source")[0]
         if "NoSuchBucket" in said:
             return self._absent("", said)
         refused = (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError, PermissionError)
-        if isinstance(wrong, refused) or "redential" in said:
+        if isinstance(wrong, refused) or any(word in said for word in _NO_CREDENTIALS):
             hint = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do; of a folder its permissions"
             return ArchiveError(f"{self.url}: access is refused", hint)
         where = f" ({key})" if key else ""

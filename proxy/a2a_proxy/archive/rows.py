@@ -15,21 +15,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from a2a_proxy.archive.schema import COMPRESSION, FRAMES, FRAMES_SCHEMA, LEVEL, ROW_GROUP
-from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording import lines
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import FrameRow, key
 
-_KEYS = {"kind": "frame"}
+_KEYS = {"kind": "frame", "time": "at", "octet_start": "start", "octet_end": "end"}
 """Members that have another name in a cassette's line."""
 _NAMES = [column.name for column in FRAMES]
-_OF_FRAME = tuple(name for name in _NAMES if _KEYS.get(name, name) in lines.MEMBERS["frame"])
+_OF_FRAME = [(name, _KEYS.get(name, name)) for name in _NAMES if _KEYS.get(name, name) in lines.MEMBERS["frame"]]
+"""Columns that hold a member of a frame's line, each with the name of the member."""
 _OF_CALL = ("binding", "dialect", "operation", "method", "target", "streaming", "status")
 _SHARED = {"t": "task_id", "c": "context_id"}
 """Columns that a frame has of its call where it names none itself."""
-_BOOLEANS = frozenset(column.name for column in FRAMES if pa.types.is_boolean(column.type))
+_FALSE = {column.name: False for column in FRAMES if pa.types.is_boolean(column.type)}
 _TRACE_DIGITS = 32
 _INT64 = range(-(1 << 63), 1 << 63)
 _CACHED = 4096
@@ -40,8 +41,9 @@ class Scene(msgspec.Struct, frozen=True):
     """What a frame's row says besides the frame."""
 
     session: str
-    exchange: Exchange | None
-    connection: Connection | None
+    call: dict[str, Any] = {}
+    """The cells that are those of its call; see `call_cells`."""
+    agent: str | None = None
     findings: list[Finding] = []
 
 
@@ -89,8 +91,8 @@ class Scenes:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._sessions = {row.id: row.facts.uuid for row in recording.sessions()}
-        self._exchanges: dict[int, Exchange | None] = {}
-        self._connections: dict[int, Connection | None] = {}
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._agents: dict[int, str | None] = {}
         self._findings: dict[int, dict[tuple[int, int], list[Finding]]] = {}
 
     def of(self, row: FrameRow) -> Scene:
@@ -99,24 +101,22 @@ class Scenes:
         found = self._found(row.session).get((frame.exchange, frame.seq), []) if frame.exchange else []
         return Scene(
             self._sessions[row.session],
-            self.exchange(key(row.session, frame.exchange)) if frame.exchange else None,
-            self.connection(key(row.session, frame.connection)),
+            self._call(key(row.session, frame.exchange)) if frame.exchange else {},
+            self._agent(key(row.session, frame.connection)),
             found,
         )
 
-    def exchange(self, number: int) -> Exchange | None:
-        """The call of this key. Raises RecordingError."""
-        if number not in self._exchanges:
+    def _call(self, number: int) -> dict[str, Any]:
+        if number not in self._calls:
             row = self._recording.exchange(number)
-            _keep(self._exchanges, number, row.exchange if row is not None else None)
-        return self._exchanges[number]
+            _keep(self._calls, number, call_cells(row.exchange) if row is not None else {})
+        return self._calls[number]
 
-    def connection(self, number: int) -> Connection | None:
-        """The connection of this key. Raises RecordingError."""
-        if number not in self._connections:
+    def _agent(self, number: int) -> str | None:
+        if number not in self._agents:
             row = self._recording.connection(number)
-            _keep(self._connections, number, row.connection if row is not None else None)
-        return self._connections[number]
+            _keep(self._agents, number, sound(row.connection.upstream) if row is not None else None)
+        return self._agents[number]
 
     def _found(self, session: int) -> dict[tuple[int, int], list[Finding]]:
         if session not in self._findings:
@@ -143,6 +143,8 @@ def trace_of(traceparent: str) -> str:
 def fits(value: Any) -> bool:
     """A column can hold it."""
     if isinstance(value, str):
+        if value.isascii():
+            return True
         try:
             value.encode()
         except UnicodeEncodeError:
@@ -159,32 +161,34 @@ def sound(value: Any) -> Any:
     return value if value and fits(value) else None
 
 
+def call_cells(call: Exchange) -> dict[str, Any]:
+    """What the rows of its frames say of a call."""
+    cells = {name: sound(getattr(call, name)) for name in (*_OF_CALL, *_SHARED.values())}
+    return {**cells, "streaming": call.streaming, "trace_id": trace_of(call.traceparent) or None}
+
+
 def _cells(row: FrameRow, scene: Scene) -> tuple[Any, ...]:
-    frame, call = row.frame, scene.exchange
+    frame = row.frame
     line = lines.write_frame(frame, 0, {})
-    cells: dict[str, Any] = {name: line.get(_KEYS.get(name, name)) for name in _OF_FRAME}
-    exact = {name: cell for name, cell in cells.items() if not fits(cell)}
-    cells |= dict.fromkeys(exact)
-    cells["named"] = "".join(letter for letter, name in _SHARED.items() if cells[name] is not None) or None
-    if call is not None:
-        cells |= {name: sound(getattr(call, name)) for name in _OF_CALL}
-        cells["trace_id"] = trace_of(call.traceparent) or None
-        for name in _SHARED.values():
-            if cells[name] is None and name not in exact:
-                cells[name] = sound(getattr(call, name))
-    cells |= {name: bool(cells.get(name)) for name in _BOOLEANS}
-    cells |= {
-        "session": scene.session,
-        "frame": row.id,
-        "began": frame.began,
-        "agent": sound(scene.connection.upstream) if scene.connection is not None else None,
-        "state": None if cells["state"] is None else str(cells["state"]),
-        "sha256": frame.sha256 or None,
-        "size": frame.size if "size" not in exact else None,
-        "payload": frame.payload,
-        "findings": [_found(finding) for finding in scene.findings] or None,
-        "exact": json.dumps(exact) if exact else None,
-    }
+    own = {name: line[member] for name, member in _OF_FRAME if member in line}
+    exact = {name: cell for name, cell in own.items() if not fits(cell)}
+    for name in exact:
+        own[name] = None
+    cells = {**_FALSE, **scene.call, **own}
+    cells["session"] = scene.session
+    cells["frame"] = row.id
+    cells["began"] = frame.began
+    cells["agent"] = scene.agent
+    cells["sha256"] = frame.sha256 or None
+    cells["size"] = None if "size" in exact else frame.size
+    cells["payload"] = frame.payload
+    if "state" in own:
+        cells["state"] = str(own["state"])
+    cells["named"] = "".join(letter for letter, name in _SHARED.items() if own.get(name) is not None) or None
+    if scene.findings:
+        cells["findings"] = [_found(finding) for finding in scene.findings]
+    if exact:
+        cells["exact"] = json.dumps(exact)
     return tuple(map(cells.get, _NAMES))
 
 
@@ -214,7 +218,7 @@ def read_frames(table: pa.Table) -> Iterator[tuple[str, int, Frame]]:
 
 
 def _frame(row: Mapping[str, Any]) -> Frame:
-    line = {_KEYS.get(name, name): row[name] for name in _OF_FRAME if row[name] is not None}
+    line = {member: row[name] for name, member in _OF_FRAME if row[name] is not None}
     for letter, name in _SHARED.items():
         if letter not in (row["named"] or ""):
             line.pop(name, None)

@@ -3,7 +3,7 @@
 `frames` has a row for each frame, in plain types, with what a reader needs to know of its call and of what was found
 about it. `facts` has a row for each session, connection, call, task and finding, as it stood when the segment was
 written: a later segment may have a newer row for the same thing. Together they hold all that the recording had but for
-notes of people.
+notes of people. No column has a name that SQL reserves.
 
 Identifiers and words are strings, times UTC in ns, octets binary; null is what is not there, in every column.
 """
@@ -21,7 +21,8 @@ ROW_GROUP = 50_000
 COMPRESSION = "zstd"
 LEVEL = 3
 
-_TIME = pa.timestamp("ns", tz="UTC")
+_TIME = pa.timestamp("ns")
+"""UTC. Without saying so: DuckDB compares no times of ns that have a zone."""
 _WORD = pa.dictionary(pa.int32(), pa.string())
 _FINDING = pa.struct(
     [("rule", pa.string()), ("severity", pa.string()), ("confidence", pa.string()), ("summary", pa.string())]
@@ -39,7 +40,7 @@ class Column(NamedTuple):
 FRAMES = (
     Column("session", _WORD, "Uuid of the session: one run of a proxy."),
     Column("frame", pa.int64(), "Number of the frame in its recording, in order of storing."),
-    Column("at", _TIME, "When its last octet arrived."),
+    Column("time", _TIME, "When its last octet arrived."),
     Column("began", _TIME, "When its first octet arrived."),
     Column("agent", _WORD, "Upstream of its connection, as the proxy dialed it: who answered."),
     Column("task_id", pa.string(), "Task that the frame names, else the first one of its call."),
@@ -69,8 +70,8 @@ FRAMES = (
     Column("error_code", pa.int64(), "JSON-RPC error code, HTTP status of a REST error, or gRPC status."),
     Column("note", pa.string(), "Remark of the decoder in words."),
     Column("ours", pa.bool_(), "The proxy made these octets, not the peer."),
-    Column("start", pa.int64(), "First octet of it in its direction of the connection, framing included."),
-    Column("end", pa.int64(), "The octet after its last one."),
+    Column("octet_start", pa.int64(), "First octet of it in its direction of the connection, framing included."),
+    Column("octet_end", pa.int64(), "The octet after its last one."),
     Column("size", pa.int64(), "True size of the payload, octets, also where it was cut."),
     Column("truncated", pa.bool_(), "The payload was cut at the storage limit."),
     Column("sha256", pa.binary(), "Of the whole payload, where it was cut."),
@@ -87,7 +88,7 @@ FACTS = (
     Column("session", _WORD, "Uuid of the session."),
     Column("kind", _WORD, "`session`, `connection`, `exchange`, `task` or `finding`: what the row is about."),
     Column("number", pa.int64(), "Of the connection or call in the session, of the finding in its recording."),
-    Column("at", _TIME, "When it began; of a finding when it was made."),
+    Column("time", _TIME, "When it began; of a finding when it was made."),
     Column("ended", _TIME, "When it was over; of a task, of which nothing says so, when it was last heard of."),
     Column("agent", _WORD, "Upstream."),
     Column("exchange", pa.int64(), "Call that it is, or is about."),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import takewhile
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -15,12 +16,12 @@ import pyarrow as pa
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.facts import Fact, Facts, facts_table
 from a2a_proxy.archive.files import cut_of, distinct_of, file_of, stored
-from a2a_proxy.archive.manifest import MANIFESTS, Cut, Manifest, day_of, decode, encode
+from a2a_proxy.archive.manifest import DAY, MANIFESTS, Cut, Manifest, day_of, decode, encode
 from a2a_proxy.archive.place import Place
 from a2a_proxy.archive.rows import Scenes, frames_table
 from a2a_proxy.recording.cassette_out import session_line
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import FrameRow, SessionRow, key
+from a2a_proxy.recording.rows import SessionRow, key
 from a2a_proxy.recording.sound import sound
 
 ROWS = 200_000
@@ -29,24 +30,42 @@ OCTETS = 128 << 20
 """Octets of their payloads, at most but for the last one."""
 
 
+class Passed(NamedTuple):
+    """A frame that the archive does not have yet."""
+
+    id: int
+    at: int
+    """ns."""
+    exchange: int
+    connection: int
+    octets: int
+
+
 class Next(msgspec.Struct):
     """What the archive does not have yet of a session, up to the limits of a segment."""
 
-    rows: list[FrameRow]
+    rows: list[Passed]
     full: bool
     """There may be more: the limit, or the end of a day, was met."""
 
 
+_PASSED = """SELECT id, at, exchange, connection, max(span, coalesce(size, 0)) FROM frame
+  WHERE +session = ? AND id > ? ORDER BY id LIMIT ?"""
+
+
 def next_rows(recording: Recording, session: SessionRow, last: Manifest | None) -> Next:
     """Frames after the last segment. Raises RecordingError."""
-    rows: list[FrameRow] = []
+    rows: list[Passed] = []
     octets = 0
-    after = last.cut.through if last is not None else 0
-    for row in recording.frames_after(after, ROWS + 1, session=session.id, payloads=False):
-        if rows and (len(rows) == ROWS or octets > OCTETS or day_of(row.frame.at) != day_of(rows[0].frame.at)):
-            return Next(rows, full=True)
-        rows.append(row)
-        octets += row.frame.size
+    start, after = session.facts.started, last.cut.through if last is not None else 0
+    with sound(recording):
+        found = recording.db.execute(_PASSED, (session.id, after, ROWS + 1)).fetchall()
+        for number, at, *more in found:
+            row = Passed(number, start + at, *more)
+            if rows and (len(rows) == ROWS or octets > OCTETS or row.at // DAY != rows[0].at // DAY):
+                return Next(rows, full=True)
+            rows.append(row)
+            octets += row.octets
     return Next(rows, full=False)
 
 
@@ -96,17 +115,17 @@ class _Gathered:
         self._session = session
         before = last.cut if last is not None else None
         self._over = bool(session.how) and not found.full
-        self._since = found.rows[0].frame.at if found.rows else before.until if before else session.facts.started
-        lowest = min((row.frame.at for row in found.rows), default=self._since)
-        highest = max((row.frame.at for row in found.rows), default=self._since)
+        self._since = found.rows[0].at if found.rows else before.until if before else session.facts.started
+        lowest = min((row.at for row in found.rows), default=self._since)
+        highest = max((row.at for row in found.rows), default=self._since)
         self._lowest = lowest
         exchange, connection = (before.exchange, before.connection) if before else (0, 0)
         self._exchanges = self._numbers(
-            "exchange", {row.frame.exchange for row in found.rows}, before.open_exchanges if before else (), exchange
+            "exchange", {row.exchange for row in found.rows}, before.open_exchanges if before else (), exchange
         )
         values = [recording.exchange(key(session.id, number)) for number in self._exchanges]
         self._calls = [row.exchange for row in values if row is not None]
-        of_calls = {call.connection for call in self._calls} | {row.frame.connection for row in found.rows}
+        of_calls = {call.connection for call in self._calls} | {row.connection for row in found.rows}
         self._connections = self._numbers("connection", of_calls, before.open_connections if before else (), connection)
         channels = [recording.connection(key(session.id, number)) for number in self._connections]
         self._channels = [row.connection for row in channels if row is not None]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy.capture.segments import Limits
+from a2a_proxy.cli.archive import Archive, archive_config
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.redact import policy_words
 from a2a_proxy.cli.sizes import octets
@@ -43,6 +44,7 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """Names of hooks: of an entry point, or `module:Class`."""
     otlp: Settings | None = None
     """Export to an OpenTelemetry backend."""
+    archive: Archive | None = None
     metrics: Listen | None = None
     """Where numbers for Prometheus are served."""
 
@@ -71,6 +73,9 @@ def proxy_config(
     otlp_protocol: str | None = None,
     otlp_kind: str = "internal",
     otlp_frames: bool = False,
+    archive: str = "",
+    archive_every: float = 300.0,
+    archive_id: str = "",
     metrics: str | None = None,
 ) -> ProxyConfig:
     """The config of the options.
@@ -98,7 +103,7 @@ def proxy_config(
         export = otlp_settings(otlp, otlp_protocol or "", otlp_kind, frames=otlp_frames)
     elif otlp_protocol or otlp_frames:
         raise UserError("--otlp-protocol and --otlp-frames go with --otlp", "for example: --otlp http://localhost:4318")
-    checks = (limits, fail_on, live, hook, export)
+    checks = (limits, fail_on, live, hook, export, archive_config(archive, archive_every, archive_id))
     numbers = None
     if metrics is not None:
         from a2a_proxy.cli.metrics import metrics_listen

@@ -7,6 +7,7 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
+from a2a_proxy.cli.archive import Archive, archive_keeper, archived
 from a2a_proxy.cli.console import Console, HookEnd
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.protocol.text import visible
@@ -39,10 +40,18 @@ def check_hooks(names: tuple[str, ...]) -> None:
 
 
 class Hooks:
-    """Those that the user named, and the export."""
+    """Those that the user named, the export and the archive."""
 
-    def __init__(self, names: tuple[str, ...], console: Console, otlp: Settings | None = None) -> None:
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        console: Console,
+        otlp: Settings | None = None,
+        archive: Archive | None = None,
+    ) -> None:
         self._names = names
+        self._archive = archive
+        self._archiving: HookKeeper | None = None
         self._otlp = otlp
         self._console = console
         self._keepers: list[HookKeeper] = []
@@ -55,7 +64,7 @@ class Hooks:
         Raises:
             UserError: the state directory cannot be used.
         """
-        if not (self._names or self._otlp):
+        if not (self._names or self._otlp or self._archive):
             return
         from a2a_proxy.follower.keeper import HookKeeper  # only who has hooks pays for them
 
@@ -68,6 +77,9 @@ class Hooks:
 
                 self._export = OtlpKeeper(self._otlp, recording, self._tell, session)
                 self._keepers.append(self._export)
+        if self._archive is not None:
+            self._archiving = archive_keeper(self._archive, recording, session, self._tell)
+            self._keepers.append(self._archiving)
         for keeper in self._keepers:
             keeper.start()
 
@@ -95,6 +107,10 @@ class Hooks:
 
     def _sum_up(self, keeper: HookKeeper) -> None:
         report = keeper.finish()
+        if keeper is self._archiving and self._archive is not None:
+            told, hint = archived(self._archive, self._recording, report, self._behind(report))
+            self._console.note(told, hint, loud=bool(hint))
+            return
         if keeper is not self._export or self._otlp is None:
             self._console.hook(self._summed_up(report))
             return
@@ -104,15 +120,18 @@ class Hooks:
         self._console.note(told, hint, loud=loud)
 
     def _summed_up(self, report: Report) -> HookEnd:
+        behind = self._behind(report)
+        again = shlex.join(("a2a-inspect", "hooks", self._recording, "--hook", report.name))
+        return HookEnd(report.name, report.outcome, report.calls, report.errors, behind, report.log, again)
+
+    def _behind(self, report: Report) -> int:
         from a2a_proxy.follower.behind import frames_after  # which knows SQLite: the relay starts without it
         from a2a_proxy.recording.errors import RecordingError
 
         try:
-            behind = frames_after(self._recording, self._session, report.frame)
+            return frames_after(self._recording, self._session, report.frame)
         except RecordingError:
-            behind = 0
-        again = shlex.join(("a2a-inspect", "hooks", self._recording, "--hook", report.name))
-        return HookEnd(report.name, report.outcome, report.calls, report.errors, behind, report.log, again)
+            return 0
 
     def _tell(self, message: str, hint: str) -> None:
         self._console.note(visible(message), hint)

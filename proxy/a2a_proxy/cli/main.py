@@ -92,6 +92,18 @@ log_format = click.option(
     metavar="NAME",
     help="Call this hook for what passes: an installed one, or module:Class. `a2a-inspect hooks` lists them.",
 )
+@click.option("--archive", default="", metavar="URL", help="Archive as well: s3://BUCKET/PREFIX, or file:///FOLDER.")
+@click.option(
+    "--archive-every",
+    type=click.FloatRange(1),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="What has come is archived after this time, however little.",
+)
+@click.option(
+    "--archive-id", default="", metavar="ID", help="Of this proxy in the archive; else the state directory's."
+)
 @click.option(
     "--otlp",
     is_flag=False,

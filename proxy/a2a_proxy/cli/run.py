@@ -70,7 +70,7 @@ class ProxyRun:
         self._config = config
         self._work = work
         self._console = console or make_console(config.log_format, quiet=config.quiet)
-        self._hooks = Hooks(config.hooks, self._console, config.otlp)
+        self._hooks = Hooks(config.hooks, self._console, config.otlp, config.archive)
         self._metrics = Metrics(config.metrics, self._console)
         self._stop = asyncio.Event()
         self._leave = asyncio.Event()

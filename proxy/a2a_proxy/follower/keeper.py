@@ -97,7 +97,7 @@ class HookKeeper:
         self._waited_for = False
         self._told_stuck = False
         self.log = log.log_path(name)
-        self._ledger_file = program.ledger if program is not None else _unnamed_file()
+        self._ledger_file = program.ledger if program is not None else unnamed_file()
         self._ledger = Ledger(self._ledger_file)
         self._life_read, self._life = os.pipe()
         self._starting = threading.Lock()
@@ -279,7 +279,7 @@ class HookKeeper:
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def _unnamed_file() -> int:
+def unnamed_file() -> int:
     """A descriptor of a file that is gone with the last process that has it; in memory where there is such a thing, so
     that a full disk takes no hook's place away."""
     if hasattr(os, "memfd_create"):

@@ -16,6 +16,7 @@ from a2a_inspect.formats.chosen import Chosen
 from a2a_inspect.formats.har import write
 from a2a_proxy.recording.cassette import open_any
 from support_har import SCHEMA
+from support_hostile import evil_texts
 from support_thin import thin
 
 SAMPLES = sorted((Path(__file__).parents[3] / "recordings").glob("*.a2a.jsonl"))
@@ -89,6 +90,14 @@ def test_a_call_over_a_pipe_has_an_address_that_names_it() -> None:
     first = entries(sample("stdio"))[0]
     assert first["request"]["url"] == "stdio://agent/GetExtendedAgentCard"
     assert first["response"]["status"] == 0
+
+
+def test_what_no_text_should_hold(tmp_path: Path) -> None:
+    """Control codes and halves of characters, everywhere: URLs are printable ASCII."""
+    path = evil_texts(tmp_path)
+    urls = [each["request"]["url"] for each in entries(path)]
+    assert urls
+    assert all(url.isascii() and url.isprintable() for url in urls)
 
 
 def test_only_what_was_chosen() -> None:

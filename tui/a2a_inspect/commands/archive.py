@@ -46,7 +46,8 @@ def put(path: Path, url: str, options: Options) -> None:
         UserError: the recording or the archive cannot be used.
     """
     with _place(url, options) as place, opened(path) as recording:
-        from a2a_proxy.archive.keep import Keeper, checked_id, proxy_id
+        from a2a_proxy.archive.ident import checked_id, proxy_id
+        from a2a_proxy.archive.keep import Keeper
 
         with state_directory():
             proxy = checked_id(options.archive_id) if options.archive_id else proxy_id(places.state_dir())

@@ -126,12 +126,17 @@ def _http_method(exchange: Exchange) -> str:
 def _url(exchange: Exchange, connection: Connection | None) -> str:
     """As the client asked; a call over a pipe has none, and gets one that names its operation."""
     if exchange.binding is Binding.STDIO:
-        return f"stdio://agent/{quote(exchange.method, safe='/')}"
-    target = quote(exchange.target, safe=_PRINTABLE)
+        return f"stdio://agent/{_quoted(exchange.method)}"
+    target = _quoted(exchange.target)
     if "://" in target.partition("?")[0]:
         return target
     listen = connection.listen if connection is not None else ""
-    return f"http://{quote(exchange.authority or listen or 'unknown', safe=_PRINTABLE)}{target}"
+    return f"http://{_quoted(exchange.authority or listen or 'unknown')}{target}"
+
+
+def _quoted(words: str) -> str:
+    """Nothing but printable ASCII."""
+    return quote(words, safe=_PRINTABLE, errors="replace")
 
 
 def _version(exchange: Exchange) -> str:
@@ -174,7 +179,8 @@ def _on_wire(exchange: Exchange, frame: Frame) -> bytes:
     if exchange.binding is Binding.GRPC:
         return b"\0" + len(frame.payload).to_bytes(4, "big") + frame.payload
     if exchange.binding is not Binding.STDIO and frame.framing:
-        return rebuild(frame.framing, frame.payload)
+        with contextlib.suppress(UnicodeEncodeError):  # a framing that never was on a wire
+            return rebuild(frame.framing, frame.payload)
     return frame.payload
 
 

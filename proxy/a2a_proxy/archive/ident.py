@@ -1,0 +1,33 @@
+"""The id of a proxy in every archive: one for each state directory, made once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import uuid
+from pathlib import Path
+
+from a2a_proxy.archive.errors import ArchiveError
+
+ID_FILE = "archive.id"
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def proxy_id(state: Path) -> str:
+    """The id of the proxies of this state directory. Raises OSError, ArchiveError."""
+    file = state / ID_FILE
+    if not file.exists():
+        made = file.with_name(f".{ID_FILE}.{os.getpid()}")
+        made.write_text(f"{uuid.uuid4().hex[:16]}\n")
+        with contextlib.suppress(FileExistsError):  # another process was first
+            os.link(made, file)
+        made.unlink()
+    return checked_id(file.read_text().strip(), str(file))
+
+
+def checked_id(name: str, of: str = "--archive-id") -> str:
+    """The id if it can stand in a key. Raises ArchiveError."""
+    if not _ID.fullmatch(name):
+        raise ArchiveError(f"{of}: {name!r} is no id", "letters, digits, `-`, `_` and `.`, at most 64")
+    return name

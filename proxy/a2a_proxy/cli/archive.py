@@ -1,0 +1,76 @@
+"""`--archive`: checked before anything starts, kept by the keeper of followers, and summed up at the end."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.protocol.text import visible
+
+if TYPE_CHECKING:
+    from a2a_proxy.follower.keeper import HookKeeper, Report
+
+
+_STUCK = 3600.0
+"""Seconds; its process tells by itself what it waits for."""
+
+
+class Archive(msgspec.Struct, frozen=True):
+    """Where a run is archived."""
+
+    url: str
+    every: float
+    """Seconds after which what has come is put, however little it is."""
+    name: str = ""
+    """Id of the proxy in the archive; empty: that of the state directory."""
+
+
+def archive_config(url: str, every: float, name: str) -> Archive | None:
+    """What was typed; None without a URL. Raises UserError where it cannot be used."""
+    if not url:
+        if name:
+            raise UserError("--archive-id means nothing without --archive", "for example --archive s3://bucket/prefix")
+        return None
+    from a2a_proxy.archive.errors import ArchiveError
+    from a2a_proxy.archive.ident import checked_id
+    from a2a_proxy.archive.url import check
+
+    try:
+        check(url)
+        return Archive(url, every, checked_id(name) if name else "")
+    except ArchiveError as wrong:
+        raise UserError(f"--archive: {visible(wrong.message)}", wrong.hint) from wrong
+
+
+def archive_keeper(archive: Archive, recording: str, session: str, tell: Callable[[str, str], None]) -> HookKeeper:
+    """What keeps the process that archives. Raises UserError."""
+    from a2a_proxy.archive.errors import ArchiveError
+    from a2a_proxy.archive.ident import proxy_id
+    from a2a_proxy.capture import places
+    from a2a_proxy.follower.keeper import HookKeeper, Program, unnamed_file
+
+    try:
+        with state_directory():
+            name = archive.name or proxy_id(places.state_dir())
+            words = ("--url", archive.url, "--id", name, "--every", str(archive.every))
+            program = Program(
+                module="a2a_proxy.archive", words=words, label="the archive", ledger=unnamed_file(), stuck=_STUCK
+            )
+            return HookKeeper("archive", recording, tell, session=session, follow=True, program=program)
+    except ArchiveError as wrong:
+        raise UserError(visible(wrong.message), wrong.hint) from wrong
+
+
+def archived(archive: Archive, recording: str, report: Report, behind: int) -> tuple[str, str]:
+    """How it did, in a sentence, and what to do where not all is there."""
+    segments = f"{report.calls:,} segment{'' if report.calls == 1 else 's'}"
+    told = f"archive {visible(archive.url)}: {segments}"
+    if report.outcome == "done" or not behind:
+        return told, ""
+    name = ("--archive-id", archive.name) if archive.name else ()
+    again = shlex.join(("a2a-inspect", "archive", "put", recording, archive.url, *name))
+    return f"{told}; {behind:,} frames are not there yet", f"put them with: {again}"

@@ -1,0 +1,73 @@
+"""Sessions into the archive while they are recorded."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.archive import live
+from a2a_proxy.archive.find import Wanted, segments
+from a2a_proxy.archive.live import Aim, Live
+from a2a_proxy.archive.place import Place
+from a2a_proxy.follower.ledger import Ledger
+from a2a_proxy.follower.status import Status, Told
+from support_inspect import sample
+from support_recording import facts
+
+FRAMES = 9
+
+
+@pytest.fixture
+def ledger() -> Iterator[Ledger]:
+    with tempfile.TemporaryFile() as file:
+        yield Ledger(file.fileno())
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOOK_EVERY", "AGAIN", "_AGAIN_AT_END"):
+        monkeypatch.setattr(live, name, 0.001)
+
+
+def run(tmp_path: Path, ledger: Ledger, tell: Callable[[Status], None]) -> str:
+    url = (tmp_path / "archive").as_uri()
+    recording = sample(tmp_path / "r.a2a.db")
+    Live(Aim(str(recording), facts(1).uuid, url, "here", 3600.0), ledger, tell).run()
+    return url
+
+
+def test_a_session_that_has_ended_is_put_whole(tmp_path: Path, ledger: Ledger) -> None:
+    (tmp_path / "archive").mkdir()
+    told: list[Status] = []
+
+    [manifest] = segments(Place(run(tmp_path, ledger, told.append)), Wanted())
+
+    mark = ledger.read_mark()
+    assert (manifest.frames.rows, manifest.cut.over, told) == (FRAMES, True, [])
+    assert (mark.calls, mark.errors, mark.frame) == (1, 0, manifest.cut.through)
+
+
+def test_storage_that_is_away_is_tried_again_and_told_once(tmp_path: Path, ledger: Ledger) -> None:
+    tried: list[Status] = []
+
+    def tell(said: Status) -> None:
+        tried.append(said)
+
+    def look(ledger_mark: Callable[..., None]) -> Callable[..., None]:
+        def marked(mark: live.Mark) -> None:
+            ledger_mark(mark)
+            if mark.errors == 3:
+                (tmp_path / "archive").mkdir(exist_ok=True)
+
+        return marked
+
+    ledger.mark = look(ledger.mark)  # type: ignore[method-assign]
+    [manifest] = segments(Place(run(tmp_path, ledger, tell)), Wanted())
+
+    [said] = tried
+    assert isinstance(said, Told)
+    assert "no such bucket or folder" in said.message
+    assert "tried again" in said.hint
+    assert manifest.frames.rows == FRAMES
+    assert ledger.read_mark().errors == 3

@@ -1,0 +1,61 @@
+"""`a2a-proxy --archive`: what is checked before it starts, its process, and how it is summed up."""
+
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.archive.find import Wanted, segments
+from a2a_proxy.archive.place import Place
+from a2a_proxy.capture.places import STATE_VARIABLE
+from a2a_proxy.cli.archive import Archive, archive_config, archive_keeper, archived
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.follower.keeper import Report
+from support_inspect import sample
+from support_recording import facts
+
+
+def test_a_process_of_its_own_archives_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
+    (tmp_path / "archive").mkdir()
+    archive = archive_config((tmp_path / "archive").as_uri(), 300.0, "here")
+    assert archive is not None
+    told: list[tuple[str, str]] = []
+    keeper = archive_keeper(archive, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid, lambda *each: told.append(each))
+
+    keeper.start()
+    assert keeper.wait(120)
+    report = keeper.finish()
+
+    assert (report.outcome, report.calls, told) == ("done", 1, [])
+    assert [each.cut.proxy for each in segments(Place(archive.url), Wanted())] == ["here"]
+
+
+def test_nothing_was_asked_for() -> None:
+    assert archive_config("", 300.0, "") is None
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "message"),
+    [
+        ("x", "", "no place"),
+        ("file:///no/where", "", "no such"),
+        ("s3://b", "a/b", "no id"),
+        ("", "a", "without"),
+    ],
+)
+def test_what_cannot_be_used_is_told_before_anything_starts(url: str, name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as wrong:
+        archive_config(url, 300.0, name)
+
+    assert wrong.value.hint
+
+
+def test_what_is_not_there_yet_is_counted_with_the_command_that_puts_it() -> None:
+    archive = Archive("s3://b/p", 300.0, "here")
+    report = Report(name="archive", outcome="slow", calls=2, errors=1, frame=5, log="")
+
+    assert archived(archive, "r.a2a.db", report, 0) == ("archive s3://b/p: 2 segments", "")
+    assert archived(archive, "r.a2a.db", report, 1234) == (
+        "archive s3://b/p: 2 segments; 1,234 frames are not there yet",
+        "put them with: a2a-inspect archive put r.a2a.db s3://b/p --archive-id here",
+    )

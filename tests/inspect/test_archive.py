@@ -1,0 +1,75 @@
+"""`a2a-inspect archive`: what it says."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands.archive import Options, fetch, list_segments, put
+from a2a_proxy.capture.places import STATE_VARIABLE
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.recording.reader import Recording
+from support_inspect import TASK, sample
+
+NOTHING = dict.fromkeys(("since", "until", "task", "context", "trace"), "")
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An archive that has one recording."""
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
+    (tmp_path / "archive").mkdir()
+    url = (tmp_path / "archive").as_uri()
+    put(sample(tmp_path / "r.a2a.db"), url, Options(archive_id="here"))
+    return url
+
+
+def test_put_says_what_came_and_that_nothing_is_left(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        put(tmp_path / "r.a2a.db", url, Options(archive_id="there"))
+
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("put 9 frames in 1 segment, ")
+    assert first.endswith(f" as proxy there into {url}")
+    assert second == f"{url} has all of {tmp_path / 'r.a2a.db'} already"
+
+
+def test_ls_finds_by_task_and_time_and_verifies(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+
+    assert list_segments(url, {**NOTHING, "task": TASK}, Options(as_json=True)) == 0
+    [found] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (found["frames"], found["tasks"], found["agents"], found["proxy"]) == (9, 1, ["agent:8000"], "here")
+    assert list_segments(url, {**NOTHING, "task": "other"}, Options()) == 0
+    assert list_segments(url, {**NOTHING, "until": "2000-01-01"}, Options()) == 0
+    assert capsys.readouterr().out == "0 segments, 0 frames, 0 B\n" * 2
+    file = tmp_path / "archive" / found["key"]
+    file.write_bytes(file.read_bytes()[:-1])
+    assert list_segments(url, NOTHING, Options(verify=True)) == 1
+    assert found["key"] in capsys.readouterr().err
+
+
+def test_fetch_tells_what_it_read(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+
+    fetch(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", Options(verbose=True))
+
+    said = capsys.readouterr()
+    assert said.out.splitlines()[0].startswith("brought 3 exchanges with 9 frames of 1 segment into ")
+    assert said.out.splitlines()[1].startswith(f"{said.err.count('get ')} GETs, ")
+    with Recording(tmp_path / "back.a2a.db") as recording:
+        assert recording.counts().frames == 9
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [({}, "nothing says what to fetch"), ({"since": "soon"}, "is no time"), ({"task": "no"}, "has nothing of task no")],
+)
+def test_what_cannot_be_fetched_is_told(url: str, tmp_path: Path, words: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message) as wrong:
+        fetch(url, {**NOTHING, **words}, tmp_path / "back.a2a.db", Options())
+
+    assert wrong.value.hint
+    assert not (tmp_path / "back.a2a.db").exists()
