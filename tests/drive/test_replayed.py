@@ -31,11 +31,16 @@ _SERVED = [
 
 
 @pytest.mark.parametrize("case", thin(_SERVED, len(_SERVED)), ids=str)
-async def test_a_mock_answers_as_recorded(case: tuple[str, tuple[str, ...]], tmp_path: Path) -> None:
-    """Heads of responses included."""
+async def test_a_mock_answers_as_recorded(
+    case: tuple[str, tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heads of responses included. The mock is called by its own name, which it may write its card by."""
     sample, words = case
     with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
         mock = Mock(load(recording))
+    named: list[str] = []
+    card = mock.cards.at
+    monkeypatch.setattr(mock.cards, "at", lambda path, host: (named.append(host), card(path, host))[1])
     await mock.start()
     try:
         found = await driven(sample, tmp_path, "--upstream", mock.address, *words)
@@ -43,3 +48,4 @@ async def test_a_mock_answers_as_recorded(case: tuple[str, tuple[str, ...]], tmp
         await mock.stop()
     assert [each for each in found if each["kind"] in ("call", "task", "remark")] == []
     assert found[0]["same"]
+    assert set(named) <= {mock.address}

@@ -30,17 +30,19 @@ def test_the_path_of_the_interface_is_changed_and_nothing_else(
     binding: Binding, recorded: str | None, now: str | None, target: str, sent: str
 ) -> None:
     method = "POST" if "message" in target else "GET"
-    routes = Routes(Route("a:1"), {binding: Route("b:2", now)}, {} if recorded is None else {binding: recorded})
+    routes = Routes(
+        Route("a:1", "A"), {binding: Route("b:2", "B", now)}, {} if recorded is None else {binding: recorded}
+    )
     assert routes.http(Speech(binding, Dialect.V1_0, ""), Request(b"", (), target, method)) == ("http://b:2", sent)
 
 
 def test_a_translated_call_begins_at_the_interface() -> None:
     """Whatever the recorded interface of that binding was."""
-    routes = Routes(Route("a:1"), {REST: Route("b:2", "/api")}, {REST: "/tasks"})
+    routes = Routes(Route("a:1", "A"), {REST: Route("b:2", "B", "/api")}, {REST: "/tasks"})
     speech = Speech(REST, Dialect.V1_0, "GetTask", translated=True)
     assert routes.http(speech, Request(b"", (), "/tasks/7", "GET")) == ("http://b:2", "/api/tasks/7")
 
 
 def test_what_the_card_does_not_name_goes_to_the_named_agent() -> None:
     asked = Request(b"", (), "/card", "GET")
-    assert Routes(Route("a:1")).http(Speech(Binding.CARD, Dialect.V1_0, ""), asked) == ("http://a:1", "/card")
+    assert Routes(Route("a:1", "A")).http(Speech(Binding.CARD, Dialect.V1_0, ""), asked) == ("http://a:1", "/card")

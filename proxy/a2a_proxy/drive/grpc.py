@@ -29,7 +29,9 @@ class GrpcWire:
     """All gRPC calls of a drive, over one channel."""
 
     def __init__(self, routes: Routes) -> None:
-        self._channel = grpc.aio.insecure_channel(routes.route(Binding.GRPC).address, options=_OPTIONS)
+        route = routes.route(Binding.GRPC)
+        options = (*_OPTIONS, ("grpc.default_authority", route.authority))
+        self._channel = grpc.aio.insecure_channel(route.address, options=options)
 
     def line(self, step: Step, speech: Speech, /) -> Line:
         """A call of the recorded method, or of the one that does the same in another dialect."""

@@ -65,6 +65,7 @@ class _Call:
         request, speech = self._request, self._speech
         base, target = self._routes.http(speech, request)
         headers = CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers)
+        headers.setdefault("Host", self._routes.route(speech.binding).authority)
         body = request.payload or None
         url = URL(f"{base}{target}", encoded=True)
         try:

@@ -15,6 +15,8 @@ class Route(msgspec.Struct, frozen=True):
 
     address: str
     """`host:port` to connect to."""
+    authority: str
+    """The agent as a client without us names it, in `Host` or `:authority`: it may write its card by that."""
     path: str | None = None
     """Path of the interface as its card has it; None: as recorded."""
 

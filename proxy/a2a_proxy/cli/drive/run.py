@@ -150,8 +150,11 @@ async def _drive(plan: Plan, options: Options, wires: dict[Binding, Wire]) -> Dr
 
 
 def _wires(plan: Plan, reached: Reached, addresses: list[str]) -> dict[Binding, Wire]:
-    default = Route(addresses[0])
-    of = {binding: Route(addresses[number], path) for binding, (number, path) in reached.of.items()}
+    named = [upstream.authority for upstream in reached.upstreams]
+    default = Route(addresses[0], named[0])
+    of = {binding: Route(addresses[at], named[at], path) for binding, (at, path) in reached.of.items()}
+    if reached.grpc is not None:
+        of[Binding.GRPC] = Route(addresses[0], reached.grpc.authority)
     routes = Routes(default, of, plan.paths)
     http, grpc = HttpWire(routes), GrpcWire(routes)
     return dict.fromkeys((Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER), http) | {Binding.GRPC: grpc}
