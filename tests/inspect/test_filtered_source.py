@@ -10,10 +10,11 @@ import pytest
 
 from a2a_inspect.filtered_source import Finder, Search
 from a2a_inspect.source import Source
+from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.rows import key
-from support_inspect import changes, exchange, live, request, sample, status, writer
+from support_inspect import changes, exchange, frame, live, request, sample, status, writer
 from support_recording import STARTED
 
 MANY = 3000
@@ -43,6 +44,28 @@ async def test_what_is_found_comes_by_windows_with_progress(tmp_path: Path) -> N
     assert told[0][1] < told[0][2] == MANY
     assert told == sorted(told)
     assert (search.has(key(1, 4)), search.has(key(1, 5)), search.index(key(1, 5))) == (True, False, 2)
+    finder.close()
+    source.close()
+
+
+async def test_what_exchanges_have_themselves_comes_before_their_frames_are_looked_at(tmp_path: Path) -> None:
+    """In order at any time, each once; how far all of it is known is told apart."""
+    made = writer(tmp_path / "r.db")
+    frames = [frame(n, 1, b"{}", event=EventKind.STATUS, state=2, task_id=f"t{n % 2}") for n in range(1, MANY + 1)]
+    made.write(
+        frames, changes=changes(*(exchange(n, task_id="t1" if n > MANY - 2 else "") for n in range(1, MANY + 1)))
+    )
+    made.close()
+    told: list[tuple[list[int], int]] = []
+    source = Source(tmp_path / "r.db")
+    finder = Finder(source.another, lambda s: told.append((list(s.keys), s.upto)))
+    search = finder.start(parse("task:t1"))
+    await until(lambda: search.done)
+    late = [key(1, n) for n in range(MANY - 1, MANY + 1)]
+    assert told[0] == (late, 0)
+    assert all(keys == sorted(set(keys)) for keys, _ in told)
+    assert list(search.keys) == [key(1, n) for n in range(1, MANY + 1) if n % 2 or n > MANY - 2]
+    assert search.upto == search.keys[-1]
     finder.close()
     source.close()
 

@@ -35,6 +35,8 @@ class Search:
         self.node = node
         self.keys = array("q")
         """Of the exchanges that were found, in order."""
+        self.upto = 0
+        """Key up to which all that hold are among those; a few that come later may be known before."""
         self.looked = 0
         """Exchanges looked at, of `total`."""
         self.total = 0
@@ -57,6 +59,14 @@ class Search:
         """It is among those found."""
         at = self.index(key)
         return at < len(self.keys) and self.keys[at] == key
+
+    def add(self, found: array[int]) -> None:
+        """The next ones, in order; some may be known."""
+        new = array("q", (key for key in found if not self.has(key)))
+        if new and self.keys and new[0] < self.keys[-1]:
+            self.keys = array("q", sorted((*self.keys, *new)))
+        else:
+            self.keys.extend(new)
 
     def settle(self, touched: Iterable[int], found: set[int]) -> None:
         """Of these exchanges those hold now, the others do not."""
@@ -145,6 +155,8 @@ class Finder:
         from a2a_proxy.recording.query.sql import Rows  # and with it all that filters need: when the first is used
 
         search._changed = Changed(recording)
+        if early := recording.asked().early(search.node):
+            self._post(self._early, search, array("q", early))
         found = array("q")
         at = (0, 0)
 
@@ -175,8 +187,13 @@ class Finder:
             assert self._loop is not None
             self._loop.call_soon_threadsafe(call, *values)
 
+    def _early(self, search: Search, found: array[int]) -> None:
+        search.add(found)
+        self._tell(search)
+
     def _arrived(self, search: Search, found: array[int], at: tuple[int, int]) -> None:
-        search.keys.extend(found)
+        search.add(found)
+        search.upto = found[-1] if found else search.upto
         search.looked, search.total = at
         self._tell(search)
 

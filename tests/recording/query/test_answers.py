@@ -47,7 +47,10 @@ def agree(path: Path, node: Node) -> None:
     recording, world = sample(path)
     asked = recording.asked()
     assert list(asked.ids(node, Rows.FRAMES)) == world.frames_with(node), to_text(node)
-    assert list(asked.ids(node, Rows.EXCHANGES)) == world.exchanges_with(node), to_text(node)
+    exchanges = world.exchanges_with(node)
+    assert list(asked.ids(node, Rows.EXCHANGES)) == exchanges, to_text(node)
+    early = asked.early(node)
+    assert early == [key for key in exchanges if key in set(early)], to_text(node)
 
 
 @settings(max_examples=300)

@@ -99,7 +99,7 @@ class Hopping(Narrowed):
 
     async def _beside(self, search: Search, key: int, by: int) -> int | None:
         """The next exchange that matches and is in the list; after the last one the first. Waits for the search."""
-        while not (search.done or (search.keys and search.keys[-1] > key)):
+        while not (search.done or search.upto > key):
             await asyncio.sleep(POLL)
         start = search.index(key + 1) if by > 0 else search.index(key) - 1
         for step in range(len(search.keys)):

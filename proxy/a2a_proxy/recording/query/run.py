@@ -19,7 +19,7 @@ from a2a_proxy.recording.query.errors import QueryError, Stopped
 from a2a_proxy.recording.query.functions import Functions
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.payload_tests import LIMIT_SECONDS, TooSlow
-from a2a_proxy.recording.query.sql import Rows, cost, where
+from a2a_proxy.recording.query.sql import Rows, cost, own, where
 from a2a_proxy.recording.query.tree import Node, to_text
 from a2a_proxy.recording.rows import key
 from a2a_proxy.recording.schema import SESSION_SHIFT
@@ -79,6 +79,22 @@ class Asked:
         whole, each = self._query(node, rows, session), self._query(node, rows, session, few=True)
         plan = _Plan(whole, _window(node, rows), each, _FIRST if each != whole else 0)
         return self._windows(plan, _Place(rows, session, after, limit), watch)
+
+    def early(self, expression: str | Node) -> list[int]:
+        """Some of the exchanges for which the expression holds: those that have it themselves, where `ids` begins with
+        a look at all frames. In order.
+
+        Raises:
+            QueryError: as `ids`.
+        """
+        node = parse(expression) if isinstance(expression, str) else expression
+        condition = own(node) if cost(node) == 0 else None
+        if condition is None or where(node, Rows.EXCHANGES) == where(node, Rows.EXCHANGES, few=True):
+            return []
+        return [
+            row[0]
+            for row in self._all(f"SELECT e.id FROM exchange e WHERE {condition.text} ORDER BY e.id", condition.params)
+        ]
 
     def among(self, expression: str | Node, rows: Rows, ids: Sequence[int]) -> list[int]:
         """Those of these ids for which the expression holds, in order; what else the recording has costs nothing.

@@ -46,6 +46,24 @@ def _where(node: Node, rows: Rows, each: bool) -> Sql:
     return joined("AND" if isinstance(node, And) else "OR", *(_where(item, rows, each) for item in items))
 
 
+def own(node: Node) -> Sql | None:
+    """A condition on the columns of `exchange e` alone, without a look at its frames: where it holds, the whole does.
+
+    The whole may hold for more exchanges. None: nothing can be said so.
+    """
+    if isinstance(node, Match):
+        return _of_exchange(node)
+    if isinstance(node, Not):
+        item = node.item
+        exact = isinstance(item, Match) and not _has_frames(item)
+        return _where(item, Rows.EXCHANGES, each=True).within("NOT {}") if exact else None
+    parts = [own(item) for item in node.items]
+    known = [part for part in parts if part is not None]
+    if not known or (isinstance(node, And) and len(known) < len(parts)):
+        return None
+    return joined("AND" if isinstance(node, And) else "OR", *known)
+
+
 def cost(node: Node) -> int:
     """The most that a condition in it costs (see `fields`); 0 where columns alone are looked at."""
     if isinstance(node, Match):
@@ -80,19 +98,33 @@ def _of_frame(match: Match) -> Sql | None:
     return joined("AND", side, condition)
 
 
-def _exchange(match: Match, each: bool) -> Sql:
+def _of_exchange(match: Match) -> Sql | None:
+    """The condition on the exchange itself."""
     field = FIELDS.get(match.field)
-    parts = []
-    if field is not None and field.exchange is not None and (not match.side or field.frame is None):
-        parts.append(field.exchange(match))
-    if not (parts and field is not None and field.alone) and (own := _of_frame(match)) is not None:
+    if field is None or field.exchange is None or (match.side and field.frame is not None):
+        return None
+    return field.exchange(match)
+
+
+def _has_frames(match: Match) -> bool:
+    """Frames may have it where the exchange has not."""
+    field = FIELDS.get(match.field)
+    if field is not None and field.alone and _of_exchange(match) is not None:
+        return False
+    return field is None or field.frame is not None
+
+
+def _exchange(match: Match, each: bool) -> Sql:
+    of_exchange = _of_exchange(match)
+    parts = [] if of_exchange is None else [of_exchange]
+    if _has_frames(match) and (of_frame := _of_frame(match)) is not None:
         if each:
             parts.append(
-                own.within(
+                of_frame.within(
                     f"EXISTS (SELECT 1 FROM frame f WHERE f.session = e.id >> {SESSION_SHIFT}"
                     f" AND f.exchange = e.id & {_NUMBER} AND {{}})"
                 )
             )
         else:
-            parts.append(own.within(f"e.id IN (SELECT {EXCHANGE_OF_FRAME} FROM frame f WHERE {{}})"))
+            parts.append(of_frame.within(f"e.id IN (SELECT {EXCHANGE_OF_FRAME} FROM frame f WHERE {{}})"))
     return joined("OR", *parts)
