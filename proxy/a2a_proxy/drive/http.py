@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import aiohttp
 from multidict import CIMultiDict
@@ -18,6 +20,8 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.wire.sse import SseEvent, SseSplitter
 
+_APART = 0.003
+"""Seconds between two requests that do not wait for each other: over two connections the later one may arrive first."""
 _SELF_MADE = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
@@ -26,24 +30,53 @@ class HttpWire:
 
     def __init__(self, routes: Routes) -> None:
         self._routes = routes
+        self._order = _Order()
+        trace = aiohttp.TraceConfig()
+        trace.on_request_headers_sent.append(_sent)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             timeout=aiohttp.ClientTimeout(total=None),
             skip_auto_headers=_SELF_MADE,
             cookie_jar=aiohttp.DummyCookieJar(),
+            trace_configs=[trace],
         )
 
     def line(self, _step: Step, speech: Speech, /) -> Line:
         """A request like the recorded one."""
-        return _Call(self._session, self._routes, speech)
+        return _Call(self._session, self._routes, speech, self._order)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
 
 
+class _Order:
+    """Requests set out in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def turn(self) -> Callable[[], None]:
+        """Wait until the request before this one is under way; call what is returned when this one is."""
+        await self._lock.acquire()
+        ended = False
+
+        def end() -> None:
+            nonlocal ended
+            if not ended:
+                ended = True
+                self._lock.release()
+
+        return end
+
+
+async def _sent(_session: aiohttp.ClientSession, context: Any, _params: aiohttp.TraceRequestHeadersSentParams) -> None:
+    asyncio.get_running_loop().call_later(_APART, context.trace_request_ctx)
+
+
 class _Call:
-    def __init__(self, session: aiohttp.ClientSession, routes: Routes, speech: Speech) -> None:
+    def __init__(self, session: aiohttp.ClientSession, routes: Routes, speech: Speech, order: _Order) -> None:
+        self._order = order
         self._session = session
         self._routes = routes
         self._speech = speech
@@ -68,9 +101,10 @@ class _Call:
         headers.setdefault("Host", self._routes.route(speech.binding).authority)
         body = request.payload or None
         url = URL(f"{base}{target}", encoded=True)
+        under_way = await self._order.turn()
         try:
             async with self._session.request(
-                request.method, url, data=body, headers=headers, allow_redirects=False
+                request.method, url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=under_way
             ) as response:
                 async for heard in _read(response):
                     yield heard
@@ -78,6 +112,8 @@ class _Call:
             return  # the agent broke off: the recording of the drive tells how
         except aiohttp.ClientError as wrong:
             raise LineError(str(wrong) or type(wrong).__name__) from wrong
+        finally:
+            under_way()
 
 
 async def _read(response: aiohttp.ClientResponse) -> AsyncIterator[Heard]:

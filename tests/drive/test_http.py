@@ -1,0 +1,60 @@
+"""Calls over HTTP, with an agent that is a few lines."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from a2a_proxy.drive.http import HttpWire
+from a2a_proxy.drive.request import Request
+from a2a_proxy.drive.route import Route, Routes
+from a2a_proxy.drive.speech import Speech
+from a2a_proxy.model.exchange import Binding, Dialect
+from support_drive import step
+
+
+async def test_a_free_connection_lets_no_call_overtake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one before it waits for a connection of its own."""
+    arrived: list[str] = []
+    warm = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        arrived.append(request.path)
+        if request.path == "/warm":
+            await warm.wait()
+        return web.json_response({})
+
+    async def dialled(*given: Any) -> Any:
+        warm.set()
+        await first
+        await asyncio.sleep(0.05)
+        return await dial(*given)
+
+    app = web.Application()
+    app.router.add_get("/{any}", answer)
+    async with TestServer(app) as server:
+        wire = HttpWire(Routes(Route(f"127.0.0.1:{server.port}", "agent:1")))
+
+        async def call(path: str) -> None:
+            line = wire.line(step(1, 0, 1), Speech(Binding.OTHER, Dialect.UNKNOWN, ""))
+            await line.say(Request(b"", (), path, "GET"))
+            _ = [heard async for heard in line.answers()]
+
+        first = asyncio.ensure_future(call("/warm"))
+        async with asyncio.timeout(30):
+            while not arrived:
+                await asyncio.sleep(0.01)
+            connector = wire._session.connector
+            assert connector is not None
+            dial = connector._create_connection
+            monkeypatch.setattr(connector, "_create_connection", dialled)
+            second = asyncio.ensure_future(call("/second"))
+            await first
+            await call("/third")
+            await second
+        await wire.close()
+    assert arrived == ["/warm", "/second", "/third"]
