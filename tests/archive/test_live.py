@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.archive import live
+from a2a_proxy.archive.aim import Aim
 from a2a_proxy.archive.find import Wanted, segments
-from a2a_proxy.archive.live import Aim, Live
+from a2a_proxy.archive.live import Live
 from a2a_proxy.archive.place import Place
 from a2a_proxy.follower.ledger import Ledger
 from a2a_proxy.follower.status import Status, Told

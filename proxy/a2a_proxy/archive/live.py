@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from a2a_proxy.archive.aim import Aim
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.keep import Keeper
 from a2a_proxy.archive.manifest import Manifest
@@ -25,17 +26,6 @@ LOOK_EVERY = 0.5
 AGAIN = 10.0
 """Seconds after which what failed is tried again; two where the session has ended, and somebody waits."""
 _AGAIN_AT_END = 2.0
-
-
-class Aim(msgspec.Struct, frozen=True):
-    """What goes where."""
-
-    path: str
-    session: str
-    url: str
-    proxy: str
-    every: float
-    """Seconds after which what has come is put, however little it is."""
 
 
 class Live:

@@ -48,6 +48,7 @@ def archive_config(url: str, every: float, name: str) -> Archive | None:
 
 def archive_keeper(archive: Archive, recording: str, session: str, tell: Callable[[str, str], None]) -> HookKeeper:
     """What keeps the process that archives. Raises UserError."""
+    from a2a_proxy.archive.aim import word_of
     from a2a_proxy.archive.errors import ArchiveError
     from a2a_proxy.archive.ident import proxy_id
     from a2a_proxy.capture import places
@@ -56,7 +57,7 @@ def archive_keeper(archive: Archive, recording: str, session: str, tell: Callabl
     try:
         with state_directory():
             name = archive.name or proxy_id(places.state_dir())
-            words = ("--url", archive.url, "--id", name, "--every", str(archive.every))
+            words = ("--archive", word_of(archive.url, name, archive.every))
             program = Program(
                 module="a2a_proxy.archive", words=words, label="the archive", ledger=unnamed_file(), stuck=_STUCK
             )

@@ -10,10 +10,10 @@ import os
 import signal
 import socket
 import sys
-import threading
 import time
 from pathlib import Path
 
+from a2a_proxy.follower.entry import end_with
 from a2a_proxy.follower.metrics.numbers import CONTENT_TYPE
 from a2a_proxy.follower.metrics.reading import Session
 from a2a_proxy.follower.metrics.serve import Pages, serve
@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--life", type=int, required=True)
     parser.add_argument("sockets", type=int, nargs="+")
     typed = parser.parse_args()
-    threading.Thread(target=_end_with, args=(typed.life,), daemon=True).start()
+    end_with(typed.life)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the proxy
     give_way()
     pages = Pages()
@@ -49,11 +49,6 @@ def main() -> int:
         except (RecordingError, OSError) as wrong:
             pages.lacking = f"the recording cannot be read: {wrong}"
         time.sleep(_LOOK_EVERY)
-
-
-def _end_with(life: int) -> None:
-    os.read(life, 1)
-    os._exit(0)
 
 
 def _count(path: str, uuid: str, journal: Path, pages: Pages) -> None:
