@@ -164,7 +164,7 @@ def sound(value: Any) -> Any:
 def call_cells(call: Exchange) -> dict[str, Any]:
     """What the rows of its frames say of a call."""
     cells = {name: sound(getattr(call, name)) for name in (*_OF_CALL, *_SHARED.values())}
-    return {**cells, "streaming": call.streaming, "trace_id": trace_of(call.traceparent) or None}
+    return {**cells, "streaming": call.streaming, "trace_id": trace_of(call.trace_context) or None}
 
 
 def _cells(row: FrameRow, scene: Scene) -> tuple[Any, ...]:
