@@ -1,5 +1,6 @@
 """Recordings into an archive and out again."""
 
+import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,19 @@ def test_doing_it_again_changes_nothing(place: Place) -> None:
 
     assert content(place.url) == before
     assert sorted(name.partition("/")[0] for name in before) == ["facts", "frames", "manifests"]
+
+
+def test_names_come_from_the_recording_alone(place: Place) -> None:
+    """By them another version knows what is there already: they never change, whatever the octets are."""
+    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+        put(place, recording)
+        [session] = recording.sessions()
+        first = next(recording.frames_after(0)).frame.at
+    day = datetime.datetime.fromtimestamp(first // 10**9, datetime.UTC).date()
+    name = f"dt={day}/proxy=here/seg-{session.facts.uuid.replace('-', '')[:12]}-000001"
+
+    found = sorted(content(place.url))
+    assert found == [f"facts/{name}.parquet", f"frames/{name}.parquet", f"manifests/{name}.json"]
 
 
 @pytest.mark.parametrize("lost", [("manifests",), ("manifests", "frames")])

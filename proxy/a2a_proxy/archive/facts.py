@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from a2a_proxy.archive.rows import fits, trace_of
+from a2a_proxy.archive.cells import fits, trace_of
 from a2a_proxy.archive.schema import FACTS, FACTS_SCHEMA
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange

@@ -18,7 +18,8 @@ from a2a_proxy.archive.facts import Fact, Facts, facts_table
 from a2a_proxy.archive.files import cut_of, distinct_of, file_of, stored
 from a2a_proxy.archive.manifest import DAY, MANIFESTS, Cut, Manifest, day_of, decode, encode
 from a2a_proxy.archive.place import Place
-from a2a_proxy.archive.rows import Scenes, frames_table
+from a2a_proxy.archive.rows import frames_table
+from a2a_proxy.archive.scenes import Scenes
 from a2a_proxy.recording.cassette_out import session_line
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow, key

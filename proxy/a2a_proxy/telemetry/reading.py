@@ -40,15 +40,16 @@ class Spans:
         self._contexts: dict[int, Context | None] = {}
         self._firsts: dict[tuple[str, str], int] = {}
         self._cards: dict[str, list[tuple[int, Card]]] = {}
-        self._handoffs: dict[int, list[Handoff]] = {}
+        self._handoffs: dict[int, dict[int, Handoff]] = {}
+        """Those that led to an exchange, by their number."""
         for row in self._card_rows():
             self._learn_card(row)
         for handoff in recording.handoffs(session.id):
             self.learn(handoff.handoff)
 
     def learn(self, handoff: Handoff) -> None:
-        """A hand-off that came after this was made."""
-        self._handoffs.setdefault(handoff.to_exchange, []).append(handoff)
+        """A hand-off that came after this was made, or that is known and told again."""
+        self._handoffs.setdefault(handoff.to_exchange, {})[handoff.id] = handoff
 
     def span(self, number: int) -> tuple[Span, Passage] | None:
         """The span of the exchange of this number, with what its frames said; None where it is gone, or not over."""
@@ -109,7 +110,7 @@ class Spans:
         context = self._context_of(first) if first != exchange.id else None
         if context is not None:
             found.append(Link(context, {"a2a_proxy.link": "task", "a2a.task.id": exchange.task_id}))
-        for handoff in self._handoffs.get(exchange.id, []):
+        for handoff in self._handoffs.get(exchange.id, {}).values():
             context = self._context_of(handoff.exchange) if handoff.exchange != exchange.id else None
             context = context or self._by_task(handoff)
             if context is not None:

@@ -15,6 +15,7 @@ from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from support_segments import MS, ZERO, Timeline, run
 
 _STATES = ("SUBMITTED", "WORKING", "WORKING", "INPUT_REQUIRED", "COMPLETED", "CANCELED")
+_TRACES = [f"00-{trace * 32}-{span * 16}-01" for trace in "ab" for span in "12"]
 
 
 def babel(seed: int, steps: int, *, ticks: bool) -> Timeline:
@@ -36,9 +37,10 @@ def babel(seed: int, steps: int, *, ticks: bool) -> Timeline:
                 at,
                 operation,
                 exchange=exchanges,
-                agent=f"agent:{pick.randrange(2)}",
+                agent=f"agent:{pick.randrange(3)}",
                 task_id=pick.choice((task, "", "")),
                 context_id=pick.choice(("c", "d", "")),
+                traceparent=pick.choice(("", *_TRACES)),
             )
         else:
             exchange = pick.choice([*open_now])

@@ -327,6 +327,73 @@ def test_a_call_of_an_agent_at_work_is_a_delegation(
     assert (handoff.latency, handoff.briefing, handoff.segment) == (80 * MS, 321, 2)
 
 
+def asked(*requests: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Agents 1, 2, 3 ... are asked one after the other, and all are at work: who hands over to whom, by what."""
+    line = Timeline()
+    for number, request in enumerate(requests, 1):
+        begin = 100.0 * number
+        line.ask(begin, exchange=number, agent=f"agent:{number}", **request)
+        line.state(begin + 20, "WORKING", exchange=number, task=f"t{number}", context_id=f"own{number}")
+    return [(each.agent, each.to_agent, each.evidence) for each in run(line, 1000).handoffs]
+
+
+def trace(span: int) -> dict[str, Any]:
+    return {"traceparent": f"00-0af7651916cd43dd8448eb211c80319c-{span:016x}-01"}
+
+
+_CHAIN = [("agent:1", "agent:2"), ("agent:2", "agent:3"), ("agent:3", "agent:4")]
+
+
+@pytest.mark.parametrize(
+    ("requests", "evidence"),
+    [
+        ([trace(1), trace(2), trace(3), trace(4)], "traceparent"),
+        ([trace(1)] * 4, "traceparent"),
+        ([{"context_id": "c"}] * 4, "context"),
+        ([{"schema": "json", "payload": b'{"message": {"parts": [{"text": "the same order"}]}}'}] * 4, "content"),
+    ],
+    ids=["spans of their own", "one traceparent passed on", "context", "content"],
+)
+def test_in_a_chain_of_agents_each_is_handed_over_to_by_the_one_before(
+    requests: list[dict[str, Any]], evidence: str
+) -> None:
+    assert asked(*requests) == [(*pair, evidence) for pair in _CHAIN]
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        [trace(1), trace(2), trace(2), trace(3)],
+        [{"context_id": "c", "connection": each} for each in (1, 2, 2, 4)],
+    ],
+    ids=["in one span", "over one connection"],
+)
+def test_agents_that_one_sender_asks_at_once_are_not_each_others_callers(requests: list[dict[str, Any]]) -> None:
+    """Agent 1 asks 2 and 3; the last one that is at work, 3, asks 4."""
+    assert [pair[:2] for pair in asked(*requests)] == [
+        ("agent:1", "agent:2"),
+        ("agent:1", "agent:3"),
+        ("agent:3", "agent:4"),
+    ]
+
+
+def test_a_chain_goes_on_from_the_agent_that_is_still_at_work() -> None:
+    """Agent 2 is done when 3 is asked: so agent 1 asks."""
+    line = Timeline().ask(0, **trace(1)).state(10, "WORKING")
+    line.ask(20, exchange=2, agent="agent:2", **trace(2)).state(30, "COMPLETED", exchange=2, task="k")
+    line.end(40, exchange=2).ask(50, exchange=3, agent="agent:3", **trace(3))
+    assert [(each.agent, each.to_agent) for each in run(line, 100).handoffs] == [
+        ("agent:1", "agent:2"),
+        ("agent:1", "agent:3"),
+    ]
+
+
+def test_a_client_that_goes_on_within_its_trace_is_seen() -> None:
+    line = stream(**trace(1)).state(100, "COMPLETED").end(110)
+    line.ask(200, "SendMessage", exchange=2, agent="agent:2", context_id="c", **trace(2))
+    assert [(each.kind, each.evidence) for each in run(line, 300).handoffs] == [("next", "context")]
+
+
 def test_the_same_content_asked_of_another_agent_is_evidence() -> None:
     text = json.dumps({"message": {"parts": [{"text": "the order of Mr Smith"}]}}).encode()
     cut = delegated({"payload": text, "schema": "json"}, {"payload": text, "schema": "json"})

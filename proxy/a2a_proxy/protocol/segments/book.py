@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.protocol.segments.state import Call, Talk
+from a2a_proxy.protocol.segments.trail import Step, lengthened, span_of, trace_of
 
 MAX_TALKS = 2000
 """Tasks that are followed, those with an open call apart; the one that nobody has spoken in for longest makes room. Who
@@ -25,10 +26,10 @@ class Book:
         """By task id, the one that nobody has spoken in for longest first."""
         self.calls: dict[int, Call] = {}
         """Open exchanges by number."""
-        self._contexts: dict[str, Talk] = {}
-        """Context -> the conversation in it that a client spoke in last."""
-        self._traces: dict[str, Talk] = {}
-        """Trace id -> the conversation whose request had it."""
+        self._contexts: dict[str, list[Step]] = {}
+        """Context -> the conversation in it that a client spoke in last, then those that agents have begun in it."""
+        self._traces: dict[str, list[Step]] = {}
+        """Trace id -> the conversations whose requests had it; the first one stays."""
 
     def make(self, agent: str, task_id: str, context_id: str) -> Talk:
         """A conversation that is not yet known to be about a task."""
@@ -66,31 +67,38 @@ class Book:
 
     def of_context(self, context_id: str) -> Talk | None:
         """The conversation of this context that a client spoke in last."""
-        return self._contexts.get(context_id) if context_id else None
+        trail = self.context_trail(context_id)
+        return trail[0].talk if trail else None
 
-    def learn_context(self, talk: Talk) -> None:
-        """A client speaks in this conversation of its context."""
-        if talk.context_id:
-            self._contexts[talk.context_id] = talk
-            if len(self._contexts) > MAX_CONTEXTS:
-                del self._contexts[next(iter(self._contexts))]
+    def context_trail(self, context_id: str) -> list[Step]:
+        """That one, then the conversations that agents have begun in this context."""
+        return self._contexts.get(context_id, []) if context_id else []
+
+    def learn_context(self, talk: Talk, *, delegated: bool = False) -> None:
+        """A client speaks in this conversation of its context; or an agent does, as a client of another one."""
+        trail = self.context_trail(talk.context_id)
+        if delegated and trail:
+            lengthened(trail, Step(talk))
+        elif talk.context_id and not delegated:
+            others = [step for step in trail[1:] if step.talk is not talk]
+            self._contexts[talk.context_id] = [Step(talk), *others]
+            _bound(self._contexts, MAX_CONTEXTS)
 
     def name_context(self, talk: Talk) -> None:
         """The agent has told the context of this conversation."""
         if talk.context_id not in self._contexts:
             self.learn_context(talk)
 
-    def of_trace(self, traceparent: str) -> Talk | None:
-        """The conversation whose request had this trace."""
-        return self._traces.get(_trace(traceparent)) if traceparent and self._traces else None
+    def trace_trail(self, traceparent: str) -> list[Step]:
+        """The conversations whose requests had this trace."""
+        return self._traces.get(trace_of(traceparent), []) if traceparent and self._traces else []
 
     def learn_trace(self, traceparent: str, talk: Talk) -> None:
-        """A request had this trace; the first one stays."""
-        trace = _trace(traceparent)
-        if trace and trace not in self._traces:
-            self._traces[trace] = talk
-            if len(self._traces) > MAX_TRACES:
-                del self._traces[next(iter(self._traces))]
+        """A request of this conversation had this trace."""
+        trace = trace_of(traceparent)
+        if trace:
+            lengthened(self._traces.setdefault(trace, []), Step(talk, span_of(traceparent)))
+            _bound(self._traces, MAX_TRACES)
 
     def all(self) -> dict[int, Talk]:
         """Every conversation by its number."""
@@ -100,8 +108,8 @@ class Book:
             while talk is not None:
                 found[talk.number] = talk
                 talk = talk.twin
-        for talks in (self._contexts, self._traces):
-            found.update((each.number, each) for each in talks.values())
+        for trails in (self._contexts, self._traces):
+            found.update((step.talk.number, step.talk) for trail in trails.values() for step in trail)
         return found
 
     # --- across a restart ---------------------------------------------------------------------------------------
@@ -115,8 +123,8 @@ class Book:
             "calls": [
                 [number, call.talk.number, call.role, call.answered, call.tells] for number, call in self.calls.items()
             ],
-            "contexts": [[name, talk.number] for name, talk in self._contexts.items()],
-            "traces": [[name, talk.number] for name, talk in self._traces.items()],
+            "contexts": _plain_trails(self._contexts),
+            "traces": _plain_trails(self._traces),
         }
 
     @classmethod
@@ -134,8 +142,10 @@ class Book:
             talks[number].twin = talks.get(twin)
         book._talks = {talks[number].task_id: talks[number] for number in state["tasks"]}
         book.calls = {number: Call(talks[talk], *rest) for number, talk, *rest in state["calls"]}
-        book._contexts = {name: talks[number] for name, number in state["contexts"]}
-        book._traces = {name: talks[number] for name, number in state["traces"]}
+        book._contexts, book._traces = (
+            {name: [Step(talks[number], span) for number, span in trail] for name, trail in state[kind]}
+            for kind in ("contexts", "traces")
+        )
         return book
 
 
@@ -145,7 +155,10 @@ def _plain(talk: Talk) -> dict[str, Any]:
     return saved
 
 
-def _trace(traceparent: str) -> str:
-    """The trace id of a W3C `traceparent`; empty where it is none."""
-    words = traceparent.split("-")
-    return words[1] if len(words) >= 4 and len(words[1]) == 32 else ""
+def _plain_trails(trails: dict[str, list[Step]]) -> list[Any]:
+    return [[name, [[step.talk.number, step.span] for step in trail]] for name, trail in trails.items()]
+
+
+def _bound(trails: dict[str, list[Step]], limit: int) -> None:
+    if len(trails) > limit:
+        del trails[next(iter(trails))]

@@ -7,22 +7,18 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.protocol.segments.book import Book
 from a2a_proxy.protocol.segments.evidence import content_marks, references
 from a2a_proxy.protocol.segments.state import HandoffState, Talk
+from a2a_proxy.protocol.segments.trail import Request, caller, span_of
 
 _RECENT = 32
 """Requests of which the content is remembered."""
 _SMALL = 32_768
 """Octets; the content of longer requests is not compared."""
 _MAX_AGENTS = 1000
-_STILL = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}) | frozenset(
-    {TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED}
-)
-"""States in which an agent does nothing."""
 
 
 class Handoffs:
@@ -45,35 +41,44 @@ class Handoffs:
             self._agents[talk.agent] = None
         delegated = False
         if len(self._agents) > 1:
-            parent, evidence = self._parent(talk, frame, traceparent)
-            if parent is not None:
-                delegated = self._hand_over(parent, talk, frame, evidence, client)
+            request = Request(talk.agent, client, frame.connection, span_of(traceparent))
+            delegated = self._hand_over(talk, frame, traceparent, request)
         talk.connection = frame.connection
-        if not delegated:
-            self._book.learn_context(talk)
+        self._book.learn_context(talk, delegated=delegated)
         if traceparent:
             self._book.learn_trace(traceparent, talk)
         if frame.size <= _SMALL:
             self._recent.append((talk, frame.payload, frame.schema))
 
-    def _parent(self, talk: Talk, frame: Frame, traceparent: str) -> tuple[Talk | None, str]:
-        """The conversation with another agent that this one comes from, by the strongest evidence."""
-        book, agent = self._book, talk.agent
-        traced = book.of_trace(traceparent)
-        if traced is not None and traced.agent != agent:
+    def _hand_over(self, talk: Talk, frame: Frame, traceparent: str, request: Request) -> bool:
+        """Tell of it, where another agent has to do with it; True for a delegation."""
+        kind = "delegation"
+        parent, evidence = self._caller(talk, frame, traceparent, request)
+        if parent is None:
+            parent, evidence, kind = self._book.of_context(frame.context_id or talk.context_id), "context", "next"
+            if parent is None or parent.agent == talk.agent:
+                return False
+        made = self._make(parent, frame, kind, evidence, talk.agent, talk.task_id)
+        made.to_exchange, made.briefing = frame.exchange, frame.size
+        self._await(talk, made)
+        return kind == "delegation"
+
+    def _caller(self, talk: Talk, frame: Frame, traceparent: str, request: Request) -> tuple[Talk | None, str]:
+        """The conversation whose agent asks for this one, by the strongest evidence."""
+        book = self._book
+        if (traced := caller(book.trace_trail(traceparent), request)) is not None:
             return traced, "traceparent"
-        before = book.of_context(frame.context_id or talk.context_id)
-        if before is not None and before.agent != agent:
+        if (before := caller(book.context_trail(frame.context_id or talk.context_id), request)) is not None:
             return before, "context"
         for task_id in references(frame):
             referred = book.of_task("", task_id)
-            if referred is not None and referred.agent != agent:
+            if referred is not None and request.may_come_from(referred):
                 return referred, "reference"
-        return self._alike(agent, frame), "content"
+        return self._alike(frame, request), "content"
 
-    def _alike(self, agent: str, frame: Frame) -> Talk | None:
-        """A conversation with another agent, still at work, that was asked for something with the same content."""
-        others = [each for each in self._recent if each[0].agent != agent and is_active(each[0])]
+    def _alike(self, frame: Frame, request: Request) -> Talk | None:
+        """The last conversation that was asked for something with the same content."""
+        others = [each for each in self._recent if request.may_come_from(each[0])]
         if not others or frame.size > _SMALL:
             return None
         marks = content_marks(frame.payload, frame.schema)
@@ -82,17 +87,6 @@ class Handoffs:
                 if marks & content_marks(payload, schema):
                     return talk
         return None
-
-    def _hand_over(self, parent: Talk, child: Talk, frame: Frame, evidence: str, client: str) -> bool:
-        """Tell of it; True for a delegation."""
-        active = is_active(parent) and parent.connection != frame.connection and may_be_from(client, parent.agent)
-        if not active and evidence != "context":
-            return False
-        kind = "delegation" if active else "next"
-        made = self._make(parent, frame, kind, evidence, child.agent, child.task_id)
-        made.to_exchange, made.briefing = frame.exchange, frame.size
-        self._await(child, made)
-        return active
 
     # --- within a task ------------------------------------------------------------------------------------------
 
@@ -179,25 +173,3 @@ class Handoffs:
             self._changed[each.id] = open_now.get(each.id, each)
         self._agents = dict.fromkeys(state["agents"])
         self._recent.extend((talks[number], payload, schema) for number, payload, schema in state["recent"])
-
-
-def is_active(talk: Talk) -> bool:
-    """Somebody waits for this agent, and it is at work."""
-    return bool(talk.tellers) and talk.state not in _STILL
-
-
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
-
-
-def may_be_from(client: str, agent: str) -> bool:
-    """A call from `client` (`host:port`) may be one of the agent behind the upstream `agent`: not where both are
-    addresses and differ."""
-    here = client.rpartition(":")[0]
-    there = agent.rpartition("//")[2].partition("/")[0].rpartition(":")[0]
-    if here in _LOOPBACK or not _is_address(there):
-        return True
-    return here == there
-
-
-def _is_address(host: str) -> bool:
-    return bool(host) and (":" in host or host.replace(".", "").isdigit())

@@ -311,6 +311,8 @@ class SegmentTracker:
             known.said, known.last, talk.said = said, said.id, None
             self._cuts.move(said, known)
         if talk.awaited is not None:
+            if known.awaited is not None:
+                self._handoffs.end(known, max(known.awaited.at, talk.awaited.at), 0)
             known.awaited, known.busy, talk.awaited = talk.awaited, True, None
 
     # --- ends ---------------------------------------------------------------------------------------------------
