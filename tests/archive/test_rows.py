@@ -5,7 +5,9 @@ from pathlib import Path
 import duckdb
 from hypothesis import given, settings
 
-from a2a_proxy.archive.rows import Scene, call_cells, frames_table, read_frames, trace_of, write_frames
+from a2a_proxy.archive.cells import trace_of
+from a2a_proxy.archive.rows import frames_table, read_frames, write_frames
+from a2a_proxy.archive.scenes import Scene, call_cells
 from a2a_proxy.archive.schema import FACTS, FRAMES
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame

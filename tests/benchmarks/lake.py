@@ -1,14 +1,16 @@
 """The archive at a million frames: ten proxies write to an S3 server (moto) at once, one of them is killed and begins
 again, DuckDB asks for gaps, a task is fetched.
 
+    .venv/bin/python tests/peers/setup.py --soak          # once: it makes moto's environment, among others
     .venv/bin/python tests/benchmarks/lake.py
 
-moto comes from PyPI into `.peers/moto` (320 MB, the first time); a `moto_server` that is on PATH is used as it is.
+A `moto_server` that is on PATH is used as it is.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import shutil
 import signal
@@ -50,6 +52,8 @@ HOUR = 3_600_000_000_000
 _PER_CALL = 20
 _ROTATED = 20_000
 """Frames of a segment here: as many as rotation by age would give."""
+_QUIET = 20 * 60_000_000_000
+"""ns after the last hour's beginning in which nothing is found: so long this may take until the question is asked."""
 _GAPS = """SELECT agent, count(DISTINCT task_id) AS tasks FROM facts WHERE kind = 'finding' AND rule = 'A2A-GEN-001'
   AND time > (now() AT TIME ZONE 'UTC') - INTERVAL 1 HOUR GROUP BY agent ORDER BY agent"""
 
@@ -70,7 +74,7 @@ def recorded(path: Path, number: int, frames: int, now: int) -> int:
             if seq == _PER_CALL - 1:
                 calls.append(exchange(call, started=at, closed=at, task_id=frame.task_id, context_id=frame.context_id))
                 tasks.append(Task(agent, frame.task_id, frame.context_id, first=at, last=at, exchanges=(call,)))
-                if call % 10 == 0:
+                if call % 10 == 0 and not now - HOUR <= at < now - HOUR + _QUIET:
                     found.append(_gap(at, call, seq, frame.task_id))
                     gaps += at > now - HOUR
         connection = Connection(1, "client", "listen", agent, started)
@@ -108,6 +112,8 @@ def objects() -> dict[str, tuple[int, str]]:
 
 def main() -> None:
     """All of it."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--proxies", type=int, default=10)
     parser.add_argument("--frames", type=int, default=100_000, help="of each proxy")
@@ -123,9 +129,10 @@ def main() -> None:
 def measure(folder: Path, proxies: int, frames: int) -> None:
     """Against the server that the environment names."""
     now = time.time_ns()
+    began = time.monotonic()
     paths = {number: folder / f"{number}.a2a.db" for number in range(1, proxies + 1)}
     gaps = {f"agent-{number}:8000": recorded(path, number, frames, now) for number, path in paths.items()}
-    print(f"{proxies} recordings of {frames:,} frames", flush=True)
+    print(f"{proxies} recordings of {frames:,} frames made in {time.monotonic() - began:.1f} s")
 
     began = time.monotonic()
     running = {number: started(path, number) for number, path in paths.items()}
@@ -139,7 +146,8 @@ def measure(folder: Path, proxies: int, frames: int) -> None:
     there = objects()
     size = sum(size for size, _ in there.values())
     each = f"{size / 1e6:.1f} MB, {size / proxies / frames:.1f} B/frame"
-    print(f"written at once in {took:.1f} s: {len(there)} objects, {each}")
+    rate = f"{proxies * frames / took:,.0f} frames/s"
+    print(f"written at once in {took:.1f} s, {rate}: {len(there)} objects, {each}")
     print(f"proxy-1 was killed when {len(killed)} objects were there; the others and its second try made {puts} PUTs")
     assert puts + len(killed) == len(there)
 
@@ -147,7 +155,10 @@ def measure(folder: Path, proxies: int, frames: int) -> None:
     ends = [started(path, number) for number, path in paths.items()]
     puts = sum(int(each.communicate()[0]) for each in ends)
     assert objects() == there
-    print(f"all ten once more: {puts} PUTs, every key, size and ETag as before ({time.monotonic() - began:.1f} s)")
+    print(
+        f"all ten once more: {puts} PUTs, every key, size and ETag as before ({time.monotonic() - began:.1f} s)",
+        flush=True,
+    )
     asked(gaps, proxies * frames)
     fetched(folder)
 
@@ -165,7 +176,10 @@ def asked(gaps: dict[str, int], frames: int) -> None:
             rows = db.execute(query).fetchall()
             best = min(best, time.perf_counter() - began)
         print(f"{' '.join(query.split())}\n  {best:.2f} s, best of 3: {rows[:3]}{' ...' if len(rows) > 3 else ''}")
-        assert dict(rows) == gaps if table == "facts" else rows == [(frames,)]
+        if table == "facts":
+            assert dict(rows) == gaps
+        else:
+            assert rows == [(frames,)]
 
 
 def fetched(folder: Path) -> None:
@@ -190,8 +204,7 @@ class _Moto:
     def __enter__(self) -> None:
         program = shutil.which("moto_server") or str(MOTO / "bin" / "moto_server")
         if not Path(program).exists():
-            subprocess.run([sys.executable, "-m", "venv", str(MOTO)], check=True)
-            subprocess.run([str(MOTO / "bin" / "pip"), "install", "--quiet", "moto[server]"], check=True)
+            sys.exit("moto is missing: run `python tests/peers/setup.py --soak`")
         port = free_port()
         null = subprocess.DEVNULL
         self._process = subprocess.Popen([program, "-H", "127.0.0.1", "-p", str(port)], stdout=null, stderr=null)

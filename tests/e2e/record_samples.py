@@ -21,11 +21,12 @@ from a2a_proxy.recording.reader import Recording
 from peers.stdio.story import tell
 from support_cli import until
 from support_peers import agent, run_client
-from support_proxy import environment, program, proxy
+from support_proxy import Proxy, environment, program, proxy
+from support_three_agents import ask, chain, routes
 
 SAMPLES = Path(__file__).resolve().parents[2] / "recordings"
 SUFFIX = ".a2a.jsonl"
-DEMO, LOSSY, STDIO_STORY = "demo", "lossy", "stdio"
+DEMO, LOSSY, STDIO_STORY, THREE_AGENTS = "demo", "lossy", "stdio", "three-agents"
 STDIO = Path(__file__).resolve().parents[1] / "peers" / "stdio" / "story.py"
 ALL = ("jsonrpc", "rest", "grpc")
 FULL = ["card", "unary", "streaming", "parts", "input", "subscribe", "cancel", "push", "failures", "errors"]
@@ -84,6 +85,19 @@ async def play_live(name: str, folder: Path) -> Path:
     return between.recording
 
 
+async def play_three_agents(folder: Path) -> Path:
+    """Record a chain of three agents, each with a listener of one proxy; where."""
+    async with chain(pause=0.08) as (agents, ports):
+        between = Proxy(folder, f"127.0.0.1:{ports[0]}", "", *routes(ports))
+        try:
+            await asyncio.to_thread(between.start)
+            await ask([route["listen"][0] for route in between.said("start")[0]["routes"]], agents)
+            await asyncio.to_thread(between.stop)
+        finally:
+            await asyncio.to_thread(between.kill)
+    return between.recording
+
+
 def play_demo(folder: Path, more: str = "") -> Path:
     """Record the demo; where."""
     line = [program("a2a-proxy"), "demo", *more.split(), "--record", "demo.a2a"]
@@ -113,7 +127,8 @@ async def make(name: str) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         own = {DEMO: play_demo, LOSSY: partial(play_demo, more="--lossy"), STDIO_STORY: play_stdio}.get(name)
-        path = own(folder) if own is not None else await (play_live if name in LIVE else play)(name, folder)
+        told = partial(play_live if name in LIVE else play, name) if name != THREE_AGENTS else play_three_agents
+        path = own(folder) if own is not None else await told(folder)
         target = SAMPLES / (name + SUFFIX)
         with Recording(path) as recording:
             write_cassette(recording, target, overwrite=True)
@@ -123,7 +138,7 @@ async def make(name: str) -> None:
 
 async def main() -> None:
     """Make what the command line names, or everything."""
-    for name in sys.argv[1:] or [DEMO, LOSSY, STDIO_STORY, *STORIES, *LIVE]:
+    for name in sys.argv[1:] or [DEMO, LOSSY, STDIO_STORY, THREE_AGENTS, *STORIES, *LIVE]:
         await make(name)
 
 

@@ -41,6 +41,7 @@ DIALECTS = {
     "live-2153": {"1.1"},
     "generations": {"1.1"},
     "stdio": {"1.0"},
+    "three-agents": {"1.0"},
 }
 MEANT = {"generations": {"A2A-GEN-001"}, "lossy": {"A2A-GEN-001"}}
 """Rules that a sample breaks on purpose."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from a2a_proxy.archive.rows import fits, trace_of
+from a2a_proxy.archive.cells import fits, trace_of
 from a2a_proxy.archive.schema import FACTS, FACTS_SCHEMA
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
@@ -51,7 +51,7 @@ class Facts:
             exchange=value.id,
             task_id=value.task_id,
             context_id=value.context_id,
-            trace_id=trace_of(value.traceparent),
+            trace_id=trace_of(value.trace_context),
             binding=str(value.binding),
             operation=value.operation,
         )

@@ -19,6 +19,7 @@ from obstore import exceptions
 from obstore.store import LocalStore, S3Store
 
 from a2a_proxy.archive.errors import ArchiveError
+from a2a_proxy.archive.faults import fault, gone
 from a2a_proxy.archive.url import absent, parsed
 
 if TYPE_CHECKING:
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _RETRIES: Any = {"max_retries": 4, "retry_timeout": datetime.timedelta(seconds=30)}
-_NO_CREDENTIALS = ("redential", "api/token", "169.254.")
-"""What an error has in it where none were given: then the addresses are asked where cloud machines find theirs."""
-_SAID = 200
-"""Characters of a library's error that are told."""
 
 
 class Traffic(msgspec.Struct):
@@ -53,7 +50,7 @@ class Place:
         self._tell = tell
         self._counting = threading.Lock()
         self._private = False
-        with self._translated(""):
+        with self._translated("open", ""):
             self._store = self._opened(url)
 
     def _opened(self, url: str) -> ObjectStore:
@@ -71,7 +68,7 @@ class Place:
 
     def put_once(self, key: str, data: bytes) -> bytes:
         """Put an object where none is; what is there then: `data`, or what somebody put before."""
-        with self._translated(key):
+        with self._translated("put", key):
             try:
                 with self._own_only():
                     obstore.put(self._store, key, data, mode="create", use_multipart=False)
@@ -82,26 +79,26 @@ class Place:
 
     def get(self, key: str) -> bytes:
         """A whole object."""
-        with self._translated(key):
+        with self._translated("get", key):
             data = bytes(obstore.get(self._store, key).bytes())
         return self._got(key, data, "")
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
         """The octets of an object from `start` to before `end`."""
-        with self._translated(key):
+        with self._translated("get", key):
             data = bytes(obstore.get_range(self._store, key, start=start, end=end))
         return self._got(key, data, f" {start}-{end}")
 
     def folders(self, prefix: str) -> list[str]:
         """The names right below `prefix` that hold others, in order."""
-        with self._translated(prefix):
+        with self._translated("list", prefix):
             found = obstore.list_with_delimiter(self._store, prefix)["common_prefixes"]
         self._count(f"list {prefix}", lists=1)
         return sorted(each.rstrip("/").rpartition("/")[2] for each in found)
 
     def keys(self, prefix: str) -> list[str]:
         """The keys of all objects below `prefix`, in order."""
-        with self._translated(prefix):
+        with self._translated("list", prefix):
             found = [each["path"] for page in obstore.list(self._store, prefix) for each in page]
         self._count(f"list {prefix}", lists=1)
         return sorted(found)
@@ -128,28 +125,12 @@ class Place:
                 os.umask(before)
 
     @contextlib.contextmanager
-    def _translated(self, key: str) -> Iterator[None]:
+    def _translated(self, doing: str, key: str) -> Iterator[None]:
         try:
             yield
         except ArchiveError:
             raise
         except FileNotFoundError as wrong:  # obstore raises Python's own for what is not there
-            raise self._absent(key, str(wrong)) from wrong
+            raise gone(self.url, key, wrong) from wrong
         except (exceptions.BaseError, OSError, ValueError) as wrong:
-            raise self._wrong(key, wrong) from wrong
-
-    def _absent(self, key: str, said: str) -> ArchiveError:
-        if "NoSuchBucket" in said or not key:
-            return absent(self.url)
-        return ArchiveError(f"{self.url} has no {key}", "it was deleted, or a rule of the bucket has removed it")
-
-    def _wrong(self, key: str, wrong: Exception) -> ArchiveError:
-        said = " ".join(str(wrong).split()).partition(" Debug source")[0]
-        if "NoSuchBucket" in said:
-            return self._absent("", said)
-        refused = (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError, PermissionError)
-        if isinstance(wrong, refused) or any(word in said for word in _NO_CREDENTIALS):
-            hint = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do; of a folder its permissions"
-            return ArchiveError(f"{self.url}: access is refused", hint)
-        where = f" ({key})" if key else ""
-        return ArchiveError(f"{self.url} cannot be used{where}: {said[:_SAID]}", "check the URL and AWS_ENDPOINT_URL")
+            raise fault(self.url, f"{doing} {key}", wrong) from wrong

@@ -6,13 +6,17 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from a2a_proxy.cli import text
+from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.followed import Session
 from a2a_proxy.cli.shape import shape_words
 from a2a_proxy.protocol.text import visible
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.keeper import Report
+    from a2a_proxy.follower.keeper import HookKeeper, Report, Tell
     from a2a_proxy.telemetry.settings import Settings
     from a2a_proxy.telemetry.shape import Shape
 
@@ -35,6 +39,23 @@ def otlp_settings(endpoint: str, protocol: str, shape: Shape, *, frames: bool) -
         raise UserError(visible(wrong.message), wrong.hint) from wrong
     metrics, logs = (os.environ.get(f"OTEL_{each}_EXPORTER") != "none" for each in ("METRICS", "LOGS"))
     return Settings(where, shape, frames, metrics, logs)
+
+
+class OtlpFollowed(msgspec.Struct, frozen=True):
+    """The export of a run: `Followed`."""
+
+    settings: Settings
+
+    def keeper(self, session: Session, tell: Tell) -> HookKeeper:
+        """`Followed.keeper`."""
+        from a2a_proxy.telemetry.keeper import OtlpKeeper
+
+        return OtlpKeeper(self.settings, session.recording, tell, session.uuid)
+
+    def sum_up(self, session: Session, report: Report, console: Console) -> None:
+        """`Followed.sum_up`."""
+        told, hint, loud = summed_up(self.settings, report, session.recording, session.uuid)
+        console.note(told, hint, loud=loud)
 
 
 def summed_up(settings: Settings, report: Report, recording: str, session: str) -> tuple[str, str, bool]:

@@ -6,8 +6,9 @@ what the line is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -257,6 +258,18 @@ def write_frame(value: Frame, start: int, payload: Line) -> Line:
         line["size"] = value.size
     line.update(payload)
     return line
+
+
+def frame_members(frames: Sequence[Frame]) -> dict[str, list[Any]]:
+    """What `write_frame` says of many frames, member by member: None where it says nothing. Times are since the epoch,
+    `began` always stands, what tells of the payload never. Each value is converted once, however many frames have it.
+    """
+    members = {}
+    for name, key, default, write, _ in _FRAME_LINE:
+        values = list(map(attrgetter(name), frames))
+        known = {value: write(value, 0) for value in set(values)} | {default: None}
+        members[key] = list(map(known.__getitem__, values))
+    return members
 
 
 def read_frame(line: Line, start: int, payload: bytes) -> Frame:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 
+from a2a_proxy.protocol import trace_context
 from a2a_proxy.telemetry.values import Context
 
-_TRACEPARENT = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
 _KEY = r"[a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13}"
 _MEMBER = re.compile(rf"(?:{_KEY})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{{0,255}}[\x21-\x2b\x2d-\x3c\x3e-\x7e]")
 _MEMBERS = 32
@@ -15,10 +15,8 @@ _MEMBERS = 32
 
 def read_traceparent(text: str) -> Context | None:
     """The caller's span as a W3C `traceparent` names it; None where it is none, which the standard has one ignore."""
-    found = _TRACEPARENT.fullmatch(text.strip())
-    if found is None or (found[1] == "00" and found[4]):
-        return None
-    return Context(found[2], found[3])
+    found = trace_context.read(text)
+    return Context(found.trace, found.span) if found is not None else None
 
 
 def read_tracestate(text: str) -> str:

@@ -60,15 +60,16 @@ class Spans:
         self._firsts: dict[tuple[str, str], int] = {}
         self._cards = Cards(recording)
         self._earlier = Earlier(recording, session)
-        self._handoffs: dict[int, list[Handoff]] = {}
+        self._handoffs: dict[int, dict[int, Handoff]] = {}
+        """Those that led to an exchange, by their number."""
         for row in self._cards.rows(session):
             self._cards.learn(row, self._connection(row.exchange.connection))
         for handoff in recording.handoffs(session.id):
             self.learn(handoff.handoff)
 
     def learn(self, handoff: Handoff) -> None:
-        """A hand-off that came after this was made."""
-        self._handoffs.setdefault(handoff.to_exchange, []).append(handoff)
+        """A hand-off that came after this was made, or that is known and told again."""
+        self._handoffs.setdefault(handoff.to_exchange, {})[handoff.id] = handoff
 
     def made(self, number: int, sent: int = 0) -> Made | None:
         """The spans of the exchange of this number, after so many segments that were sent; None where it is gone, or
@@ -180,7 +181,7 @@ class Spans:
         context = self._context_of(first) if first != exchange.id else None
         if context is not None:
             found.append(Link(context, {"a2a_proxy.link": "task", "a2a.task.id": exchange.task_id}))
-        for handoff in self._handoffs.get(exchange.id, []):
+        for handoff in self._handoffs.get(exchange.id, {}).values():
             context = self._context_of(handoff.exchange) if handoff.exchange != exchange.id else None
             context = context or self._by_task(handoff)
             if context is not None:

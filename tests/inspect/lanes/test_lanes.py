@@ -133,6 +133,23 @@ def test_two_agents_in_one_picture(tmp_path: Path) -> None:
     assert lanes(tmp_path, path, "clerk", "--mermaid").lines[0] == "sequenceDiagram"
 
 
+def test_a_chain_of_three_agents(tmp_path: Path) -> None:
+    """It is one conversation, so it needs no name; each agent asks the next, who is handed over to."""
+    head, *rows = [json.loads(line) for line in lanes(tmp_path, named("three-agents"), "--json").lines]
+    client, concierge, planner, railway = [lane["name"] for lane in head["lanes"]]
+    assert [(row["from"], row["to"]) for row in rows if row["text"].startswith("message user")] == [
+        (client, concierge),
+        (concierge, planner),
+        (planner, railway),
+    ]
+    assert [
+        (row["about"], f"hand-off to {row['about']} " in row["text"]) for row in rows if row["what"] == "handoff"
+    ] == [
+        (planner, True),
+        (railway, True),
+    ]
+
+
 def test_what_is_meant(tmp_path: Path) -> None:
     """A recording of one task needs no name; what is not there, or not clear, is an error with a hint."""
     path = sample(tmp_path / "r.db")

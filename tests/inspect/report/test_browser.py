@@ -20,7 +20,8 @@ from support_recording import STARTED, event_frames
 pytestmark = pytest.mark.skipif(
     headless_browser() is None, reason="Chromium is missing: run `python tests/peers/setup.py`, or install it"
 )
-LOSSY = Path(__file__).resolve().parents[3] / "recordings" / "lossy.a2a.jsonl"
+RECORDINGS = Path(__file__).resolve().parents[3] / "recordings"
+LOSSY, THREE = RECORDINGS / "lossy.a2a.jsonl", RECORDINGS / "three-agents.a2a.jsonl"
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=http://evil.example/i onerror=\"document.title='owned'\">"
     "<link rel=stylesheet href=http://evil.example/s><iframe src=http://evil.example/f></iframe><!--"
@@ -108,6 +109,11 @@ async def test_it_is_used_by_keys_and_asks_nobody(tmp_path: Path) -> None:
         assert (await page.run("document.querySelector('main mark').textContent")) == "custard"
         await page.run("document.querySelector('main li a').click()")
         await reader.sees("Payload", "artifactUpdate", where=".detail")
+
+        await reader.opens(report(THREE, tmp_path), "#t0")
+        await reader.sees("task concierge-task", "task railway-task", "hand-off to", "delegation by traceparent")
+        assert await reader.counts("#diagram .head .lane") == 4
+        assert await reader.counts("#diagram .row.handoff") == 2
 
         await reader.opens(report(hostile(tmp_path / "hostile.db"), tmp_path))
         await reader.sees("<iframe src=http://evil.example/f>", "Payload")

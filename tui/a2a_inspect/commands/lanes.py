@@ -20,7 +20,7 @@ from a2a_inspect.positions import PAGE
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.rows import key, split
 
 _PIPED = 120
 """Cells where the output goes to no terminal."""
@@ -84,10 +84,17 @@ def _meant(recording: Recording, words: tuple[str, ...]) -> int:
         if words:
             raise not_there(recording, words[0])
         raise UserError("there is no conversation in it", f"see what there is with: {listing}")
-    if len(found) > 1:
+    if len(found) > 1 and not _are_one(recording, found):
         what = f"{words[0]} may be one of {len(found)}" if words else "several conversations are in it"
         raise UserError(what, f"name one exchange or task of: {listing}")
     return found[0]
+
+
+def _are_one(recording: Recording, exchanges: list[int]) -> bool:
+    """They belong to one conversation: agents have handed over from one to the next."""
+    session = split(exchanges[0])[0]
+    numbers = [number for of, number in map(split, exchanges) if of == session]
+    return len(numbers) == len(exchanges) and Conversation(recording, exchanges[0]).exchanges.issuperset(numbers)
 
 
 def _of_word(recording: Recording, word: str) -> Iterator[int]:

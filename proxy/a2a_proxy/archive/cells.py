@@ -1,0 +1,36 @@
+"""What a column of the archive's tables can hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_TRACE_DIGITS = 32
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+def fits(value: Any) -> bool:
+    """A column can hold it."""
+    if isinstance(value, str):
+        if value.isascii():
+            return True
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return False
+    elif isinstance(value, tuple):
+        return all(map(fits, value))
+    elif isinstance(value, int):
+        return value in _INT64
+    return True
+
+
+def sound(value: Any) -> Any:
+    """The value where it says something and a column can hold it; else None."""
+    return value if value and fits(value) else None
+
+
+def trace_of(traceparent: str) -> str:
+    """The trace id of a W3C `traceparent`; empty where it has none."""
+    words = traceparent.split("-")
+    trace = words[1].lower() if len(words) > 1 else ""
+    return trace if len(trace) == _TRACE_DIGITS and set(trace) <= set("0123456789abcdef") else ""

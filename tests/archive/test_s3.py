@@ -1,0 +1,103 @@
+"""The archive in a bucket, by obstore itself: what is cut off, refused or put twice."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.archive import place as place_module
+from a2a_proxy.archive import segment
+from a2a_proxy.archive.bring import bring
+from a2a_proxy.archive.errors import ArchiveError
+from a2a_proxy.archive.find import Wanted, segments
+from a2a_proxy.archive.keep import Keeper
+from a2a_proxy.archive.place import Place
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.reader import Recording
+from support_s3 import BUCKET, CUT, Bucket, s3_server
+
+RECORDING = Path(__file__).parents[2] / "recordings" / "demo.a2a.jsonl"
+URL = f"s3://{BUCKET}/some where"
+VARIABLES = ("ENDPOINT_URL", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "REGION")
+
+
+@pytest.fixture(scope="module")
+def recording() -> Iterator[Recording]:
+    with open_any(RECORDING) as recording:
+        yield recording
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """For a recording that makes two segments, in a store that is asked twice at most."""
+    monkeypatch.setattr(segment, "ROWS", 20)
+    monkeypatch.setattr(place_module, "_RETRIES", {**place_module._RETRIES, "max_retries": 1})
+    with s3_server(page=1) as bucket:
+        for name, word in zip(VARIABLES, (bucket.endpoint, "x", "y", "us-east-1"), strict=True):
+            monkeypatch.setenv(f"AWS_{name}", word)
+        yield bucket
+
+
+def put(recording: Recording) -> int:
+    [session] = recording.sessions()
+    return Keeper(Place(URL), "here", recording, session).put(rest=True)
+
+
+def test_a_recording_goes_there_and_comes_back(bucket: Bucket, recording: Recording, tmp_path: Path) -> None:
+    """Listings come in pages, and files in ranges."""
+    put(recording)
+    place = Place(URL)
+
+    brought = bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+
+    assert brought.frames == sum(row.frame.exchange > 0 for row in recording.frames_after(0))
+    assert len(segments(place, Wanted())) == len(bucket.objects) // 3 == 2
+
+
+def test_who_died_between_two_objects_is_gone_on_from(bucket: Bucket, recording: Recording) -> None:
+    """Wherever it ended: all of them are there after the next try, those that were there before as they were."""
+    put(recording)
+    whole = bucket.objects.copy()
+    for done in range(len(whole)):
+        bucket.objects.clear()
+        bucket.answers["PUT"] = [*[0] * done, 403]
+        with pytest.raises(ArchiveError, match="access is refused"):
+            put(recording)
+        there = bucket.objects.copy()
+        assert len(there) == done
+        put(recording)
+        assert bucket.objects == whole
+        assert there.items() <= whole.items()
+
+
+@pytest.mark.parametrize("answer", [503, CUT])
+def test_what_is_slow_or_cut_off_is_asked_again(bucket: Bucket, recording: Recording, answer: int) -> None:
+    """Also where the object is there, and only the answer did not come."""
+    bucket.answers["PUT"] = [0, answer]
+
+    put(recording)
+
+    keys = [line.partition(" ")[2] for line in bucket.asked if line.startswith("PUT")]
+    assert sorted(bucket.objects) == sorted(set(keys))
+    assert len(keys) == len(bucket.objects) + 1
+
+
+@pytest.mark.parametrize(
+    ("method", "answers", "told"),
+    [
+        ("LIST", [403], ": access is refused (AccessDenied): list manifests"),
+        ("PUT", [403], ": access is refused (AccessDenied): put facts/"),
+        ("PUT", [503, 503], " cannot be used: it answers 503 (SlowDown)"),
+        ("PUT", [CUT, CUT], " cannot be reached"),
+    ],
+)
+def test_what_the_storage_refuses_is_told_in_a_line(
+    bucket: Bucket, recording: Recording, method: str, answers: list[int], told: str
+) -> None:
+    """It is the same line each time: it has no times, and no addresses of requests."""
+    bucket.answers[method] = answers
+    with pytest.raises(ArchiveError) as wrong:
+        put(recording)
+
+    assert wrong.value.message.startswith(f"{URL}{told}")
+    assert "127.0.0.1" not in wrong.value.message
