@@ -6,7 +6,6 @@ there. No transaction is open while a call is made.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,13 +13,12 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.follower.consumer import Consumer, Kind
+from a2a_proxy.follower.file import identity, reopened
 from a2a_proxy.follower.hook import Tally
 from a2a_proxy.follower.ledger import Cursor, Ledger, Mark, Pending, State
 from a2a_proxy.follower.reading import Item, next_batch, value_of
 from a2a_proxy.follower.status import Behind, Status
 from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow
 
 LOOK_EVERY = 0.1
@@ -201,18 +199,13 @@ class Follower:
     def _adopt(self) -> bool:
         """Follow the file that has the name now: a recording that was deleted is begun anew by its recorder. True where
         it is another one."""
-        try:
-            found = os.stat(self._aim.path)
-        except OSError:
-            return False  # it may come again
-        file = (found.st_dev, found.st_ino)
-        if self._state.file == file:
+        file = identity(self._aim.path)
+        if file is None or self._state.file == file:
             return False
         if self._state.file is not None:
-            try:
-                fresh = Recording(self._aim.path)
-            except RecordingError:
-                return False  # it is being made
+            fresh = reopened(self._aim.path)
+            if fresh is None:
+                return False
             self._recording.close()
             self._recording = fresh
             self._state = State()
