@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Connection, Exchange
+from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.model.task import Task
@@ -50,7 +51,11 @@ class Made(msgspec.Struct, frozen=True):
 class Spans:
     """Makes the spans of one session. Reads only."""
 
-    def __init__(self, recording: Recording, session: SessionRow, shape: Shape = PLAIN) -> None:
+    def __init__(
+        self, recording: Recording, session: SessionRow, shape: Shape = PLAIN, *, late_apart: bool = False
+    ) -> None:
+        """`late_apart`: what was found after a call was over is told apart from its span."""
+        self._late_apart = late_apart
         self._recording = recording
         self._session = session
         self._uuid = session.facts.uuid
@@ -121,9 +126,13 @@ class Spans:
         passage = Passage(_state_before(self.task(row.exchange), row.exchange.started))
         for frame in self._recording.frames(row.key, payloads=False):
             passage.take(frame.frame)
-        for finding in self._recording.findings(exchange=row.key):
-            passage.found(finding.finding)
+        for finding in self._findings(row):
+            passage.found(finding)
         return passage
+
+    def _findings(self, row: ExchangeRow) -> list[Finding]:
+        found = (each.finding for each in self._recording.findings(exchange=row.key))
+        return [each for each in found if not (self._late_apart and late(each, row.exchange))]
 
     def _segments(
         self, row: ExchangeRow, facts: Facts, cuts: list[Window], whole_span: Span | None = None
@@ -133,7 +142,7 @@ class Spans:
         progress = Progress(row.exchange)
         passage = Passage(_state_before(self.task(row.exchange), row.exchange.started))
         frames = (frame.frame for frame in self._recording.frames(row.key, payloads=False))
-        findings = [finding.finding for finding in self._recording.findings(exchange=row.key)]
+        findings = self._findings(row)
         frame = next(frames, None)
         then = msgspec.structs.replace(facts, card=self._cards.last(facts.connection, row.exchange.started))
         for cut in (Window(0, 0, cuts[0].begin), *cuts):
@@ -235,6 +244,11 @@ class Spans:
         if row is None or row.frame.kind is not FrameKind.REQUEST:
             return Asked()
         return asked(decoded(row.frame, exchange), row.frame.message_id)
+
+
+def late(finding: Finding, exchange: Exchange) -> bool:
+    """It was made when the call was over. Time tells it, so that a process begun anew tells the same."""
+    return bool(exchange.closed) and finding.at > exchange.closed
 
 
 def _state_before(task: Task | None, at: int) -> str:
