@@ -117,10 +117,14 @@ def check_one_tree(spans: list[Seen]) -> None:
             assert asking[who].started - CLOCKS_NS <= each.started <= each.ended <= asking[who].ended + CLOCKS_NS
 
 
-def check_links(spans: list[Seen]) -> None:
-    """Each call has a trace of its own; what the second and the third agent were asked links to the call before."""
+def check_apart(spans: list[Seen]) -> None:
+    """Each call has a trace of its own."""
     assert len({each.trace for each in spans}) == len(spans)
     assert {each.parent for each in spans} == {""}
+
+
+def check_links(spans: list[Seen]) -> None:
+    """What the second and the third agent were asked links to the call before, and nothing else to anything."""
     desk, broker, hotel = ours(spans, SEND)
     assert {each.span: each.links for each in spans if each.links} == {
         broker.span: ((desk.trace, desk.span, "handoff"),),

@@ -14,7 +14,7 @@ from support_backends import Mlflow, Phoenix, mlflow, phoenix
 from support_chain import AGENTS, ASKS, talk
 from support_peers import missing
 from support_proxy import inspect
-from support_spans import check_as_recorded, check_links, check_one_tree, recorded
+from support_spans import check_apart, check_as_recorded, check_links, check_one_tree, recorded
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(bool(missing("traced")), reason=str(missing("traced")))]
 
@@ -98,6 +98,7 @@ def test_where_traces_end_at_each_agent_mlflow_has_links(
     calls = recorded(paths)
     live = a_mlflow.spans(experiment, len(calls))
     check_as_recorded(live, calls, NS)
+    check_apart(live)
     check_links(live)
     export(*paths, a_mlflow.http, "http/protobuf")
     assert a_mlflow.spans(experiment, len(calls) + 1) == live

@@ -20,6 +20,7 @@ from support_spans import (
     TRACED,
     UNTRACED,
     Seen,
+    check_apart,
     check_as_recorded,
     check_links,
     check_one_tree,
@@ -40,11 +41,15 @@ def sent(path: Path, open_backend: Callable[[], AbstractContextManager[Received]
 
 def test_the_spans_of_agents_that_pass_a_trace_on_and_ours_are_one_tree() -> None:
     theirs = msgspec.json.decode(AGENTS_SPANS.read_bytes(), type=list[Seen])
-    check_one_tree([*theirs, *sent(TRACED, grpc_backend)])
+    found = sent(TRACED, grpc_backend)
+    check_one_tree([*theirs, *found])
+    check_links(found)
 
 
 def test_where_agents_pass_no_trace_on_links_join_the_calls() -> None:
-    check_links(sent(UNTRACED, http_backend))
+    found = sent(UNTRACED, http_backend)
+    check_apart(found)
+    check_links(found)
 
 
 def test_a_tree_with_a_span_at_a_wrong_place_is_told_from_the_right_one() -> None:
