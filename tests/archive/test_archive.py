@@ -14,11 +14,12 @@ from a2a_proxy.archive.find import Wanted, segments
 from a2a_proxy.archive.ident import ID_FILE, proxy_id
 from a2a_proxy.archive.keep import Keeper
 from a2a_proxy.archive.place import Place
+from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.cassette import open_any, write_cassette
 from a2a_proxy.recording.cassette_out import Selection
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import CHOSEN, key
-from support_inspect import changes, exchange, request, writer
+from support_inspect import changes, exchange, request, status, writer
 from support_recording import STARTED
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -124,6 +125,25 @@ def test_a_session_that_goes_on_is_gone_on_with(place: Place, tmp_path: Path) ->
     bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
     with Recording(tmp_path / "back.a2a.db") as back:
         assert cassette(back, tmp_path / "back.a2a.jsonl") == whole
+
+
+def test_a_recording_that_was_begun_anew_is_gone_on_with(place: Place, tmp_path: Path) -> None:
+    """It begins where its journal does, so its rows have other numbers; nothing is left out, nothing comes twice."""
+    for name, numbers in (("before.db", (1, 2)), ("after.db", (2, 3, 4))):
+        made = writer(tmp_path / name)
+        for number in numbers:
+            found = Finding("A2A-SSE-001", Severity.INFO, exchange(number).started, "odd", 1, number, 0)
+            frames = [request(number), status(number, 1, "Thinking")]
+            made.write(frames, [found], changes=changes(exchange(number)))
+        with Recording(tmp_path / name) as recording:
+            assert put(place, recording) == 4
+
+    brought = bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+
+    with Recording(tmp_path / "back.a2a.db") as back:
+        assert [row.frame.exchange for row in back.frames_after(0)] == [1, 1, 2, 2, 3, 3, 4, 4]
+        assert [row.finding.exchange for row in back.findings()] == [1, 2, 3, 4]
+    assert brought.segments == 2
 
 
 def test_only_matching_segments_are_read(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,6 +146,13 @@ def _told(table: pa.Table) -> dict[tuple[str, Any], Line]:
     found: dict[tuple[str, Any], Line] = {}
     for row in table.to_pylist():
         line = json.loads(row["line"])
-        number = (line["agent"], line["task"]) if row["kind"] == "task" else row["number"]
-        found[row["kind"], number] = line
+        found[row["kind"], _about(row["kind"], row["number"], line)] = line
     return found
+
+
+def _about(kind: str, number: int, line: Line) -> Any:
+    if kind == "task":
+        return line["agent"], line["task"]
+    if kind == "finding":  # where a recording was begun anew in mid-run, numbers come again
+        return number, line["at"], line["finding"], line.get("exchange", 0)
+    return number
