@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ import pytest
 from a2a_proxy.follower.hook import Tally
 from a2a_proxy.follower.ledger import Ledger
 from a2a_proxy.follower.process import Aim, Follower
+from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry.consumer import ALIVE, LONG, OtlpConsumer
 from a2a_proxy.telemetry.courier import Clock, Courier
 from a2a_proxy.telemetry.sdk import SENT, Outcome
 from a2a_proxy.telemetry.settings import Settings, decode, encode
 from a2a_proxy.telemetry.target import target
-from a2a_proxy.telemetry.values import Attributes
+from a2a_proxy.telemetry.values import Attributes, Level
 from support_inspect import changes, exchange, live, request, sample, writer
 from support_recording import STARTED
 
@@ -39,12 +40,15 @@ class Run:
         self.count = Tally()
         self.fatal = False
         """The next request kills the process."""
+        self.sent: Callable[[], None] = lambda: None
+        """Called when the backend has taken spans."""
         self.now = STARTED
 
     def send_spans(self, resource: Attributes, spans: Sequence[Any]) -> Outcome:
         if self.fatal:
             raise Died
         self.spans += spans
+        self.sent()
         return SENT
 
     def send_logs(self, resource: Attributes, logs: Sequence[Any]) -> Outcome:
@@ -129,6 +133,37 @@ def test_a_long_call_is_told_before_it_is_over(run: Run) -> None:
         later.look([key])
     assert [log.name for log in run.logs] == ["a2a.operation.alive"]
     later.close()
+
+
+def test_a_finding_made_after_the_call_is_a_log_record_once_and_no_event(run: Run) -> None:
+    over = exchange(1)
+    early, late = (
+        Finding("A2A-X-001", Severity.WARNING, over.closed + more, summary, exchange=1)
+        for more, summary in ((0, "early"), (1, "late"))
+    )
+    made = writer(run.path)
+    made.write([request(1)], findings=[early], changes=changes(over))
+    made.write([request(2)], findings=[late], changes=changes(exchange(2)))
+    made.finish(STARTED + 10**10)
+    run.fatal = True
+    with pytest.raises(Died):
+        run.process().run()
+    run.fatal = False
+    run.process().run()
+    found = [log for log in run.logs if log.name == "a2a_proxy.finding"]
+    assert [(log.body, log.context, log.level) for log in found] == [("late", run.spans[0].context, Level.WARN)]
+    told = [event.attributes["a2a_proxy.finding.summary"] for event in run.spans[0].events if "finding" in event.name]
+    assert told == ["early"]
+
+
+def test_told_to_stop_when_the_spans_are_out_nothing_is_sent_again(run: Run) -> None:
+    sample(run.path)
+    follower = run.process()
+    run.sent = lambda: setattr(follower, "stopping", True)
+    follower.run()
+    run.sent = lambda: None
+    run.process().run()
+    assert [span.attributes["a2a_proxy.exchange"] for span in run.spans] == [1, 2, 3]
 
 
 def test_settings_survive_the_command_line() -> None:

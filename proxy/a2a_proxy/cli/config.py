@@ -62,6 +62,7 @@ def proxy_config(
     redact_policy: Path | None = None,
     rewrite_card: Mode = "auto",
     keep_host: bool = False,
+    propagate: bool = False,
     upstream_ca: Path | None = None,
     upstream_insecure: bool = False,
     journal_max: str = "4GiB",
@@ -91,7 +92,7 @@ def proxy_config(
     grpc = upstream_grpc or (None,) * len(listen)
     routes = tuple(_route(*texts) for texts in zip(listen, upstream, grpc, strict=True))
     _check_ports(listen, routes)
-    editing = Editing(rewrite_card, keep_host, Trust(upstream_ca, upstream_insecure))
+    editing = Editing(rewrite_card, keep_host, Trust(upstream_ca, upstream_insecure), propagate)
     limits = Limits(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )

@@ -121,6 +121,11 @@ log_format = click.option(
 )
 @click.option("--otlp-frames", is_flag=True, help="A log record for each frame as well.")
 @click.option(
+    "--propagate",
+    is_flag=True,
+    help="Make the proxy a part of each trace: requests go on with a traceparent of its own. Else they pass untouched.",
+)
+@click.option(
     "--metrics",
     metavar="[HOST]:PORT",
     help="Serve /metrics for Prometheus, /healthz and /readyz there; `:9464` is loopback.",

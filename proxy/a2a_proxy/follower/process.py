@@ -112,8 +112,7 @@ class Follower:
         if batch.items:
             self._state.batch = Pending(session.id, [(item.kind, item.row) for item in batch.items], batch.after)
             self._store(done=0)
-            self._hand_over(consumer, batch.items, 0)
-        if not self.stopping:
+        if not batch.items or self._hand_over(consumer, batch.items, 0):
             self._passed(session.id, batch.after)
         if batch.more:
             self._tell_behind(batch.after.frame)
@@ -129,16 +128,15 @@ class Follower:
         if batch is None:
             return
         session = self._recording.session(batch.session)
-        if session is not None:
-            items = [Item(0, Kind(kind), row) for kind, row in batch.items]
-            self._hand_over(self._consumer(session), items, self._mark.done)
-        if not self.stopping:
+        items = [Item(0, Kind(kind), row) for kind, row in batch.items]
+        if session is None or self._hand_over(self._consumer(session), items, self._mark.done):
             self._passed(batch.session, batch.after)
 
-    def _hand_over(self, consumer: Consumer, items: list[Item], done: int) -> None:
+    def _hand_over(self, consumer: Consumer, items: list[Item], done: int) -> bool:
+        """False where it was told to stop before all of them were settled."""
         for number in range(0 if consumer.whole else done, len(items)):
             if self.stopping:
-                return
+                return False
             item = items[number]
             value: Any = value_of(self._recording, item)
             if value is not None:
@@ -146,7 +144,7 @@ class Follower:
             item.value = None
             frame = item.row if item.kind is Kind.FRAME else self._mark.frame
             self._note(done=0 if consumer.whole else number + 1, frame=frame)
-        consumer.settle()
+        return consumer.settle()
 
     def _passed(self, session: int, after: Cursor) -> None:
         """All of a batch has been handed over."""

@@ -10,14 +10,15 @@ from typing import Any
 
 from a2a_proxy.follower.consumer import Kind
 from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow, key
 from a2a_proxy.telemetry.attributes import resource_of
 from a2a_proxy.telemetry.courier import Courier
-from a2a_proxy.telemetry.logs import alive_log, frame_log, started_log
+from a2a_proxy.telemetry.logs import alive_log, finding_log, frame_log, started_log
 from a2a_proxy.telemetry.metrics import Metrics
-from a2a_proxy.telemetry.reading import Spans
+from a2a_proxy.telemetry.reading import Spans, late
 from a2a_proxy.telemetry.settings import Settings
 from a2a_proxy.telemetry.values import Attributes, Log, Span
 from a2a_proxy.telemetry.values import Kind as SpanKind
@@ -79,15 +80,17 @@ class OtlpConsumer:
             self._spans.learn(value)
         elif kind is Kind.EXCHANGE:
             self._ended(value)
-        elif self._metrics is not None:
-            self._metrics.found(value)
+        else:
+            self._found(value)
 
-    def settle(self) -> None:
-        """Send what the batch has; returns when that is settled, or when it is time to stop."""
+    def settle(self) -> bool:
+        """Send what the batch has; False where it is time to stop and spans are left. Log records go once or never."""
         spans, self._batch = self._batch, []
         logs, self._logs = self._logs, []
-        if self._courier.spans(self._resource, spans):
-            self._courier.logs(self._resource, logs)
+        if not self._courier.spans(self._resource, spans):
+            return False
+        self._courier.logs(self._resource, logs)
+        return True
 
     def look(self, unfinished: list[int]) -> None:
         """Tell of calls that go on for long."""
@@ -114,7 +117,8 @@ class OtlpConsumer:
         self._file = _file_of(self._path)
         self._recording = open_any(self._path)
         self._session = session
-        self._spans = Spans(self._recording, session, SpanKind[self._settings.span_kind.upper()])
+        kind = SpanKind[self._settings.span_kind.upper()]
+        self._spans = Spans(self._recording, session, kind, late_apart=self._settings.logs)
 
     def _open_anew(self) -> None:
         """The recording was deleted, and its recorder has begun it anew."""
@@ -135,6 +139,14 @@ class OtlpConsumer:
             self._logs += [frame_log(row.frame, span.context) for row in rows]
         if self._metrics is not None:
             self._metrics.ended(exchange, passage, self._spans.upstream(exchange), self._spans.task(exchange))
+
+    def _found(self, finding: Finding) -> None:
+        """It is an event of its call's span where it was made before that was over: `Spans` does that."""
+        if self._metrics is not None:
+            self._metrics.found(finding)
+        row = self._recording.exchange(key(self._session.id, finding.exchange)) if finding.exchange else None
+        if self._settings.logs and row is not None and late(finding, row.exchange):
+            self._logs.append(finding_log(finding, self._spans.context(row.exchange)))
 
     def _goes_on(self, exchange: Exchange, now: int) -> list[Log]:
         """What is to be told of it now. What was due before this process began, another one has told."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
 
+from a2a_proxy.protocol import trace_context
 from a2a_proxy.telemetry.values import Context
-
-_TRACEPARENT = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
 
 
 def read_traceparent(text: str) -> Context | None:
     """The caller's span as a W3C `traceparent` names it; None where it is none, which the standard has one ignore."""
-    found = _TRACEPARENT.fullmatch(text.strip())
-    if found is None or (found[1] == "00" and found[4]):
-        return None
-    return Context(found[2], found[3])
+    found = trace_context.read(text)
+    return Context(found.trace, found.span) if found is not None else None
 
 
 def span_id(session: str, exchange: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.model.task import Task
@@ -31,7 +32,11 @@ _Value = TypeVar("_Value")
 class Spans:
     """Makes the spans of one session. Reads only."""
 
-    def __init__(self, recording: Recording, session: SessionRow, kind: Kind = Kind.INTERNAL) -> None:
+    def __init__(
+        self, recording: Recording, session: SessionRow, kind: Kind = Kind.INTERNAL, *, late_apart: bool = False
+    ) -> None:
+        """`late_apart`: what was found after a call was over is told apart from its span."""
+        self._late_apart = late_apart
         self._recording = recording
         self._session = session
         self._uuid = session.facts.uuid
@@ -85,8 +90,9 @@ class Spans:
         passage = Passage(_state_before(task, exchange.started))
         for frame in self._recording.frames(row.key, payloads=False):
             passage.take(frame.frame)
-        for finding in self._recording.findings(exchange=row.key):
-            passage.found(finding.finding)
+        for found in self._recording.findings(exchange=row.key):
+            if not (self._late_apart and late(found.finding, exchange)):
+                passage.found(found.finding)
         connection = self._connection(exchange.connection)
         facts = Facts(
             exchange=exchange,
@@ -188,6 +194,11 @@ class Spans:
             if card is not None and (row.exchange.closed, card) not in known:
                 known.append((row.exchange.closed, card))
                 del known[:-_KEPT]
+
+
+def late(finding: Finding, exchange: Exchange) -> bool:
+    """It was made when the call was over. Time tells it, so that a process begun anew tells the same."""
+    return bool(exchange.closed) and finding.at > exchange.closed
 
 
 def _card_of(frame: Frame, exchange: Exchange) -> Card | None:
