@@ -41,7 +41,7 @@ SOAK_VENVS = {
     ),
     "moto": ("moto[server]==5.*",),
 }
-"""For `tests/e2e/test_backends.py` only: tracing backends, and agents that send spans of their own; and an S3 server for
+"""For `tests/e2e/test_backends.py` only: tracing backends, and agents that send spans of their own; an S3 server for
 `tests/benchmarks/lake.py`."""
 
 PROGRAMS: dict[str, Callable[[], str | None]] = {
