@@ -54,6 +54,7 @@ def evil_texts(folder: Path) -> Path:
         context_id=bad,
         states=(bad,),
         traceparent=bad,
+        sent_traceparent=bad,
         version_header=bad,
         extensions=bad,
         http_version=bad,

@@ -245,7 +245,7 @@ def _own(match: Match, one: OneExchange) -> bool:
     if match.field in ("task", "ctx"):
         return _begins(match, exchange.task_id if match.field == "task" else exchange.context_id)
     if match.field == "trace":
-        return _begins(match, exchange.traceparent[3:35])
+        return _begins(match, exchange.trace_context[3:35])
     if match.field == "ext":
         return _text(match, exchange.extensions)
     return _header(match, exchange)

@@ -87,12 +87,12 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def grpc_backend() -> Iterator[Received]:
+def grpc_backend(port: int = 0, given: Received | None = None) -> Iterator[Received]:
     """Over gRPC; answers are gRPC status codes."""
-    received = Received("grpc")
+    received = given or Received("grpc")
     server = grpc.server(futures.ThreadPoolExecutor(4))
     server.add_generic_rpc_handlers((_Handler(received),))
-    received.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    received.endpoint = f"http://127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
     server.start()
     try:
         yield received
@@ -112,6 +112,8 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
 
         def export(asked: Any, context: grpc.ServicerContext) -> Any:
             metadata = {key: str(value) for key, value in context.invocation_metadata()}
+            if not context.is_active():
+                return response()  # it waited here for longer than its client did: nobody hears that it was taken
             answer = self._received.take(asked, metadata)
             if answer is not None:
                 context.abort(answer, "told so")
@@ -121,9 +123,9 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
 
 
 @contextmanager
-def http_backend() -> Iterator[Received]:
+def http_backend(port: int = 0, given: Received | None = None) -> Iterator[Received]:
     """Over HTTP with protobuf; answers are HTTP statuses."""
-    received = Received("http/protobuf")
+    received = given or Received("http/protobuf")
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -146,7 +148,7 @@ def http_backend() -> Iterator[Received]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     received.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

@@ -23,14 +23,18 @@ from typing import Any
 PEERS = Path(__file__).resolve().parent / "peers"
 ENVIRONMENTS = PEERS.parent.parent / ".peers"
 SDK = {"sdk1", "sdk03", "js"}
+SOAK = {"phoenix", "mlflow", "traced"}
+"""Environments that are made only where somebody asks for them."""
 OLD = {"0_1", "0_2", "vendor"}
 CLIENT_SECONDS = 600
 CLIENT_TO_SERVER, SERVER_TO_CLIENT = 0, 1
 
 
 def missing(*kinds: str) -> str | None:
-    """Why peers of these kinds cannot run here (sdk1, sdk03, js, 0_1, 0_2, vendor, generations); None if they can."""
+    """Why peers of these kinds cannot run here (one of SDK, SOAK, OLD, `generations`); None if they can."""
     for kind in kinds:
+        if kind in SOAK and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
+            return f"the {kind} environment is missing: run `python tests/peers/setup.py --soak`"
         if kind in SDK and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
             return f"the {kind} environment is missing: run `python tests/peers/setup.py`"
         if kind == "js" and shutil.which("node") is None:
@@ -46,6 +50,8 @@ def command(role: str, kind: str) -> list[str]:
         return [sys.executable, str(PEERS / "generations" / f"{role}.py")]
     if kind == "js":
         return ["node", "--preserve-symlinks-main", str(ENVIRONMENTS / "js" / "js_client.mjs")]
+    if kind == "traced":
+        return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / "traced" / f"{role}.py")]
     folder = "agents" if role == "agent" else "clients"
     return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / folder / f"{kind}_{role}.py")]
 

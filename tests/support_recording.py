@@ -167,6 +167,7 @@ def exchanges(draw: st.DrawFn, number: int) -> Exchange:
         current_generation=draw(st.none() | ints),
         generation_match=draw(st.none() | ints),
         generation=draw(ints),
+        sent_traceparent=draw(texts),
     )
 
 

@@ -327,6 +327,30 @@ def test_edits_and_the_end_are_counted_and_survive() -> None:
     assert observer.ended
 
 
+def test_what_an_edit_says_of_a_trace_stays_with_its_call() -> None:
+    """Wherever the recorder is replaced; an edit of a call that nobody knows, or is over, says nothing."""
+    chunks, sent = scripted(streaming("t-1")), f"00-{'a' * 32}-{'b' * 16}-01"
+    plain = observe(chunks)
+
+    def edited(stream: int, after: str) -> Chunk:
+        return Chunk(
+            1,
+            ChunkKind.EDIT,
+            TO_AGENT,
+            START,
+            b'{"kind":"traceparent","stream":%d,"after":"%s"}' % (stream, after.encode()),
+        )
+
+    first = next(at for at, chunk in enumerate(chunks, 1) if chunk.kind is ChunkKind.DATA)
+    chunks[first:first] = [edited(1, sent), edited(99, "x")]
+    chunks.insert(-1, edited(1, "late"))
+    seen = observe(chunks)
+    assert seen.exchanges[1].sent_traceparent == seen.exchanges[1].trace_context == sent
+    assert msgspec.structs.replace(seen.exchanges[1], sent_traceparent="") == plain.exchanges[1]
+    assert seen.out == plain.out
+    assert observe(chunks, restart_at=range(1, len(chunks))) == seen
+
+
 def test_secrets_leave_the_observer_as_labels() -> None:
     """Neither frames nor exchanges carry a credential."""
     secret = "sk-canary-4f9a8b7c6d5e"

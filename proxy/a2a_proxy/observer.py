@@ -32,6 +32,14 @@ _CARD = EventKind.CARD
 """Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""
 
 
+class _Edit(msgspec.Struct, frozen=True):
+    """What is read of the data of an EDIT record."""
+
+    kind: str = ""
+    after: str = ""
+    stream: int = 0
+
+
 class _Line:
     """One connection: its decoders, and what is known of the connection itself."""
 
@@ -194,10 +202,17 @@ class Observer:
             self._closed(line, chunk, out)
         elif kind is ChunkKind.EDIT:
             self.edits += 1
+            self._edited(line, chunk)
         elif kind in _BROKEN:
             self._broken(line, chunk, out)
         elif line.wire.stdio is not None:
             self._process(line, line.wire.stdio, chunk, out)
+
+    def _edited(self, line: _Line, chunk: Chunk) -> None:
+        """What else of an edit is kept: a call's trace goes on where it says, which is why it comes once a call."""
+        edit = msgspec.json.decode(chunk.data, type=_Edit)
+        if edit.kind == "traceparent":
+            line.talk.traced(edit.stream, edit.after)
 
     def _session(self, chunk: Chunk, out: list[Observation]) -> None:
         """A record about the session itself: its end, or a hole in the journal that may touch every open connection."""

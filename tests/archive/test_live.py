@@ -13,7 +13,7 @@ from a2a_proxy.archive.live import Live
 from a2a_proxy.archive.place import Place
 from a2a_proxy.follower.ledger import Ledger
 from a2a_proxy.follower.status import Status, Told
-from support_inspect import sample
+from support_inspect import changes, exchange, request, sample, writer
 from support_recording import facts
 
 FRAMES = 9
@@ -72,3 +72,25 @@ def test_storage_that_is_away_is_tried_again_and_told_once(tmp_path: Path, ledge
     assert "tried again" in said.hint
     assert manifest.frames.rows == FRAMES
     assert ledger.read_mark().errors == 3
+
+
+def test_a_recording_that_is_begun_anew_is_followed(tmp_path: Path, ledger: Ledger) -> None:
+    """The recorder does so where somebody deletes it in mid-run."""
+    (tmp_path / "archive").mkdir()
+    path = tmp_path / "r.a2a.db"
+    writer(path).write([request(1)], changes=changes(exchange(1)))
+    mark = ledger.mark
+
+    def marked(said: live.Mark) -> None:
+        mark(said)
+        if said.calls == 1 and said.frame:
+            path.unlink()
+            sample(path)
+
+    ledger.mark = marked  # type: ignore[method-assign]
+    url = (tmp_path / "archive").as_uri()
+    Live(Aim(str(path), facts(1).uuid, url, "here", 0.0), ledger, lambda _: None).run()
+
+    found = segments(Place(url), Wanted())
+    assert [each.frames.rows for each in found] == [1, FRAMES - 1]
+    assert found[-1].cut.over

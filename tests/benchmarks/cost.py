@@ -81,7 +81,7 @@ def recorded(made: Made, folder: Path, start_seconds: float = 0.0, *, rules: boo
     process = subprocess.Popen(command, pass_fds=(wake,))
     os.sched_setaffinity(process.pid, {CORE})
     os.close(wake)
-    return _cost(recording, made, began, start_seconds, *_ended(process)), recording
+    return _cost(recording, made, began, start_seconds, *ended(process)), recording
 
 
 def trickle(made: Made, folder: Path) -> Cost:
@@ -89,10 +89,10 @@ def trickle(made: Made, folder: Path) -> Cost:
     recording = folder / f"trickle-{made.messages}.a2a.db"
     began = time.monotonic()
     process = subprocess.Popen([sys.executable, __file__, "trickle", str(made.folder), str(recording)])
-    return _cost(recording, made, began, 0.0, *_ended(process))
+    return _cost(recording, made, began, 0.0, *ended(process))
 
 
-def _ended(process: subprocess.Popen[bytes]) -> tuple[float, float]:
+def ended(process: subprocess.Popen[bytes]) -> tuple[float, float]:
     """Wait for its end; processor seconds, and the peak of its resident memory in MiB, which is read while it runs."""
     peak = 0.0
     while True:

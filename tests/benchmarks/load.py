@@ -10,6 +10,7 @@ import sys
 import time
 from os import environ
 from pathlib import Path
+from typing import Self
 
 from origins import GRPC_METHOD, REQUEST, grpc_message
 from setup import environment, program
@@ -47,26 +48,55 @@ def h2load(folder: Path, port: int, seconds: int) -> float:
     return _number(r"finished in [^,]*, ([\d.]+)(k|M)? req/s", said)
 
 
-def ping(port: int, seconds: float, size: int = 400) -> list[float]:
-    """Round trips of `size` octets each way (about) on one connection, one after another, in us, sorted."""
-    head = b"POST / HTTP/1.1\r\nHost: agent\r\nContent-Type: application/json\r\nContent-Length: %d\r\nX-Fill: "
-    head %= len(REQUEST)
-    request = head + b"-" * (size - len(head) - 4 - len(REQUEST)) + b"\r\n\r\n" + REQUEST
+class Caller:
+    """One client on one connection, who asks once it has the answer to the question before."""
+
+    def __init__(self, port: int, size: int = 400) -> None:
+        """Questions and answers are of `size` octets each way (about)."""
+        head = b"POST / HTTP/1.1\r\nHost: agent\r\nContent-Type: application/json\r\nContent-Length: %d\r\nX-Fill: "
+        head %= len(REQUEST)
+        self._request = head + b"-" * (size - len(head) - 4 - len(REQUEST)) + b"\r\n\r\n" + REQUEST
+        self._sock = socket.create_connection(("127.0.0.1", port), 10)
+        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._expected = 0
+        self.calls = 0
+
+    def __enter__(self) -> Self:
+        self._sock.sendall(self._request)
+        self._expected = len(_whole_answer(self._sock))
+        self.calls = 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sock.close()
+
+    def ask(self) -> int:
+        """One round trip, ns."""
+        began = time.perf_counter_ns()
+        self._sock.sendall(self._request)
+        got = len(self._sock.recv(65536))
+        while 0 < got < self._expected:
+            got += len(self._sock.recv(65536))
+        self.calls += 1
+        return time.perf_counter_ns() - began
+
+    def steady(self, rate: float, seconds: float) -> list[float]:
+        """Round trips at so many a second, us. One that is late is made at once."""
+        took, began = [], time.perf_counter()
+        for number in range(round(rate * seconds)):
+            if (early := began + number / rate - time.perf_counter()) > 0:
+                time.sleep(early)
+            took.append(self.ask() / 1000)
+        return took
+
+
+def ping(port: int, seconds: float) -> list[float]:
+    """Round trips on one connection, one after another, in us, sorted."""
     took: list[int] = []
-    clock = time.perf_counter_ns
-    with socket.create_connection(("127.0.0.1", port), 10) as sock:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.sendall(request)
-        expected = len(_whole_answer(sock))
+    with Caller(port) as caller:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            for _ in range(50):
-                began = clock()
-                sock.sendall(request)
-                got = len(sock.recv(65536))
-                while 0 < got < expected:
-                    got += len(sock.recv(65536))
-                took.append(clock() - began)
+            took += [caller.ask() for _ in range(50)]
     half = took[len(took) // 5 :]  # the first fifth warms up
     return sorted(ns / 1000 for ns in half)
 

@@ -87,6 +87,18 @@ def memory_mib(pid: int) -> tuple[float, float]:
     return now, max(now, int(found.get("VmHWM", 0)) / 1024)
 
 
+def child(pid: int, word: str) -> int:
+    """The process that this one has started with `word` in its command. Raises RuntimeError where none comes."""
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            for each in children.read_text().split():
+                if word in Path(f"/proc/{each}/cmdline").read_text().split("\0"):
+                    return int(each)
+        time.sleep(0.02)
+    raise RuntimeError(f"process {pid} starts no {word}")
+
+
 @contextlib.contextmanager
 def running(command: list[str], port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A program that listens on `port` while the block runs."""

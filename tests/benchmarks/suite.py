@@ -19,6 +19,8 @@ from typing import Any
 
 import beside
 import cost
+import exporting
+import exports
 import inspecting
 import journals
 import judging
@@ -79,6 +81,7 @@ class Suite:
         self._seconds = seconds
         self.rows: list[Row] = []
         self.targets: list[Target] = []
+        self.notes: list[str] = []
         self.details: dict[str, Any] = {}
 
     def http1(self) -> None:
@@ -256,6 +259,20 @@ class Suite:
         ratio = max(rates["a hook that spins"]) / max(rates["no hook"])
         self._target("recorder throughput with a hook that spins, times that without", 0.9, ratio)
 
+    def otlp(self, messages: int, seconds: float) -> None:
+        """What an export takes from the relay, also where its backend is in trouble; and what a large one takes."""
+        with origins.http1(self.folder) as origin:
+            turns = exporting.turns(self.folder, origin, seconds)
+        self.rows += exports.live_rows(turns)
+        self.targets += exports.live_targets(turns)
+        self.notes += exports.notes(turns)
+        made = [(spent.frames, path) for spent, path in map(self._recording, (messages // 10, messages))]
+        for where in ("file", *exporting.PROTOCOLS):
+            with cost.state_in(self.folder):
+                small, large = (exports.offline(path, frames, where) for frames, path in made)
+            self.rows += exports.offline_rows([small, large])
+            self.targets += exports.offline_targets(small, large)
+
     def lag(self, rate: float, seconds: float) -> None:
         """How far the recording is behind at a fixed rate."""
         with origins.http1(self.folder) as origin:
@@ -358,6 +375,7 @@ def parse() -> argparse.Namespace:
         "query",
         "inspect",
         "hooks",
+        "otlp",
         "lag",
         "stdio",
         "replay",
@@ -366,6 +384,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one short round: a look, not a measurement")
     parser.add_argument("--full", action="store_true", help="recorder, rules and query with 1,000,000 frames")
     parser.add_argument("--rounds", type=int, help="rounds per contestant (3; with --quick 1)")
+    parser.add_argument("--seconds", type=float, help="of each trouble of a backend (60; with --quick 8)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
     parser.add_argument("--profile", action="store_true", help="only show where the recorder's time goes")
     typed = parser.parse_args()
@@ -400,6 +419,7 @@ def main() -> None:
             "stdio": suite.stdio,
             "replay": suite.replay,
             "hooks": lambda: suite.hooks(30_000 if typed.quick else 100_000),
+            "otlp": lambda: suite.otlp(_looked_at(typed)[0], typed.seconds or (8 if typed.quick else 60)),
             "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),
         }
         loops: list[float] = []
@@ -414,7 +434,7 @@ def main() -> None:
     loops.append(loop_ms())
     suite.details["loop_ms"] = loops
     note = f"{time.monotonic() - began:.0f} s in all; a fixed Python loop took {min(loops):.1f} to {max(loops):.1f} ms"
-    print(table(suite.rows, suite.targets, [note]))
+    print(table(suite.rows, suite.targets, [*suite.notes, note]))
     if typed.json:
         typed.json.write_bytes(encode(suite.rows, suite.targets, suite.details))
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from a2a_inspect.commands.check import text_format
+from a2a_inspect.commands.check import sarif, text_format
 from a2a_inspect.commands.check.report import Checked, Found, Report
 from a2a_inspect.commands.check.sarif import fingerprint
 from a2a_proxy.model.finding import Finding, Severity
@@ -229,6 +229,40 @@ def test_fingerprints_differ_by_rule_operation_and_path() -> None:
 
     assert len({print_of(), print_of(rule="Q"), print_of(operation="P"), print_of(path="q")}) == 4
     assert print_of() == print_of(exchange=7, seq=3, task_id="t")
+
+
+def test_sarif_has_what_code_scanning_asks_for() -> None:
+    """What GitHub wants beyond the schema: a region, the one fingerprint that it compares, and words of a length."""
+    (run,) = document([Found(Finding("RECORDER", Severity.INFO, 1, "x")), Found(Finding("R", Severity.INFO, 1, "x"))])
+    for result in run["results"]:
+        assert result["locations"][0]["physicalLocation"]["region"].keys() >= {"startLine", "endLine", "endColumn"}
+    assert len({result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]}) == 2
+    for rule in run["tool"]["driver"]["rules"]:
+        told = [rule[name]["text"] for name in ("shortDescription", "fullDescription", "help")]
+        assert all(told)
+        assert max(map(len, told[:2])) <= 1024
+        assert len(rule.get("name", "")) <= 255
+
+
+def test_sarif_has_the_gravest_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their order, and says how many are not there; what is suppressed goes first."""
+    monkeypatch.setattr("a2a_inspect.commands.check.sarif.MOST", 3)
+    grades = [Severity.INFO, Severity.ERROR, Severity.WARNING, Severity.ERROR, Severity.WARNING]
+    found = [Found(Finding("R", grade, 1, str(at))) for at, grade in enumerate(grades)]
+    found[3].suppressed = "known"
+    (run,) = document(found)
+    assert [result["message"]["text"] for result in run["results"]] == ["1", "2", "4"]
+    (notice,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert notice["message"]["text"].startswith("2 findings")
+    (run,) = document(found[:3])
+    assert (len(run["results"]), run["invocations"][0]["toolExecutionNotifications"]) == (3, [])
+
+
+def document(found: list[Found]) -> list[dict[str, Any]]:
+    """The runs of the SARIF document that says this."""
+    report = Report(list(rules().values()), checked=[Checked("a b:c.db", 1, 1, 1, "", found)])
+    runs: list[dict[str, Any]] = json.loads("\n".join(sarif.lines(report)))["runs"]
+    return runs
 
 
 def test_the_gravest_rule_is_the_one_to_read_about() -> None:

@@ -72,7 +72,7 @@ def test_the_action_calls_what_there_is(given: dict[str, str], code: int, tmp_pa
     """The calls of its shell step, made: all files are there, and the exit code is that of `check`."""
     (tmp_path / "s.toml").write_text("")
     (tmp_path / "state").mkdir()
-    recording = shutil.copy(LOSSY, tmp_path / "a2a.a2a.jsonl")
+    recording = shutil.copy(LOSSY, tmp_path / 'of $(touch pwned) `touch pwned` "; touch pwned.a2a.jsonl')
     given = {**given, "recording": str(recording)} | ({"suppressions": str(tmp_path / "s.toml")} if given else {})
     calls, exited = called(tmp_path, steps("Check")["run"], code, **inputs(tmp_path, **given))
     assert exited == 0
@@ -82,6 +82,19 @@ def test_the_action_calls_what_there_is(given: dict[str, str], code: int, tmp_pa
     assert sorted(path.name for path in out.iterdir()) == ["a2a.a2a.jsonl", "a2a.html", "a2a.junit.xml", "a2a.sarif"]
     assert json.loads((out / "a2a.sarif").read_text())["version"] == "2.1.0"
     assert (tmp_path / "output").read_text() == f"exit-code={code}\n"
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_capture_with_a_hole_is_kept_and_fails(tmp_path: Path) -> None:
+    """Code 3 goes through to the job; so does a name that looks like an option, and no word of it is run."""
+    given = {"recording": "--json", "redact": "pii", "fail-on": "$(touch pwned)", "suppressions": "; touch pwned"}
+    calls, exited = called(tmp_path, steps("Check")["run"], 3, **inputs(tmp_path, **given))
+    assert exited == 0
+    assert [each[-2:] for each in calls] == [["--", "--json"]] * 4
+    assert [each[1:3] for each in calls[:2]] == [["--fail-on", "$(touch pwned)"]] * 2
+    assert (tmp_path / "output").read_text() == "exit-code=3\n"
+    assert called(tmp_path, steps("Verdict")["run"], 0, CODE="3")[1] == 3
+    assert not (tmp_path / "pwned").exists()
 
 
 def test_a_recording_that_cannot_be_checked(tmp_path: Path) -> None:
@@ -99,7 +112,9 @@ def test_the_action_uses_what_it_declares() -> None:
     assert set(re.findall(r"inputs\.([\w-]+)", text)) == set(declared["inputs"])
     assert set(re.findall(r"steps\.([\w-]+)", text)) == {"check"}
     assert steps("Keep findings and recording")["if"] == "${{ always() }}"
-    assert all(step.get("shell") == "bash" for step in declared["runs"]["steps"] if "run" in step)
+    scripts = [step for step in declared["runs"]["steps"] if "run" in step]
+    assert all(step.get("shell") == "bash" for step in scripts)
+    assert not any("${{" in step["run"] for step in scripts)  # inputs are for the environment, where nothing runs them
     (workflow, _) = blocks()
     use = workflow["jobs"]["a2a"]["steps"][-1]
     assert use["uses"].split("@")[0].endswith(str(ACTION.parent.relative_to(ROOT)))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from a2a_inspect.cleaned import Wish
 from a2a_inspect.commands.export import What, export_recording
 from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.cli.errors import UserError
@@ -48,6 +49,17 @@ def test_what_matches_is_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]
         found = [row.finding for row in whole.findings() if row.finding.exchange in {one.id for one in kept}]
         assert [row.finding for row in part.findings()] == found
     assert capfd.readouterr().err == f"{len(kept)} exchange{'s' * (len(kept) > 1)} written to {target}\n"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "har"])
+def test_a_filter_is_not_told_where_its_words_may_be_what_goes(form: str, tmp_path: Path) -> None:
+    """Who looks for a person and redacts persons names none in the file; without a policy the filter is there."""
+    path, where = sample(tmp_path / "a.db"), 'text:"ann@example.org" OR op:SendStreamingMessage'
+    export_recording(What(path, where), tmp_path / "told", form)
+    assert b"ann@example.org" in (tmp_path / "told").read_bytes()
+    export_recording(What(path, where, Wish(("pii",))), tmp_path / "clean", form)
+    assert b"what was chosen" in (tmp_path / "clean").read_bytes()
+    assert b"ann@example.org" not in (tmp_path / "clean").read_bytes()
 
 
 def test_notes_go_with_it(tmp_path: Path) -> None:

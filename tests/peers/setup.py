@@ -4,6 +4,7 @@ Run it as often as you like: a stamp per environment names what was asked for, a
 
     python tests/peers/setup.py            makes what is missing
     python tests/peers/setup.py --check    exits 1 when something is missing, and makes nothing
+    python tests/peers/setup.py --soak     makes what only tests of the mark `soak` and benchmarks need as well: 1.7 GB
 """
 
 from __future__ import annotations
@@ -28,6 +29,20 @@ VENVS = {
     "sdk1": ("a2a-sdk[grpc,http-server]==1.3.*", "uvicorn>=0.30"),
     "sdk03": ("a2a-sdk[grpc,http-server]==0.3.*", "uvicorn>=0.30"),
 }
+
+SOAK_VENVS = {
+    "phoenix": ("arize-phoenix==20.26.*",),
+    "mlflow": ("mlflow==3.17.*",),
+    "traced": (
+        "a2a-sdk[grpc,http-server]==1.3.*",
+        "uvicorn>=0.30",
+        "opentelemetry-sdk==1.45.*",
+        "opentelemetry-exporter-otlp-proto-http==1.45.*",
+    ),
+    "moto": ("moto[server]==5.*",),
+}
+"""For `tests/e2e/test_backends.py` only: tracing backends, and agents that send spans of their own; an S3 server for
+`tests/benchmarks/lake.py`."""
 
 PROGRAMS: dict[str, Callable[[], str | None]] = {
     "nginx": partial(debian_program, "nginx"),
@@ -78,11 +93,11 @@ def make_programs(check: bool) -> None:
         print(f"{package}: {made}" if found() else f"{package}: missing, its tests skip{failure}")
 
 
-def makers() -> dict[str, tuple[str, Callable[[Path], None]]]:
+def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:
     """For each environment what it is asked to hold, and how it is made."""
     version = ".".join(map(str, sys.version_info[:3]))
     wanted: dict[str, tuple[str, Callable[[Path], None]]] = {}
-    for name, requirements in VENVS.items():
+    for name, requirements in (VENVS | SOAK_VENVS if soak else VENVS).items():
         wanted[name] = f"python {version}\n" + "\n".join(requirements), partial(make_venv, requirements)
     package = hashlib.sha256((HERE / "js" / "package.json").read_bytes()).hexdigest()
     wanted["js"] = f"package.json {package}", make_js
@@ -93,9 +108,11 @@ def main() -> None:
     """Make each environment whose stamp differs, and print what was done."""
     parser = argparse.ArgumentParser(description="make the environments of the real peers in .peers/")
     parser.add_argument("--check", action="store_true", help="make nothing; exit 1 when something is missing")
-    check = parser.parse_args().check
+    parser.add_argument("--soak", action="store_true", help="make what only tests of the mark `soak` need too")
+    asked = parser.parse_args()
+    check: bool = asked.check
     missing = 0
-    for name, (wanted, make) in makers().items():
+    for name, (wanted, make) in makers(soak=asked.soak).items():
         folder, stamp = PEERS / name, PEERS / f"{name}.stamp"
         if stamp.is_file() and stamp.read_text() == wanted and folder.is_dir():
             print(f"{name}: ready")

@@ -71,6 +71,13 @@ def test_whoever_writes_brings_it_to_the_newest_schema(old: Path) -> None:
         assert len(steps) == SCHEMA_VERSION
 
 
+def test_what_it_cannot_know_is_asked_of_it(old: Path) -> None:
+    """A filter that looks at a column that came later, in a file that is only read."""
+    with Recording(old) as recording:
+        assert list(recording.find_exchanges("trace:4bf9")) == []
+    assert version(old) == 1
+
+
 def test_it_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
     """Column by column, in order: rows are read by position. And its indexes."""
     open_writable(old).close()

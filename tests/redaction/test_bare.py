@@ -12,6 +12,7 @@ from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
+from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import redactor
 from a2a_proxy.redaction.labels import withheld
@@ -82,3 +83,11 @@ def test_no_text_is_left() -> None:
     )
     assert "secret-words" not in repr(finding)
     assert finding.summary == "at 7"
+
+
+def test_a_task_keeps_no_name_of_an_artifact() -> None:
+    """It is a text of the agent; ids and counts stay."""
+    artifact = ArtifactState("a-1", "secret-words", 1, 1, 5, False, 1, 2)
+    task = redactor(KEY, BARE).task(Task("agent:80", "t-1", "c-1", "", 2, (), 1, 2, artifacts=(artifact,)))
+    assert "secret-words" not in repr(task)
+    assert (task.artifacts[0].artifact_id, task.artifacts[0].size) == ("a-1", 5)

@@ -25,6 +25,7 @@ from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Export, Lines, Sent
+from a2a_proxy.telemetry.reading import Spans
 from a2a_proxy.telemetry.sdk import Answer, Backend
 from a2a_proxy.telemetry.target import target
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
@@ -135,6 +136,17 @@ def test_metadata_of_the_message_and_hand_offs_join_what_headers_do_not(tmp_path
     assert [link["spanId"] for link in clerk["links"]] == [desk["spanId"]]
     told = {pair["key"]: pair["value"]["stringValue"] for pair in clerk["links"][0]["attributes"]}
     assert told["a2a_proxy.handoff.evidence"] == "context"
+
+
+def test_a_hand_off_that_is_told_again_is_one_link(tmp_path: Path) -> None:
+    """Who follows a recording is told of what was there at its start as well."""
+    with Recording(three_agents(tmp_path / "three.a2a.db")) as recording:
+        (session,) = recording.sessions()
+        spans = Spans(recording, session)
+        for row in recording.handoffs():
+            spans.learn(row.handoff)
+        made = [spans.made(number) for number in (1, 2, 3)]
+    assert [len(each.spans[0].links) for each in made if each] == [0, 1, 1]
 
 
 def three_agents(path: Path) -> Path:

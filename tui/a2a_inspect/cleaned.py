@@ -30,6 +30,12 @@ class Wish(msgspec.Struct, frozen=True):
             return None
         return policy_of(policy_words(self.redact, self.redact_policy))
 
+    def told(self, choice: str) -> str:
+        """A filter or other words that chose exchanges, as what was chosen tells of them. Who redacts may have looked
+        for the very words that are to go."""
+        policy = self.policy
+        return choice if policy is None or policy.none else "what was chosen"
+
 
 def label_key() -> bytes:
     """The key of labels: that of captures on this machine, so that one secret has one label. Raises UserError."""

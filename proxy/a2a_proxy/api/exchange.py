@@ -90,8 +90,8 @@ class Exchange(OfSession[ExchangeRow]):
 
     @property
     def trace_id(self) -> str:
-        """32 hexadecimal digits of its `traceparent`; empty where it has none."""
-        parts = self.facts.traceparent.split("-")
+        """32 hexadecimal digits of the `traceparent` that the agent got; empty where it got none."""
+        parts = self.facts.trace_context.split("-")
         return parts[1] if len(parts) > 2 else ""
 
     @property

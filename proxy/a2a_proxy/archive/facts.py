@@ -51,7 +51,7 @@ class Facts:
             exchange=value.id,
             task_id=value.task_id,
             context_id=value.context_id,
-            trace_id=trace_of(value.traceparent),
+            trace_id=trace_of(value.trace_context),
             binding=str(value.binding),
             operation=value.operation,
         )

@@ -16,6 +16,7 @@ from a2a_proxy.archive.keep import Keeper
 from a2a_proxy.archive.manifest import Manifest
 from a2a_proxy.archive.place import Place
 from a2a_proxy.archive.segment import ROWS
+from a2a_proxy.follower.file import identity, reopened
 from a2a_proxy.follower.ledger import Ledger, Mark
 from a2a_proxy.follower.status import Status, Told
 from a2a_proxy.recording.reader import Recording
@@ -39,24 +40,43 @@ class Live:
         self._keeper: Keeper | None = None
         self._told: set[str] = set()
         self._due = 0.0
+        self._file = identity(aim.path)
         self._recording = Recording(aim.path)
 
     def run(self) -> None:
         """Until the session has ended and all of it is in the archive."""
         self._due = time.monotonic() + self._aim.every
         while True:
-            session = next(row for row in self._recording.sessions() if row.facts.uuid == self._aim.session)
-            due = bool(session.how) or time.monotonic() >= self._due
-            if (due or self._newest() - self._mark.frame > ROWS) and self._put(session, rest=due) and session.how:
+            self._adopt()
+            session = next((row for row in self._recording.sessions() if row.facts.uuid == self._aim.session), None)
+            if session is not None and self._due_now(session) and self._put(session) and session.how:
                 break
             time.sleep(LOOK_EVERY)
         self._recording.close()
 
+    def _adopt(self) -> None:
+        """Go on with the file that has the name now, which may be another one; the session is the same."""
+        file = identity(self._aim.path)
+        fresh = reopened(self._aim.path) if file not in (None, self._file) else None
+        if fresh is not None:
+            self._recording.close()
+            self._recording, self._file, self._keeper = fresh, file, None
+            self._mark = msgspec.structs.replace(self._mark, frame=0)
+            self._ledger.mark(self._mark)
+
+    def _due_now(self, session: SessionRow) -> bool:
+        """A segment is full, or what there is has waited for long enough."""
+        return self._all_due(session) or self._newest() - self._mark.frame > ROWS
+
+    def _all_due(self, session: SessionRow) -> bool:
+        return bool(session.how) or time.monotonic() >= self._due
+
     def _newest(self) -> int:
         return self._recording.db.execute("SELECT max(id) FROM frame").fetchone()[0] or 0
 
-    def _put(self, session: SessionRow, *, rest: bool) -> bool:
+    def _put(self, session: SessionRow) -> bool:
         """Put what there is; False where it has to be tried again."""
+        rest = self._all_due(session)
         try:
             if self._keeper is None:
                 self._keeper = Keeper(Place(self._aim.url), self._aim.proxy, self._recording, session)

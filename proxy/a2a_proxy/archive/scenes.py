@@ -36,7 +36,7 @@ class Scene(msgspec.Struct, frozen=True):
 def call_cells(call: Exchange) -> dict[str, Any]:
     """What the rows of its frames say of a call."""
     cells = {name: sound(getattr(call, name)) for name in _COPIED}
-    return {**cells, "streaming": call.streaming, "trace_id": trace_of(call.traceparent) or None}
+    return {**cells, "streaming": call.streaming, "trace_id": trace_of(call.trace_context) or None}
 
 
 class Scenes:

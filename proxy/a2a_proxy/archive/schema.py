@@ -45,7 +45,7 @@ FRAMES = (
     Column("agent", _WORD, "Upstream of its connection, as the proxy dialed it: who answered."),
     Column("task_id", pa.string(), "Task that the frame names, else the first one of its call."),
     Column("context_id", pa.string(), "Context that the frame names, else the one of its call."),
-    Column("trace_id", pa.string(), "Trace of its call, 32 hexadecimal digits, from `traceparent`."),
+    Column("trace_id", pa.string(), "Trace of its call, 32 hexadecimal digits, from the agent's `traceparent`."),
     Column("exchange", pa.int64(), "Number of its call in the session; 0 for a frame of the connection itself."),
     Column("connection", pa.int64(), "Number of its connection in the session."),
     Column("seq", pa.int64(), "Its place in the call, both directions in one count, from 0."),

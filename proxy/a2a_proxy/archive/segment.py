@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.facts import Fact, Facts, facts_table
-from a2a_proxy.archive.files import cut_of, distinct_of, file_of, stored
+from a2a_proxy.archive.files import agents_with_card, cut_of, distinct_of, file_of, stored
 from a2a_proxy.archive.manifest import DAY, MANIFESTS, Cut, Manifest, day_of, decode, encode
 from a2a_proxy.archive.place import Place
 from a2a_proxy.archive.rows import frames_table
@@ -46,6 +46,10 @@ class Next(msgspec.Struct):
     """What the archive does not have yet of a session, up to the limits of a segment."""
 
     rows: list[Passed]
+    after: int
+    """They are those of the session after this one."""
+    finding: int
+    """The same for findings."""
     full: bool
     """There may be more: the limit, or the end of a day, was met."""
 
@@ -54,20 +58,39 @@ _PASSED = """SELECT id, at, exchange, connection, max(span, coalesce(size, 0)) F
   WHERE +session = ? AND id > ? ORDER BY id LIMIT ?"""
 
 
+_LAST = """SELECT id FROM frame WHERE id <= ? AND +session = ? AND at <= ? ORDER BY id DESC LIMIT 1"""
+_LAST_FINDING = _LAST.replace("frame", "finding")
+
+
 def next_rows(recording: Recording, session: SessionRow, last: Manifest | None) -> Next:
     """Frames after the last segment. Raises RecordingError."""
     rows: list[Passed] = []
     octets = 0
-    start, after = session.facts.started, last.cut.through if last is not None else 0
+    start = session.facts.started
     with sound(recording):
+        after, finding = _known(recording, session, last.cut) if last is not None else (0, 0)
         found = recording.db.execute(_PASSED, (session.id, after, ROWS + 1)).fetchall()
         for number, at, *more in found:
             row = Passed(number, start + at, *more)
             if rows and (len(rows) == ROWS or octets > OCTETS or row.at // DAY != rows[0].at // DAY):
-                return Next(rows, full=True)
+                return Next(rows, after, finding, full=True)
             rows.append(row)
             octets += row.octets
-    return Next(rows, full=False)
+    return Next(rows, after, finding, full=False)
+
+
+def _known(recording: Recording, session: SessionRow, cut: Cut) -> tuple[int, int]:
+    """The last frame and the last finding that the archive has.
+
+    They have other numbers where the recording was deleted and begun anew in mid-run, or its newest rows were pruned:
+    then the times tell, of which none of what is known is later."""
+
+    def find(query: str, through: int) -> int:
+        row = recording.db.execute(query, (through, session.id, cut.until - session.facts.started)).fetchone()
+        return int(row[0]) if row is not None else 0
+
+    frame, finding = find(_LAST, cut.through), cut.findings[1]
+    return frame, finding if frame == cut.through else find(_LAST_FINDING, finding)
 
 
 def put_segment(
@@ -95,6 +118,7 @@ def put_segment(
         agents=tuple(distinct_of(frames, "agent")),
         frames=stored(frames, frames_key),
         facts=stored(facts, facts_key),
+        cards=tuple(agents_with_card(frames)),
     )
     name = cut.key(MANIFESTS)
     return decode(place.put_once(name, encode(manifest)), name)
@@ -131,16 +155,15 @@ class _Gathered:
         channels = [recording.connection(key(session.id, number)) for number in self._connections]
         self._channels = [row.connection for row in channels if row is not None]
         self._agents = {channel.id: channel.upstream for channel in self._channels}
-        first = before.findings[1] if before else 0
-        self._findings = list(recording.findings(session.id, after=first))
+        self._findings = list(recording.findings(session.id, after=found.finding))
         self.cut = Cut(
             proxy=proxy,
             session=session.facts.uuid,
             number=before.number + 1 if before else 1,
             day=day_of(self._since),
-            after=before.through if before else 0,
-            through=found.rows[-1].id if found.rows else before.through if before else 0,
-            findings=(first, self._findings[-1].id if self._findings else first),
+            after=found.after,
+            through=found.rows[-1].id if found.rows else found.after,
+            findings=(found.finding, self._findings[-1].id if self._findings else found.finding),
             exchange=max([exchange, *self._exchanges]),
             connection=max([connection, *self._connections]),
             open_exchanges=() if self._over else tuple(call.id for call in self._calls if not call.closed),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from a2a_proxy.cli import text
+from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.followed import Session
 from a2a_proxy.protocol.text import visible
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.keeper import HookKeeper, Report
+    from a2a_proxy.follower.keeper import HookKeeper, Report, Tell
 
 
 _STUCK = 3600.0
@@ -46,7 +48,7 @@ def archive_config(url: str, every: float, name: str) -> Archive | None:
         raise UserError(f"--archive: {visible(wrong.message)}", wrong.hint) from wrong
 
 
-def archive_keeper(archive: Archive, recording: str, session: str, tell: Callable[[str, str], None]) -> HookKeeper:
+def archive_keeper(archive: Archive, recording: str, session: str, tell: Tell) -> HookKeeper:
     """What keeps the process that archives. Raises UserError."""
     from a2a_proxy.archive.aim import word_of
     from a2a_proxy.archive.errors import ArchiveError
@@ -68,10 +70,24 @@ def archive_keeper(archive: Archive, recording: str, session: str, tell: Callabl
 
 def archived(archive: Archive, recording: str, report: Report, behind: int) -> tuple[str, str]:
     """How it did, in a sentence, and what to do where not all is there."""
-    segments = f"{report.calls:,} segment{'' if report.calls == 1 else 's'}"
-    told = f"archive {visible(archive.url)}: {segments}"
+    told = f"archive {visible(archive.url)}: {text.plural(report.calls, 'segment')}"
     if report.outcome == "done" or not behind:
         return told, ""
     name = ("--archive-id", archive.name) if archive.name else ()
     again = shlex.join(("a2a-inspect", "archive", "put", recording, archive.url, *name))
     return f"{told}; {behind:,} frames are not there yet", f"put them with: {again}"
+
+
+class ArchiveFollowed(msgspec.Struct, frozen=True):
+    """The archive of a run: `Followed`."""
+
+    archive: Archive
+
+    def keeper(self, session: Session, tell: Tell) -> HookKeeper:
+        """`Followed.keeper`."""
+        return archive_keeper(self.archive, session.recording, session.uuid, tell)
+
+    def sum_up(self, session: Session, report: Report, console: Console) -> None:
+        """`Followed.sum_up`."""
+        told, hint = archived(self.archive, session.recording, report, session.frames_after(report.frame))
+        console.note(told, hint, loud=bool(hint))

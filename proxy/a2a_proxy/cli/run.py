@@ -23,7 +23,7 @@ from a2a_proxy.cli.circles import Resolved, refuse_circles
 from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Console, Start, make_console
 from a2a_proxy.cli.errors import UserError, state_directory
-from a2a_proxy.cli.hooks import Hooks
+from a2a_proxy.cli.followers import Followers, followed
 from a2a_proxy.cli.metrics import Metrics
 from a2a_proxy.cli.verdict import grave
 from a2a_proxy.cli.watch import Watch, Watched
@@ -70,7 +70,7 @@ class ProxyRun:
         self._config = config
         self._work = work
         self._console = console or make_console(config.log_format, quiet=config.quiet)
-        self._hooks = Hooks(config.hooks, self._console, config.otlp, config.archive)
+        self._followers = Followers(followed(config.hooks, config.otlp, config.archive), self._console)
         self._metrics = Metrics(config.metrics, self._console)
         self._stop = asyncio.Event()
         self._leave = asyncio.Event()
@@ -102,7 +102,7 @@ class ProxyRun:
             self._signals()
             relay.accept(journal)
             session = await self._record(relay, keeper, folder.path, session)
-            self._hooks.start(session.recording, session.uuid)
+            self._followers.start(session.recording, session.uuid)
             self._metrics.start(session.recording, session.uuid, folder.path)
         except BaseException:
             self._metrics.close()
@@ -122,7 +122,7 @@ class ProxyRun:
             finally:
                 watch.cancel()
                 code = await self._finish(journal, keeper, clock())
-                self._hooks.give_up()  # of a session that was not recorded to its end
+                self._followers.give_up()  # of a session that was not recorded to its end
                 self._metrics.close()
                 self._forget_empty(keeper.outcome, session.recording)
                 folder.release()
@@ -282,7 +282,7 @@ class ProxyRun:
                 told = now
         outcome = keeper.outcome
         if isinstance(outcome, Done):
-            await self._hooks.end(self._leave)
+            await self._followers.end(self._leave)
             self._console.status(outcome)
             return int(grave(outcome, self._config.fail_on))
         return int(isinstance(outcome, Failed))

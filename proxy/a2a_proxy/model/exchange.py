@@ -151,6 +151,14 @@ class Exchange(msgspec.Struct, frozen=True):
     """`ifGenerationMatch` of a send; None as above."""
     generation: int = 0
     """The generation that the agent told last in it; 0 where it told none."""
+    sent_traceparent: str = ""
+    """The `traceparent` that the agent got, where the proxy sent another one than `traceparent`, which is the client's;
+    its parent id is that of the proxy's own span. Empty where that field passed as it was."""
+
+    @property
+    def trace_context(self) -> str:
+        """The `traceparent` that the agent got; empty where it got none."""
+        return self.sent_traceparent or self.traceparent
 
     @property
     def waits(self) -> bool:

@@ -70,6 +70,13 @@ class Conversation:
             except Exception as error:  # a peer's octets must not stop the recorder
                 self._give_up(event, error, out)
 
+    def traced(self, stream: int, sent: str) -> None:
+        """The request of an open call went on with this `traceparent`."""
+        call = self._calls.get(stream)
+        if call is not None:
+            call.exchange.sent_traceparent = sent
+            call.touch()
+
     def _seldom(self, event: WireEvent, out: list[Frame | Finding]) -> None:
         """Everything but body octets."""
         if type(event) is Control:

@@ -62,6 +62,7 @@ class ExchangeState(msgspec.Struct):
     current_generation: int | None = None
     generation_match: int | None = None
     generation: int = 0
+    sent_traceparent: str = ""
 
     seq: int = 0
     """Frames so far: the next frame's position."""

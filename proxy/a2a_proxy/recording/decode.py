@@ -37,6 +37,7 @@ from a2a_proxy.recording.version_1 import ranges_told
 
 _CACHED = 65_536
 _NOT_TOLD = (None, None, 0)
+_NOT_SENT = (None,)
 _DIRECTIONS = tuple(Direction)
 _extra = msgspec.json.Decoder(Extra)
 _texts = reader(tuple[str, ...])
@@ -218,7 +219,8 @@ class Decode:
         )
         closed, status, grpc_status, error_code, error, how, half_close, task, context, states, *rest = rest
         requests, events, to_agent, to_client, traceparent, version_header, extensions, redacted, *rest = rest
-        current, match, generation = rest or _NOT_TOLD  # a file of version 1 that may only be read
+        current, match, generation, *rest = rest or _NOT_TOLD  # a file of version 1 that may only be read
+        (sent,) = rest or _NOT_SENT  # one from before version 7
         session, number = split(row_key)
         start, word, idents = self._start(session), self._words, self._idents
         heads = unpack_headers(self._payloads.at(block, offset, size)) if block and headers else ((), (), ())
@@ -267,6 +269,7 @@ class Decode:
             current_generation=None if current is None else unpack_int(current),
             generation_match=None if match is None else unpack_int(match),
             generation=unpack_int(generation),
+            sent_traceparent="" if sent is None else unpack_text(sent),
         )
         return ExchangeRow(row_key, session, value)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.recording import note_schema, segment_schema
 from a2a_proxy.recording.codec import pack_json, unpack_int, unpack_json
-from a2a_proxy.recording.schema import SINCE_2, SINCE_6, VIEW_NAMES, VIEWS, dialect, statements
+from a2a_proxy.recording.schema import SINCE_2, SINCE_6, SINCE_7, VIEW_NAMES, VIEWS, dialect, statements
 from a2a_proxy.recording.version_1 import ranges_told
 
 if TYPE_CHECKING:
@@ -51,7 +51,20 @@ def m006_redaction(db: sqlite3.Connection) -> None:
     _add(db, SINCE_6)
 
 
-STEPS = (m001_tables, m002_generations, m003_segments, m004_notes, m005_findings_by_place, m006_redaction)
+def m007_traces_that_go_on(db: sqlite3.Connection) -> None:
+    """What a call's agent was sent as its trace."""
+    _add(db, SINCE_7)
+
+
+STEPS = (
+    m001_tables,
+    m002_generations,
+    m003_segments,
+    m004_notes,
+    m005_findings_by_place,
+    m006_redaction,
+    m007_traces_that_go_on,
+)
 """In order; the number of a step is the `user_version` after it."""
 
 

@@ -15,8 +15,8 @@ from a2a_proxy.recording.rows import SessionRow, key
 from a2a_proxy.rules.engine import Engine
 from a2a_proxy.rules.rule import Rule
 
-_PREFIX = "A2A-"
-"""Rules have it; findings of the recorder and its decoders have not."""
+RULE_PREFIX = "A2A-"
+"""Ids of rules have it; findings of the recorder and its decoders have not."""
 _RECENT = 1000
 """Exchanges that are kept between two looks at them."""
 _ENDS = 100_000
@@ -32,7 +32,7 @@ def recheck(
     What the decoders said when it was recorded comes first: a recording does not have the octets to say it again.
     """
     for row in recording.findings(session.id):
-        if not row.finding.rule.startswith(_PREFIX):
+        if not row.finding.rule.startswith(RULE_PREFIX):
             yield row.finding
     engine = Engine(rules)
     source = _Stored(recording, session.id)

@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.database import private
 from a2a_proxy.recording.notes import store
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.recheck import RULE_PREFIX, recheck
 from a2a_proxy.recording.rows import FrameRow, SessionFacts, SessionRow, key, split
 from a2a_proxy.recording.segments import cut_again
 from a2a_proxy.recording.writer import Writer
@@ -72,7 +74,7 @@ def _fill(
             writer.write(frames)
         for changes in session.changes():
             writer.write([], [], changes)
-        for findings in _batches(clean.finding(each.finding) for each in recording.findings(row.id)):
+        for findings in _batches(_findings(recording, row, made, writer.session, clean, policy)):
             writer.write([], findings)
         notes = (
             msgspec.structs.replace(each.note, text=clean.text(each.note.text)) for each in recording.notes(row.id)
@@ -83,6 +85,27 @@ def _fill(
         if row.how or row.complete or row.ended:
             writer.finish(row.ended, how=row.how, complete=clean.text(row.complete), lost=row.lost, edits=row.edits)
     return sessions
+
+
+def _findings(
+    recording: Recording, row: SessionRow, made: Recording, session: int, clean: Redactor, policy: Policy
+) -> Iterator[Finding]:
+    """The findings of a session, clean. Where payloads go, what a rule says is what it says without them: it may have
+    quoted one. Of what it says then only that which it has said before."""
+    stored = (clean.finding(each.finding) for each in recording.findings(row.id))
+    if not policy.metadata_only:
+        yield from stored
+        return
+    said: set[tuple[str, int, int]] = set()
+    for each in stored:
+        if each.rule.startswith(RULE_PREFIX):
+            said.add((each.rule, each.exchange, each.seq))
+        else:
+            yield each
+    copy = msgspec.structs.replace(row, id=session)
+    for each in recheck(made, copy):
+        if (each.rule, each.exchange, each.seq) in said:
+            yield each
 
 
 def _facts(facts: SessionFacts, policy: Policy, clean: Redactor) -> SessionFacts:

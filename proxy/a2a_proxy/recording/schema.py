@@ -29,7 +29,7 @@ from a2a_proxy.model.task import Support
 APPLICATION_ID = int.from_bytes(b"a2ap")
 """Offset 68 of the file: tells a recording from any other SQLite database."""
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """`PRAGMA user_version`, counted up by each migration."""
 
 PAGE_SIZE = 4096
@@ -267,6 +267,9 @@ before; since then it holds one list for each run of them that a stream left out
 
 SINCE_6 = {"session": {"redaction": "TEXT NOT NULL DEFAULT '[]'"}}
 """The column that version 6 put after the others: what of the traffic was not recorded."""
+
+SINCE_7 = {"exchange": {"sent_traceparent": "ANY"}}
+"""The column that version 7 put after the others; NULL where the agent got what the client had sent."""
 
 _STATES = {state.value: state.label for state in TaskState}
 

@@ -29,7 +29,7 @@ def _replace(table: str, columns: int) -> str:
 
 
 _CONNECTION = _replace("connection", 14)
-_EXCHANGE = _replace("exchange", 42)
+_EXCHANGE = _replace("exchange", 43)
 _ARTIFACT = _replace("artifact", 10)
 _FINDING = f"INSERT INTO finding VALUES (NULL, {', '.join('?' * 11)})"
 _TASK_COLUMNS = (
@@ -150,6 +150,7 @@ class StateWriter:
             _maybe(value.current_generation),
             _maybe(value.generation_match),
             pack_int(value.generation),
+            pack_text(value.sent_traceparent) if value.sent_traceparent else None,
         )
 
     def _headers(self, value: Exchange) -> Address | tuple[None, None, None]:

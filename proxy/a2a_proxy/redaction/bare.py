@@ -14,6 +14,7 @@ import msgspec
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.redaction.labels import WITHHELD, is_label
 from a2a_proxy.redaction.policed import PROTOCOL_HEADERS
@@ -69,6 +70,14 @@ class BareRedactor(Redactor):
         if not changes:
             return clean
         return msgspec.structs.replace(clean, **changes, redacted=tuple(dict.fromkeys((*clean.redacted, *paths))))
+
+    def task(self, task: Task) -> Task:
+        """The task without the names of its artifacts, which agents make as they like."""
+        clean = super().task(task)
+        if not any(artifact.name for artifact in clean.artifacts):
+            return clean
+        unnamed = tuple(msgspec.structs.replace(artifact, name="") for artifact in clean.artifacts)
+        return msgspec.structs.replace(clean, artifacts=unnamed)
 
     def finding(self, finding: Finding) -> Finding:
         """The finding; of one that no rule made, what it says beyond its kind may repeat what was said."""

@@ -37,6 +37,7 @@ _EXCHANGE_TEXTS: Final = (
     "task_id",
     "context_id",
     "traceparent",
+    "sent_traceparent",
     "version_header",
     "extensions",
 )

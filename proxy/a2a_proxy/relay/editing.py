@@ -13,7 +13,7 @@ from a2a_proxy.relay.edits.edit import EditFact, Editor, EditPlan, Note, QuickEd
 Write = Callable[[bytes], object]
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
-_CHANGES = frozenset({"host", "authority", "card", "card-request"})
+_CHANGES = frozenset({"host", "authority", "traceparent", "card", "card-request"})
 
 
 class EditLine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 import msgspec
 
@@ -21,6 +22,8 @@ class Editing(msgspec.Struct, frozen=True):
     cards: Mode = "auto"
     keep_host: bool = False
     trust: Trust = Trust()
+    propagate: bool = False
+    """Requests go on with the `traceparent` of a span of the proxy's."""
 
 
 class Way:
@@ -48,6 +51,7 @@ class Way:
         )
         self.learned_grpc: Upstream | None = None
         self._editing = editing
+        self._bits = Random().getrandbits if editing.propagate else None  # begun by the system's randomness
         self._tell = tell
         self._learn = learn
         self._look_up = look_up
@@ -64,7 +68,7 @@ class Way:
         keep = self._editing.keep_host or is_local(upstream.host.lower())
         authority = None if keep else upstream.authority.encode()
         cards = None if self._editing.cards == "never" else self._card
-        return EditPlan(authority, cards, listen) if authority or cards else None
+        return EditPlan(authority, cards, listen, self._bits) if authority or cards or self._bits else None
 
     def _card(self, payload: bytes, form: str, authority: str) -> CardOutcome:
         outcome = rewrite(payload, form, authority, self.agent, self._editing.cards, self._authority_of)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from random import Random
 
 import pytest
 from h2.exceptions import ProtocolError
@@ -35,6 +36,7 @@ AGENT = b"agent.example:8443"
 HERE = EditPlan(authority=AGENT, listen="127.0.0.1:9000")
 CARDS = EditPlan(cards=rewriter(lambda payload: None), listen="127.0.0.1:9000")
 BOTH = EditPlan(authority=AGENT, cards=rewriter(lambda payload: None), listen="127.0.0.1:9000")
+TRACED = EditPlan(trace=Random(1).getrandbits)
 START = PREFACE + frame(4, 0, 0)
 
 
@@ -235,7 +237,7 @@ def test_the_agents_table_size_holds_for_the_client():
 # What cannot be followed
 
 
-@pytest.mark.parametrize("plan", [HERE, CARDS, BOTH])
+@pytest.mark.parametrize("plan", [HERE, CARDS, BOTH, TRACED])
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -296,7 +298,7 @@ def test_nothing_to_edit_means_nothing_is_looked_at():
 
 def test_fin_in_mid_frame_lets_the_rest_out():
     """Also of a header block that was never finished."""
-    for plan in (HERE, CARDS, BOTH):
+    for plan in (HERE, CARDS, BOTH, TRACED):
         rest = frame(1, 0, 1, b"\x83") + frame(9, 0, 1, b"\x86")[:-1]
         editor, out = fed(plan, START + rest)
         assert out == START
@@ -316,7 +318,7 @@ GARBAGE = st.lists(
 )
 
 
-@given(GARBAGE, st.sampled_from([HERE, CARDS, BOTH]), st.binary(max_size=30), st.booleans())
+@given(GARBAGE, st.sampled_from([HERE, CARDS, BOTH, TRACED]), st.binary(max_size=30), st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_garbage_never_raises(frames, plan, tail, call):
     """Frames of every type with any flags and content, and octets that are no frames."""

@@ -60,5 +60,5 @@ def chosen(what: What) -> Iterator[Chosen]:
         if keys is not None and not keys:
             raise UserError(f"nothing matches {visible(what.where)}", "see what there is with: a2a-inspect ls")
         with cleaned(recording, keys, what.wish) as (clean, kept):
-            words = f"what matches {what.where}" if what.where else ""
+            words = what.wish.told(f"what matches {what.where}") if what.where else ""
             yield Chosen(clean, None if kept is None else frozenset(kept), words)

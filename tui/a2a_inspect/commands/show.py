@@ -227,6 +227,8 @@ def _head_lines(exchange: Exchange) -> Iterator[str]:
     ):
         for name, value in headers:
             yield f"{side} {visible(name.decode('latin-1'))}: {visible(value.decode('latin-1'))}"
+        if side == "-->" and exchange.sent_traceparent:
+            yield f"{side} traceparent: {visible(exchange.sent_traceparent)} (put there by the proxy)"
 
 
 def _objects(

@@ -53,7 +53,7 @@ def trim(recording: Recording, options: Options) -> None:
     picked = " ".join((*options.words, options.where)).strip()
     keys = chosen | besides.keys() if picked else None
     with cleaned(recording, keys, options.wish) as (clean, kept):
-        remark = f"{CHOSEN}{picked} and what that needs"
+        remark = f"{CHOSEN}{options.wish.told(picked)} and what that needs"
         selection = Selection(clean, kept, remark) if kept is not None else None
         write_cassette(clean, options.target, selection=selection, overwrite=options.overwrite)
     with open_any(options.target) as made:

@@ -63,7 +63,7 @@ def _ids(call: Call, frame: Frame | None) -> bytes:
         "message": frame.message_id if frame is not None else "",
         "artifact": frame.artifact_id if frame is not None else "",
         "rpc id": frame.rpc_id if frame is not None else "",
-        "trace": exchange.traceparent[3:35],
+        "trace": exchange.trace_context[3:35],
     }
     return "\n".join(f"{name}: {value}" for name, value in facts.items() if value).encode("utf-8", "replace")
 

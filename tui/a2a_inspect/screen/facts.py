@@ -122,6 +122,7 @@ def _exchange_facts(stream: Stream) -> Iterator[Fact]:
     yield "context", exchange.context_id
     yield "states", " > ".join(exchange.states)
     yield "traceparent", exchange.traceparent
+    yield "sent on as", exchange.sent_traceparent
     yield "redacted", ", ".join(exchange.redacted)
 
 

@@ -24,11 +24,12 @@ def trace_lines(stream: Stream, frame: Frame | None, timing: list[str]) -> list[
 
 
 def _trace(exchange: Exchange) -> Iterator[Fact]:
-    parts = exchange.traceparent.split("-")
+    parts, came = exchange.trace_context.split("-"), exchange.traceparent.split("-")
     yield "traceparent", exchange.traceparent or "none was sent"
+    yield "sent on as", exchange.sent_traceparent
     if len(parts) >= _PARTS:
         yield "trace id", parts[1]
-        yield "parent span", parts[2]
+        yield "parent span", came[2] if len(came) >= _PARTS else ""
         yield "sampled", "yes" if parts[3][-1:] in "13579bdf" else "no"
         yield "find it with", f"~~{parts[1][:8]}"
     for name, value in exchange.request_headers:

@@ -26,7 +26,9 @@ SIZE = (
     " JOIN blob ON blob.id = piece.blob WHERE piece.frame = f.id) ELSE 0 END)"
 )
 MESSAGE = f"a2a_message(f.message, {_PAYLOAD})"
-TRACE = "substr(e.traceparent, 4, 32)"
+_SENT = "(SELECT (SELECT sent_traceparent FROM exchange x WHERE x.id = e.id) FROM (SELECT NULL AS sent_traceparent))"
+"""What the agent got as its trace; in a file from before version 7 the name is that of the outer NULL."""
+TRACE = f"substr(coalesce({_SENT}, e.traceparent), 4, 32)"
 ZERO = "coalesce(e.request_ended, e.started)"
 LAST = "coalesce(e.closed, e.last_event)"
 ENDED_BADLY = (

@@ -268,7 +268,7 @@ def _table() -> dict[str, Field]:
         Field(
             "trace",
             kinds.TRACE,
-            "the trace id; `~~4bf9` is short for it",
+            "the trace id that the agent got; `~~4bf9` is short for it",
             "~~4bf92f35",
             exchange=lambda m: sql.begun(columns.TRACE, m),
         ),

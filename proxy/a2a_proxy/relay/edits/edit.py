@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.protocol.trace_context import STATE, Bits, Origin
 
 
 class Sent(msgspec.Struct, frozen=True, gc=False):
@@ -67,20 +68,34 @@ class EditPlan(msgspec.Struct, frozen=True):
     """None: cards stay as they are."""
     listen: str = ""
     """The address the client connected to, `host:port`: its authority where it names none."""
+    trace: Bits | None = None
+    """Each request gets a `traceparent` of a span of ours, whose ids are made of these; None: it stays as it is."""
 
 
 class EditFact(msgspec.Struct, frozen=True):
     """One change, or one that was wanted and not made; the data of an EDIT record."""
 
     direction: Direction
-    kind: Literal["host", "authority", "card", "card-request", "untouched", "ended"]
-    """`host` and `authority` are told once for each (before, after) of a connection. `untouched`: a card was held and
-    released as it was. `ended`: no editing on this connection from here."""
+    kind: Literal["host", "authority", "traceparent", "card", "card-request", "untouched", "ended"]
+    """`host` and `authority` are told once for each (before, after) of a connection, `traceparent` for each request.
+    `untouched`: a card was held and released as it was. `ended`: no editing on this connection from here."""
     offset: int
     """Octets of this direction that the sender had sent before the changed ones."""
     detail: dict[str, Any]
     """JSON values. `host`, `authority`: `before`, `after`. `card`: `urls` (pairs), `length_before`, `length_after`.
-    `card-request`: `fields` (names of header fields changed or left out). `untouched`, `ended`: `reason`."""
+    `card-request`: `fields` (names of header fields changed or left out). `untouched`, `ended`: `reason`.
+    `traceparent`: `before` (where one came), `after`, `stream` (as wire events number it), `fields` (names of those
+    that were left out, where one was)."""
+
+
+def traced(stream: int, offset: int, origin: Origin, after: str, *, state: bool) -> EditFact:
+    """A request went on with another `traceparent`; `state`: its `tracestate` was left out."""
+    detail: dict[str, Any] = {"after": after, "stream": stream}
+    if origin.before is not None:
+        detail["before"] = origin.before
+    if state:
+        detail["fields"] = [STATE]
+    return EditFact(Direction.TO_AGENT, "traceparent", offset, detail)
 
 
 @runtime_checkable

@@ -39,6 +39,11 @@ def literals(fields: Iterable[Field], never: Set[int] = frozenset()) -> bytes:
     )
 
 
+def literal(field: Field) -> bytes:
+    """One field whose value will not come again: it is not remembered."""
+    return _literal(field, 0)
+
+
 def never_indexed(block: bytes) -> set[int]:
     """The places of the fields that a block, which must be a valid one, marks as never to be indexed."""
     places: set[int] = set()

@@ -1,7 +1,7 @@
-"""Edits on one HTTP/1.1 connection: `Host`, and agent cards on their way to the client.
+"""Edits on one HTTP/1.1 connection: `Host`, `traceparent`, and agent cards on their way to the client.
 
-Held are only: heads where `Host` is rewritten; else a GET until its path is known not to be that of a card; the
-response to a card request. From octets on that the scanner does not understand, everything passes for good.
+Held are only: heads where one of these fields is rewritten; else a GET until its path is known not to be that of a
+card; the response to a card request. From octets on that the scanner does not understand, everything passes for good.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Sent
+from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Sent, traced
 from a2a_proxy.relay.edits.http1_message import (
     CARD_PATHS,
     CONDITIONS,
@@ -20,7 +20,9 @@ from a2a_proxy.relay.edits.http1_message import (
     content_of,
     may_ask_for_card,
     rewritten_head,
+    trace_of,
     with_fields,
+    with_trace,
 )
 from a2a_proxy.relay.edits.http1_scan import (
     CHUNKED,
@@ -63,6 +65,9 @@ class Http1Editor:
     def __init__(self, plan: EditPlan) -> None:
         self._plan = plan
         self._host = plan.authority
+        self._trace = plan.trace
+        self._streams = 0
+        """Requests so far."""
         self._cards = plan.cards
         self._active = True
         self._why = ""
@@ -225,7 +230,7 @@ class Http1Editor:
         return end
 
     def _on_head_part(self, out: list[bytes]) -> None:
-        if self._held_head is None or self._host is not None or self._line_known:
+        if self._held_head is None or self._host is not None or self._trace is not None or self._line_known:
             return
         begin = b"".join(self._held_head)
         self._line_known = b"\r\n" in begin
@@ -237,6 +242,7 @@ class Http1Editor:
         head, held = self._requests.head, self._held_head
         self._held_head = None
         self._known_request, self._known_request_body = b"", 0
+        self._streams += 1
         try:
             method, target, framing = request_head(head)
             asked = self._asked_by(head, method, target)
@@ -281,7 +287,15 @@ class Http1Editor:
                 changes |= asks
                 fields = [name.decode() for name in asks]
                 self._facts.append(EditFact(_TO_AGENT, "card-request", offset, {"fields": fields}))
-        return with_fields(head, changes) if changes else head
+        new = with_fields(head, changes) if changes else head
+        return new if self._trace is None or asked.connect else self._traced(new, offset)
+
+    def _traced(self, head: bytes, offset: int) -> bytes:
+        assert self._trace is not None
+        origin, state = trace_of(head)
+        after = origin.next(self._trace)
+        self._facts.append(traced(self._streams, offset, origin, after, state=state and not origin.trace))
+        return with_trace(head, origin, after.encode())
 
     def _tell_host(self, before: bytes, offset: int) -> None:
         if before not in self._hosts and len(self._hosts) < 16:

@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import msgspec
 
+from a2a_proxy.protocol.trace_context import Origin, origin
 from a2a_proxy.relay.edits.http1_scan import CHUNKED, NotUnderstood, field, request_head, unchunked
 
 MOST_CARD = 1024 * 1024
@@ -26,6 +27,8 @@ HINT = b"Extended"
 """What the names of these methods have in them."""
 CONDITIONS = (b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since", b"if-range")
 _OLD_FRAMING = (b"transfer-encoding", b"trailer", b"content-encoding", b"content-md5", b"digest", b"content-digest")
+_PARENT, _STATE = b"traceparent", b"tracestate"
+_TRACE, _STATE_LINE = b"\r\ntrace", b"\r\ntracestate:"
 
 
 class _Call(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -90,3 +93,22 @@ def with_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
         elif (value := changes[low]) is not None:
             kept.append(name + b": " + value)
     return b"\r\n".join(kept) + b"\r\n\r\n"
+
+
+def trace_of(head: bytes) -> tuple[Origin, bool]:
+    """What a request's head says about its trace, and whether it has a `tracestate`."""
+    low = head.lower()
+    if _TRACE not in low:
+        return origin(()), False
+    lines = [line.partition(b":") for line in head.split(b"\r\n")[1:-2]]
+    values = [value.strip(b" \t") for name, _, value in lines if name.lower() == _PARENT]
+    return origin(values), _STATE_LINE in low
+
+
+def with_trace(head: bytes, origin: Origin, after: bytes) -> bytes:
+    """The head with this `traceparent`: in the place of a valid one, else as the last field, without `tracestate`."""
+    if origin.trace:
+        return with_fields(head, {_PARENT: after})
+    if _TRACE in head.lower():
+        head = with_fields(head, {_PARENT: None, _STATE: None})
+    return b"%straceparent: %s\r\n\r\n" % (head[:-2], after)

@@ -1,7 +1,8 @@
-"""The editor of an HTTP/2 connection: request authority, and agent cards over gRPC. Everything else stays as it is.
+"""The editor of an HTTP/2 connection: request authority, `traceparent`, and agent cards over gRPC. All else stays.
 
-Where the authority is rewritten, every header block of the client is decoded and sent as literals; its padding is left
-out. Where cards are rewritten, header blocks are read only, to know the path of a call and what to expect after it.
+Where the authority or `traceparent` is rewritten, every header block of the client is decoded and sent as literals; its
+padding is left out. Where cards are rewritten, header blocks are read only, to know the path of a call and what to
+expect after it.
 
 What cannot be followed ends editing: the octets pass as they are, and the peers judge them. Where a direction's header
 blocks have been sent as literals its receiver knows nothing of the sender's dynamic table, so passing the rest would
@@ -12,7 +13,7 @@ maintain the field section compression context", RFC 9113 7) and closes; nothing
 from __future__ import annotations
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Sent
+from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Sent, traced
 from a2a_proxy.relay.edits.http2_cards import Cards
 from a2a_proxy.relay.edits.http2_delivery import Delivery, Other
 from a2a_proxy.relay.edits.http2_frames import (
@@ -31,7 +32,14 @@ from a2a_proxy.relay.edits.http2_frames import (
     uint32,
     undecodable,
 )
-from a2a_proxy.relay.edits.http2_headers import Change, LiteralWriter, RequestHeaders, ResponseHeaders
+from a2a_proxy.relay.edits.http2_headers import (
+    Change,
+    LiteralWriter,
+    Request,
+    RequestHeaders,
+    ResponseHeaders,
+    parent_field,
+)
 from a2a_proxy.relay.edits.http2_scan import Scanner, Whole
 from a2a_proxy.wire.http2_frame import Violation, describe
 
@@ -48,7 +56,7 @@ class Http2Editor:
         self._told: set[Change] = set()
         self._latest: tuple[Change, ...] = ()
         self._highest = 0
-        self._requests = RequestHeaders(plan.authority)
+        self._requests = RequestHeaders(plan.authority, trace=plan.trace is not None)
         self._responses = ResponseHeaders()
         self._writer = LiteralWriter()
         self._delivery = Delivery(self._responses)
@@ -57,7 +65,7 @@ class Http2Editor:
         self._agent = self._delivery.agent = agent
         self._client = self._delivery.client = client
         self._sides = (agent, client)
-        if plan.authority is None and plan.cards is None:
+        if not self._requests.rewriting and plan.cards is None:
             agent.pass_all()
             client.pass_all()
 
@@ -151,7 +159,14 @@ class Http2Editor:
         if request.changes is not self._latest:
             self._latest = request.changes
             self._tell(request.changes, block.start)
-        return self._writer.frames(block, request.encoded)
+        return self._writer.frames(block, request.encoded + self._traced(request, block))
+
+    def _traced(self, request: Request, block: Block) -> bytes:
+        if request.origin is None or self._plan.trace is None:
+            return b""
+        after = request.origin.next(self._plan.trace)
+        self._facts.append(traced(block.stream, block.start, request.origin, after, state=request.stateless))
+        return parent_field(after)
 
     def _tell(self, changes: tuple[Change, ...], offset: int) -> None:
         for change in changes:
@@ -218,10 +233,10 @@ class Http2Editor:
         self._end_other(direction)
 
     def _end_other(self, failed: Direction) -> None:
-        """The direction across goes on where its header blocks must still be sent as literals, or its authority."""
+        """The direction across goes on where its header blocks must still be sent as literals."""
         if failed is _TO_AGENT and not self._responses.rewriting:
             self._client.pass_all()
-        elif failed is _TO_CLIENT and self._plan.authority is None:
+        elif failed is _TO_CLIENT and not self._requests.rewriting:
             self._agent.pass_all()
 
 

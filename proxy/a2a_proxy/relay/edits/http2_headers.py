@@ -1,12 +1,15 @@
-"""What the editor makes of header blocks: requests for the agent's authority, responses where their order changed."""
+"""What the editor makes of header blocks: requests for the agent's authority and a `traceparent`
+of ours, responses where their order changed."""
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Literal
 
 import msgspec
 
-from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, literals, never_indexed
+from a2a_proxy.protocol.trace_context import Origin, origin
+from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, literal, literals, never_indexed
 from a2a_proxy.relay.edits.hpack_memo import HeaderMemo
 from a2a_proxy.relay.edits.http2_frames import Block, block_frames
 from a2a_proxy.relay.edits.http2_scan import WHOLE_LIMIT
@@ -17,6 +20,7 @@ CARD_METHODS = (b"/GetExtendedAgentCard", b"/GetAgentCard")
 _Kind = Literal["authority", "host"]
 _AUTHORITIES: tuple[tuple[_Kind, bytes], ...] = (("authority", b":authority"), ("host", b"host"))
 _AUTHORITY_NAMES = (b":authority", b"host")
+_PARENT, _STATE = b"traceparent", b"tracestate"
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -31,12 +35,16 @@ class Request(msgspec.Struct, frozen=True):
     """A header block of a client."""
 
     encoded: bytes
-    """The block as literals, authority replaced; empty where no authority is to be replaced."""
+    """The block as literals, authority replaced and `traceparent` left out; empty where nothing is to be replaced."""
     changes: tuple[Change, ...] = ()
     form: str = ""
     """The protobuf package of a service that is asked for its card, else empty."""
     authority: str = ""
     """What the client called this proxy; empty where it did not say. Only where a card is asked for."""
+    origin: Origin | None = None
+    """What its next `traceparent` goes on from; None where it gets none."""
+    stateless: bool = False
+    """Its `tracestate` was left out."""
 
 
 class Response(msgspec.Struct):
@@ -49,7 +57,7 @@ class Response(msgspec.Struct):
 
     def encoded(self) -> bytes:
         """The block as literals. Raises `HpackError` where they are too many."""
-        return encode(self.fields, self.block)
+        return encode(self.fields, never_indexed(self.block))
 
     @property
     def editable(self) -> bool:
@@ -79,8 +87,11 @@ class LiteralWriter:
 class RequestHeaders:
     """Header blocks of the client."""
 
-    def __init__(self, authority: bytes | None) -> None:
+    def __init__(self, authority: bytes | None, *, trace: bool) -> None:
         self._authority = authority
+        self._trace = trace
+        self.rewriting = authority is not None or trace
+        """All blocks are sent as literals."""
         self._memo = HeaderMemo(self._make)
         self.read = self._memo.read
         self.allow = self._memo.allow
@@ -88,18 +99,30 @@ class RequestHeaders:
     def _make(self, fields: list[Field], block: bytes) -> Request:
         named = dict(fields)
         form, called = _card_call(named)
-        authority = self._authority
-        if authority is None:
+        if not self.rewriting:
             return Request(b"", (), form, called)
+        never = never_indexed(block)
+        if not fields or fields[0][0][:1] != b":":  # trailers have no pseudo-fields, name no authority and no trace
+            return Request(encode(fields, never), (), form, called)
         changes: tuple[Change, ...] = ()
-        if fields and fields[0][0][:1] == b":":  # trailers have no pseudo-fields and name no authority
+        if (authority := self._authority) is not None:
             changes = tuple(
                 Change(kind, before, authority)
                 for kind, name in _AUTHORITIES
                 if (before := named.get(name, authority)) != authority
             )
             fields = [field if field[0] not in _AUTHORITY_NAMES else (field[0], authority) for field in fields]
-        return Request(encode(fields, block), changes, form, called)
+        if not self._trace or named.get(b":method") == b"CONNECT":
+            return Request(encode(fields, never), changes, form, called)
+        begins = origin([value for name, value in fields if name == _PARENT])
+        left_out = (_PARENT,) if begins.trace else (_PARENT, _STATE)
+        encoded = encode(*_without(fields, never, left_out))
+        return Request(encoded, changes, form, called, begins, _STATE in left_out and _STATE in named)
+
+
+def parent_field(value: str) -> bytes:
+    """`traceparent` as a literal, to be put behind a block of literals."""
+    return literal((_PARENT, value.encode()))
 
 
 class ResponseHeaders:
@@ -131,12 +154,18 @@ class ResponseHeaders:
         return self._writer.frames(block, encoded)
 
 
-def encode(fields: list[Field], block: bytes) -> bytes:
-    """Fields of that block as literals. Raises `HpackError` where they are too many."""
-    encoded = literals(fields, never_indexed(block))
+def encode(fields: list[Field], never: Set[int]) -> bytes:
+    """Fields as literals, those in `never` not to be indexed. Raises `HpackError` where they are too many."""
+    encoded = literals(fields, never)
     if len(encoded) > WHOLE_LIMIT:
         raise HpackError(f"header block of {len(encoded)} octets, limit {WHOLE_LIMIT}")
     return encoded
+
+
+def _without(fields: list[Field], never: Set[int], names: tuple[bytes, ...]) -> tuple[list[Field], set[int]]:
+    """The fields of other names, and which of them are never to be indexed."""
+    places = [place for place, (name, _) in enumerate(fields) if name not in names]
+    return [fields[place] for place in places], {new for new, place in enumerate(places) if place in never}
 
 
 def _response(fields: list[Field], block: bytes) -> Response:

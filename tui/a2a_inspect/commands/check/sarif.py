@@ -20,22 +20,42 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _BESIDE = {**OWN, BROKEN: "A rule cannot judge something"}
 """What is found without a rule."""
+MOST = 25_000
+"""Results of a run; code-scanning services refuse a document that has more."""
+_REGION = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1}
+"""A recording has no lines to speak of, and code-scanning services show nothing without a place in the file."""
 
 
 def lines(report: Report) -> Iterator[str]:
     """The document."""
     rules = [_rule(each) for each in report.ran]
-    rules += [{"id": ident, "shortDescription": {"text": text}} for ident, text in _BESIDE.items()]
+    rules += [_beside(ident, text) for ident, text in _BESIDE.items()]
     positions = {rule["id"]: index for index, rule in enumerate(rules)}
+    kept, left = _gravest([(one, each) for one in report.checked for each in one.found])
     driver = {"name": "a2a-inspect", "version": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(report)}],
-        "results": [_result(one, each, positions) for one in report.checked for each in one.found],
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(report, left)}],
+        "results": [_result(one, each, positions) for one, each in kept],
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     yield json.dumps(document, indent=2)
+
+
+def _gravest(found: list[tuple[Checked, Found]]) -> tuple[list[tuple[Checked, Found]], int]:
+    """As many findings as a document may have, in their order, and how many were left out: those that do not count
+    before those that do, then the least grave, then the latest."""
+    if len(found) <= MOST:
+        return found, 0
+    by_weight = sorted(found, key=lambda each: (bool(each[1].suppressed), -each[1].finding.severity))
+    kept = {id(each) for each in by_weight[:MOST]}
+    return [each for each in found if id(each) in kept], len(found) - MOST
+
+
+def _beside(ident: str, words: str) -> dict[str, Any]:
+    told = {"text": words}
+    return {"id": ident, "shortDescription": told, "fullDescription": told, "help": told}
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -53,16 +73,19 @@ def _rule(rule: Rule) -> dict[str, Any]:
 def _result(one: Checked, found: Found, positions: dict[str, int]) -> dict[str, Any]:
     finding = found.finding
     place = f"session {one.session}, exchange {finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
+    file = {"uri": quote(Path(one.path).as_posix())}
     location = {
-        "physicalLocation": {"artifactLocation": {"uri": quote(Path(one.path).as_posix())}},
+        "physicalLocation": {"artifactLocation": file, "region": _REGION},
         "logicalLocations": [{"fullyQualifiedName": place, "kind": "member"}],
     }
+    same = fingerprint(found)
     made: dict[str, Any] = {
         "ruleId": finding.rule,
         "level": _LEVELS[finding.severity],
         "message": {"text": "; ".join([finding.summary, *facts(finding)])},
         "locations": [location],
-        "partialFingerprints": {"ruleOperationPath/v1": fingerprint(found)},
+        # The second is the only one that GitHub compares; without it every run would open its alerts anew.
+        "partialFingerprints": {"ruleOperationPath/v1": same, "primaryLocationLineHash": f"{same}:1"},
         "properties": {
             "exchange": finding.exchange,
             "seq": finding.seq,
@@ -86,9 +109,8 @@ def fingerprint(found: Found) -> str:
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _notifications(report: Report) -> list[dict[str, Any]]:
-    return [
-        {"level": "warning", "message": {"text": f"{one.path}: the capture is incomplete: {one.missing}"}}
-        for one in report.checked
-        if one.missing
-    ]
+def _notifications(report: Report, left: int) -> list[dict[str, Any]]:
+    told = [f"{one.path}: the capture is incomplete: {one.missing}" for one in report.checked if one.missing]
+    if left:
+        told.append(f"{left:,} findings, the least grave ones, are not in here: a run has at most {MOST:,} results")
+    return [{"level": "warning", "message": {"text": each}} for each in told]

@@ -1,0 +1,85 @@
+"""What follows one run: started beside the recorder, never waited for while traffic passes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from a2a_proxy.cli.archive import Archive, ArchiveFollowed
+from a2a_proxy.cli.console import Console
+from a2a_proxy.cli.errors import state_directory
+from a2a_proxy.cli.followed import Followed, Session
+from a2a_proxy.cli.hooks import HookFollowed
+from a2a_proxy.cli.otlp import OtlpFollowed
+from a2a_proxy.protocol.text import visible
+
+if TYPE_CHECKING:
+    from a2a_proxy.follower.keeper import HookKeeper
+    from a2a_proxy.telemetry.settings import Settings
+
+PATIENCE = 10.0
+"""Seconds that followers get to catch up after everything is recorded."""
+_UNNOTICED = 0.5
+"""Seconds that need no explanation."""
+_STEP = 0.05
+
+
+def followed(hooks: Sequence[str], otlp: Settings | None, archive: Archive | None) -> list[Followed]:
+    """What the user asked for."""
+    found: list[Followed] = [HookFollowed(name) for name in hooks]
+    found += [OtlpFollowed(otlp)] if otlp is not None else []
+    found += [ArchiveFollowed(archive)] if archive is not None else []
+    return found
+
+
+class Followers:
+    """Those of one run."""
+
+    def __init__(self, followed: Sequence[Followed], console: Console) -> None:
+        self._followed = followed
+        self._console = console
+        self._kept: list[tuple[Followed, HookKeeper]] = []
+        self._session = Session("", "")
+
+    def start(self, recording: str, session: str) -> None:
+        """Follow the session of this uuid; returns at once.
+
+        Raises:
+            UserError: the state directory cannot be used.
+        """
+        self._session = Session(recording, session)
+        with state_directory():
+            self._kept = [(each, each.keeper(self._session, self._tell)) for each in self._followed]
+        for _, keeper in self._kept:
+            keeper.start()
+
+    async def end(self, leave: asyncio.Event, patience: float = PATIENCE) -> None:
+        """Let them catch up for `patience` seconds, or until `leave`; end them and say how they did."""
+        await asyncio.to_thread(self.wait, leave.is_set, patience)
+        self.give_up()
+
+    def wait(self, leave: Callable[[], bool], patience: float) -> None:
+        """Until they have come to the end, for `patience` seconds, or until `leave`."""
+        for _, keeper in self._kept:
+            keeper.hurry()
+        began, told = time.monotonic(), False
+        while waiting := [keeper for _, keeper in self._kept if not keeper.wait(0)]:
+            passed = time.monotonic() - began
+            if leave() or passed >= patience:
+                break
+            if passed >= _UNNOTICED and not told:
+                told = True
+                names = ", ".join(keeper.label for keeper in waiting)
+                self._console.note(f"stopping: waiting for {names} (Ctrl-C again does not wait)", loud=False)
+            waiting[0].wait(_STEP)
+
+    def give_up(self) -> None:
+        """End them now and say how they did. Where that has been done, nothing."""
+        kept, self._kept = self._kept, []
+        for each, keeper in kept:
+            each.sum_up(self._session, keeper.finish(), self._console)
+
+    def _tell(self, message: str, hint: str) -> None:
+        self._console.note(visible(message), hint)

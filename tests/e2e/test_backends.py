@@ -1,0 +1,104 @@
+"""A chain of three agents, seen by tracing backends that people run: what they give back is what was recorded.
+
+`python tests/peers/setup.py --soak` installs them, `tests/run -m soak tests/e2e/test_backends.py` runs this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support_backends import Mlflow, Phoenix, mlflow, phoenix
+from support_chain import AGENTS, ASKS, talk
+from support_peers import missing
+from support_proxy import inspect
+from support_spans import check_apart, check_as_recorded, check_links, check_one_tree, recorded
+
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(bool(missing("traced")), reason=str(missing("traced")))]
+
+OTHER = {"grpc": "http/protobuf", "http/protobuf": "grpc"}
+NS, US = 1, 1000
+"""What the backends keep of a time: MLflow all of it, Phoenix the microsecond."""
+
+
+@pytest.fixture(scope="module")
+def a_phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phoenix]:
+    if why := missing("phoenix"):
+        pytest.skip(why)
+    with phoenix(tmp_path_factory.mktemp("phoenix")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def a_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mlflow]:
+    if why := missing("mlflow"):
+        pytest.skip(why)
+    with mlflow(tmp_path_factory.mktemp("mlflow")) as running:
+        yield running
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """A project of Phoenix for the spans of this test."""
+    name = f"test-{abs(hash(request.node.name))}"
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"openinference.project.name={name}")
+    # Phoenix takes neither.
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
+    monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
+    return name
+
+
+def endpoint(where: Phoenix, protocol: str) -> str:
+    return where.grpc if protocol == "grpc" else where.http
+
+
+def export(path: Path, to: str, protocol: str) -> None:
+    inspect(path.parent / "state", "export", "otlp", path, "--endpoint", to, "--protocol", protocol)
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+def test_where_traces_are_forwarded_phoenix_has_one_tree(
+    a_phoenix: Phoenix, project: str, tmp_path: Path, protocol: str
+) -> None:
+    """Sent live, and a second time afterwards over the other protocol: nothing is there twice."""
+    words = ("--otlp", endpoint(a_phoenix, protocol), "--otlp-protocol", protocol)
+    paths = talk(tmp_path, *words, trace="spans", spans_to=a_phoenix.http, project=project)
+    calls = recorded(paths)
+    count = len(calls) + len(ASKS) + len(AGENTS)
+    live = a_phoenix.spans(project, count)
+    check_one_tree(live)
+    check_as_recorded([each for each in live if "actor" not in each.attributes], calls, US)
+    export(*paths, endpoint(a_phoenix, OTHER[protocol]), OTHER[protocol])
+    assert a_phoenix.spans(project, count + 1) == live
+
+
+def test_three_proxies_make_one_tree_too(a_phoenix: Phoenix, project: str, tmp_path: Path) -> None:
+    """Recorded apart, and sent long after."""
+    paths = talk(tmp_path, trace="spans", apart=True, spans_to=a_phoenix.http, project=project)
+    for path in paths:
+        export(path, a_phoenix.http, "http/protobuf")
+    calls = recorded(paths)
+    found = a_phoenix.spans(project, len(calls) + len(ASKS) + len(AGENTS))
+    check_one_tree(found)
+    check_as_recorded([each for each in found if "actor" not in each.attributes], calls, US)
+
+
+def test_where_traces_end_at_each_agent_mlflow_has_links(
+    a_mlflow: Mlflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trace a call; those of the chain are joined by links. Sent live and afterwards: nothing is there twice."""
+    experiment = a_mlflow.experiment("chain")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"x-mlflow-experiment-id={experiment}")
+    # MLflow takes neither.
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
+    monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
+    paths = talk(tmp_path, "--otlp", a_mlflow.http, "--otlp-protocol", "http/protobuf")
+    calls = recorded(paths)
+    live = a_mlflow.spans(experiment, len(calls))
+    check_as_recorded(live, calls, NS)
+    check_apart(live)
+    check_links(live)
+    export(*paths, a_mlflow.http, "http/protobuf")
+    assert a_mlflow.spans(experiment, len(calls) + 1) == live

@@ -1,0 +1,38 @@
+"""A copy without payloads: what rules have said with payloads is not in it, what they say without them is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.redacted import redacted
+from a2a_proxy.redaction.policy import policy_of
+from a2a_proxy.rules.catalogue import rules
+from support_rules import record
+
+KEY = b"k" * 32
+
+
+def findings(path: Path, *words: str) -> dict[str, str]:
+    """Rule -> what the copy says that it found."""
+    with Recording(path) as recording, redacted(recording, policy_of(words), KEY) as copy:
+        return {row.finding.rule: repr(row.finding) for row in copy.recording.findings()}
+
+
+@pytest.mark.parametrize(("ident", "quoted"), [("A2A-ART-007", "other"), ("A2A-CAP-002", "streaming is not supported")])
+def test_a_finding_may_have_quoted_a_payload(ident: str, quoted: str, tmp_path: Path) -> None:
+    """It goes with the payload; with another policy it stays."""
+    record(tmp_path / "r.db", rules()[ident].flagged.chunks())
+    assert quoted in findings(tmp_path / "r.db", "pii")[ident]
+    assert quoted not in str(findings(tmp_path / "r.db", "metadata-only"))
+
+
+def test_what_needs_no_payload_is_found_in_the_copy(tmp_path: Path) -> None:
+    """As often as before; what was not found before is not found now."""
+    record(tmp_path / "r.db", rules()["A2A-STATE-001"].flagged.chunks())
+    before = findings(tmp_path / "r.db", "pii")
+    after = findings(tmp_path / "r.db", "metadata-only")
+    assert after["A2A-STATE-001"] == before["A2A-STATE-001"]
+    assert after.keys() <= before.keys()

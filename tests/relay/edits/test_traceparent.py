@@ -1,0 +1,236 @@
+"""Each request goes on with a `traceparent` of the proxy's own, and nothing else changes, however it is split."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+from typing import Any
+
+import pytest
+from h2.events import RequestReceived, TrailersReceived
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.relay.edits.edit import EditFact, EditPlan
+from a2a_proxy.relay.edits.http1 import Http1Editor
+from support_http1 import conversations
+from support_http2_pair import CARD_PATH, PLAIN_PATH, UP, Pair, replayed, request, rewriter, single, whole
+from support_wire import pieces_of
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+CAME = f"00-{TRACE}-{SPAN}-00".encode()
+NEW_TRACE, NEW_SPAN = "a" * 32, "a" * 16
+
+
+def same(bits: int) -> int:
+    """Random bits that are always the same, so that two editors can be compared."""
+    return int("a" * (bits // 4), 16)
+
+
+PLAN = EditPlan(trace=same)
+OWN = f"00-{NEW_TRACE}-{NEW_SPAN}-01".encode()
+GOES_ON = f"00-{TRACE}-{NEW_SPAN}-00".encode()
+C, S = Direction.TO_AGENT, Direction.TO_CLIENT
+
+
+def played(octets: bytes, plan: EditPlan = PLAN, size: int = 0) -> tuple[Http1Editor, bytes, list[EditFact]]:
+    editor, out, facts = Http1Editor(plan), b"", []
+    for piece in pieces_of(octets, range(0, len(octets), size) if size else ()):
+        for part in editor.feed(C, piece, 0.0):
+            assert part.direction is C
+            out += part.data
+        facts += editor.edits()
+    return editor, out, facts
+
+
+def everywhere_cut(octets: bytes, plan: EditPlan = PLAN) -> tuple[bytes, list[EditFact]]:
+    """What comes out is the same in every split."""
+    editor, once, facts = played(octets, plan)
+    for size in range(1, 60):
+        again = played(octets, plan, size)
+        assert (again[1], again[0].active) == (once, editor.active), size
+        assert told(again[2]) == told(facts), size
+    return once, facts
+
+
+def told(facts: list[EditFact]) -> list[Any]:
+    """Why editing ends is said in other words where a head comes in pieces."""
+    return [(fact.kind, fact.detail.get("after"), fact.detail.get("stream")) for fact in facts]
+
+
+def ask(*fields: bytes, method: bytes = b"POST") -> bytes:
+    return b"".join([method + b" /a HTTP/1.1\r\nHost: h\r\n", *(field + b"\r\n" for field in fields), b"\r\n"])
+
+
+HTTP1 = [
+    ((), (b"traceparent: " + OWN,), None, ()),
+    ((b"Trace: x",), (b"Trace: x", b"traceparent: " + OWN), None, ()),
+    (
+        (b"TraceParent:\t" + CAME, b"X: 1", b"TraceState: a=b"),
+        (b"TraceParent: " + GOES_ON, b"X: 1", b"TraceState: a=b"),
+        CAME,
+        (),
+    ),
+    ((b"tracestate: a=b", b"X: 1"), (b"X: 1", b"traceparent: " + OWN), None, ("tracestate",)),
+    ((b"traceparent: no", b"tracestate: a=b"), (b"traceparent: " + OWN,), b"no", ("tracestate",)),
+    ((b"traceparent: " + CAME, b"Traceparent: " + CAME), (b"traceparent: " + OWN,), CAME + b", " + CAME, ()),
+    ((b"baggage: k=v",), (b"baggage: k=v", b"traceparent: " + OWN), None, ()),
+]
+
+
+@pytest.mark.parametrize(("fields", "after", "before", "left_out"), HTTP1)
+def test_a_head_of_http1(fields: tuple[bytes, ...], after: tuple[bytes, ...], before: Any, left_out: Any) -> None:
+    out, (fact,) = everywhere_cut(ask(*fields))
+    assert out == ask(*after)
+    detail = {"after": (GOES_ON if before == CAME else OWN).decode(), "stream": 1}
+    detail |= {"before": before.decode()} if before is not None else {}
+    assert (fact.kind, fact.offset, fact.detail) == (
+        "traceparent",
+        0,
+        detail | ({"fields": list(left_out)} if left_out else {}),
+    )
+
+
+def test_pipelined_chunked_and_trailers() -> None:
+    """Only heads change: a body that looks like one, and the trailers of a chunked one, stay."""
+    body = ask(b"traceparent: " + CAME)
+    octets = [
+        ask(b"Content-Length: %d" % len(body)) + body,
+        ask(b"Transfer-Encoding: chunked") + b"5\r\nhello\r\n0\r\ntraceparent: " + CAME + b"\r\n\r\n",
+        ask(b"traceparent: " + CAME, method=b"GET"),
+    ]
+    out, facts = everywhere_cut(b"".join(octets))
+    heads = [each.replace(b"\r\n\r\n", b"\r\ntraceparent: " + OWN + b"\r\n\r\n", 1) for each in octets[:2]]
+    assert out == b"".join(heads) + ask(b"traceparent: " + GOES_ON, method=b"GET")
+    places = [0, len(octets[0]), len(octets[0] + octets[1])]
+    assert [(fact.offset, fact.detail["stream"]) for fact in facts] == list(zip(places, (1, 2, 3), strict=True))
+
+
+@pytest.mark.parametrize(
+    "odd", [b"traceparent: a\r\n b: c", b"traceparent : a", b"X: 1\nY: 2", b"Content-Length: 1, 1"]
+)
+def test_what_is_not_understood_passes_untouched(odd: bytes) -> None:
+    """Folded lines, spaces before the colon, bare line ends: from there on nothing changes, and no edit is told."""
+    rest = ask(odd) + ask(b"traceparent: " + CAME)
+    out, facts = everywhere_cut(ask() + rest)
+    assert out == ask(b"traceparent: " + OWN) + rest
+    assert [fact.kind for fact in facts] == ["traceparent", "ended"]
+
+
+def test_a_tunnel_has_no_trace() -> None:
+    out, facts = everywhere_cut(ask(b"traceparent: " + CAME, method=b"CONNECT"))
+    assert (out, facts) == (ask(b"traceparent: " + CAME, method=b"CONNECT"), [])
+
+
+def test_with_host_and_cards() -> None:
+    plan = EditPlan(b"agent", rewriter(lambda _: None), "p:1", same)
+    get = b"GET /.well-known/agent-card.json HTTP/1.1\r\nHost: p\r\nIf-Match: 1\r\ntraceparent: " + CAME + b"\r\n\r\n"
+    out, facts = everywhere_cut(get, plan)
+    assert out == b"GET /.well-known/agent-card.json HTTP/1.1\r\nHost: agent\r\ntraceparent: " + GOES_ON + b"\r\n\r\n"
+    assert [fact.kind for fact in facts] == ["host", "card-request", "traceparent"]
+
+
+@settings(max_examples=20, deadline=None)
+@given(talk=conversations(), size=st.integers(1, 60))
+def test_generated_conversations(talk: list[tuple[bytes, bytes, bytes]], size: int) -> None:
+    """All else is as without an edit, in both directions; each answer still belongs to its request."""
+    editor = Http1Editor(PLAN)
+    for _, asked, answer in talk:
+        for direction, octets in ((C, asked), (S, answer)):
+            pieces = pieces_of(octets, range(0, len(octets), size))
+            out = b"".join(part.data for piece in pieces for part in editor.feed(direction, piece, 0.0))
+            if direction is C:
+                out, found = re.subn(rb"\r\ntraceparent: " + OWN + rb"\r\n\r\n", b"\r\n\r\n", out, count=1)
+                assert found == 1
+            assert out == octets
+    assert editor.active
+
+
+def test_a_thousand_requests_of_a_connection_have_ids_of_their_own() -> None:
+    editor = Http1Editor(EditPlan(trace=Random(1).getrandbits))
+    plain, named = ask(b"Content-Length: 0"), ask(b"traceparent: " + CAME)
+    sent = [editor.feed(C, named if at % 2 else plain, 0.0)[0].data for at in range(1000)]
+    facts = editor.edits()
+    parents = [re.search(rb"(?i)traceparent: (\S+)", each)[1].decode() for each in sent]  # type: ignore[index]
+    assert [fact.detail["after"] for fact in facts] == parents
+    assert len({parent[36:52] for parent in parents}) == 1000
+    assert len({parent[3:35] for parent in parents}) == 501, "a trace for each of those that had none"
+    assert [fact.detail["stream"] for fact in facts] == list(range(1, 1001))
+
+
+# HTTP/2
+
+Fields = list[tuple[bytes, bytes]]
+HTTP2 = [
+    ([], [(b"traceparent", OWN)], {}),
+    ([(b"x", b"1"), (b"traceparent", CAME), (b"tracestate", b"a=b")], "kept", {"before": CAME.decode()}),
+    ([(b"tracestate", b"a=b")], [(b"traceparent", OWN)], {"fields": ["tracestate"]}),
+    ([(b"traceparent", CAME)] * 2, [(b"traceparent", OWN)], {"before": f"{CAME.decode()}, {CAME.decode()}"}),
+    ([(b"traceparent", b"\xff")], [(b"traceparent", OWN)], {"before": "\xff"}),
+]
+
+
+@pytest.mark.parametrize("authority", [None, b"agent:1"])
+@pytest.mark.parametrize(("fields", "after", "more"), HTTP2)
+def test_a_head_of_http2(fields: Fields, after: Any, more: dict[str, Any], authority: bytes | None) -> None:
+    """Three calls of one client, whose table has the fields from the second one on; in single octets too."""
+    plan = EditPlan(authority, trace=same)
+    pair = Pair(plan)
+    for stream in (1, 3, 5):
+        pair.client.send_headers(stream, request(PLAIN_PATH, *fields, authority=authority or b"proxy"))
+        pair.client.send_data(stream, b"traceparent")
+        pair.client.send_headers(stream, [(b"traceparent", CAME)], end_stream=True)
+        pair.move()
+        pair.answer(stream, b"answer")
+        pair.move()
+    if after == "kept":
+        after = [(b"x", b"1"), (b"tracestate", b"a=b"), (b"traceparent", GOES_ON)]
+    heads = [event.headers for event in pair.agent_events if isinstance(event, RequestReceived)]
+    assert heads == [[*request(authority=authority or b"proxy"), *after]] * 3
+    trailers = [event.headers for event in pair.agent_events if isinstance(event, TrailersReceived)]
+    assert trailers == [[(b"traceparent", CAME)]] * 3
+    facts = [fact for fact in pair.editor.edits() if fact.kind == "traceparent"]
+    sent = dict(after)[b"traceparent"].decode()
+    assert [fact.detail for fact in facts] == [{"after": sent, "stream": stream, **more} for stream in (1, 3, 5)]
+    assert [pair.given[UP][fact.offset + 3] for fact in facts] == [1, 1, 1], "each is told of its HEADERS frame"
+    assert pair.sent[Direction.TO_CLIENT] == pair.given[Direction.TO_CLIENT]
+    for cut in (single, whole):
+        assert replayed(pair.log, plan, cut) == {way: bytes(octets) for way, octets in pair.sent.items()}
+
+
+def test_calls_that_are_alike_have_ids_of_their_own() -> None:
+    """The client says the same octets each time; cards are still found."""
+    pair = Pair(EditPlan(None, rewriter(lambda payload: payload + b"!"), "p:1", Random(1).getrandbits))
+    for number in range(200):
+        path = CARD_PATH if number % 10 == 0 else PLAIN_PATH
+        pair.client.send_headers(1 + 2 * number, request(path), end_stream=True)
+        pair.move()
+        pair.answer(1 + 2 * number, b"card")
+        pair.move()
+    parents = [dict(e.headers)[b"traceparent"].decode() for e in pair.agent_events if isinstance(e, RequestReceived)]
+    facts = pair.editor.edits()
+    assert [fact.detail["after"] for fact in facts if fact.kind == "traceparent"] == parents
+    assert [fact.kind for fact in facts].count("card") == 20
+    assert len({parent[3:35] for parent in parents}) == len({parent[36:52] for parent in parents}) == 200
+
+
+def test_a_tunnel_over_http2_has_no_trace() -> None:
+    pair = Pair(PLAN)
+    pair.client.send_headers(1, [(b":method", b"CONNECT"), (b":authority", b"h:1"), (b"traceparent", CAME)])
+    pair.move()
+    (head,) = [event.headers for event in pair.agent_events if isinstance(event, RequestReceived)]
+    assert (b"traceparent", CAME) in head
+    assert pair.editor.edits() == []
+
+
+def test_an_agent_that_talks_nonsense_does_not_break_the_requests() -> None:
+    """The agent's table does not know what the client's has: its calls are still sent as literals, and edited."""
+    pair = Pair(PLAN)
+    pair.client.send_headers(1, request())
+    pair.move()
+    pair.editor.feed(Direction.TO_CLIENT, bytes([0, 0, 5, 4, 0, 0, 0, 0, 0]) + b"12345", 0.0)
+    pair.client.send_headers(3, request())
+    pair.feed(UP, pair.client.data_to_send())
+    heads = [event.headers for event in pair.agent_events if isinstance(event, RequestReceived)]
+    assert heads == [[*request(), (b"traceparent", OWN)]] * 2
