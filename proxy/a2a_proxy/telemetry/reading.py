@@ -96,13 +96,24 @@ class Spans:
         return self._ids(exchange, self._asked(exchange))[0]
 
     def task(self, exchange: Exchange) -> Task | None:
-        """Its task as this session knows it. Who gets a push notification is not the agent: the task's id tells it."""
+        """Its task as this session knows it."""
         connection = self._connection(exchange.connection)
         if not exchange.task_id or connection is None:
             return None
-        agent = None if exchange.binding is Binding.WEBHOOK else connection.upstream
-        rows = self._recording.task(exchange.task_id, agent, session=self._session.id)
+        if exchange.binding is Binding.WEBHOOK:
+            return self._pushed(exchange.task_id, connection.upstream)
+        rows = self._recording.task(exchange.task_id, connection.upstream, session=self._session.id)
         return rows[0].task if rows else None
+
+    def _pushed(self, task_id: str, receiver: str) -> Task | None:
+        """The task of a push notification: its id tells the agent, as the receiver is none. A notification that came
+        before the agent's own answer counts as one of the receiver's."""
+        tasks = [row.task for row in self._recording.task(task_id, session=self._session.id)]
+        tasks.sort(key=lambda task: task.agent == receiver)
+        if not tasks:
+            return None
+        exchanges = sorted({each for task in tasks for each in task.exchanges})
+        return msgspec.structs.replace(tasks[0], exchanges=tuple(exchanges))
 
     def upstream(self, exchange: Exchange) -> str:
         """Address of its agent; empty where the connection is not known."""
