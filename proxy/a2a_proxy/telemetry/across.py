@@ -16,14 +16,11 @@ from a2a_proxy.recording.joined.once import joined_now
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key
 from a2a_proxy.recording.several import Member, best_sessions
-from a2a_proxy.telemetry.reading import Spans, handed_from, handoff_link, task_link
+from a2a_proxy.telemetry.reading import Beyond, Spans, handed_from, handoff_link, task_link
 from a2a_proxy.telemetry.values import Context, Link
 
 _SESSION = 1
 """The only session of the joined recording."""
-
-Beyond = Callable[[int], Iterator[Link]]
-"""Links of an exchange of one session."""
 
 
 class Across:

@@ -12,16 +12,15 @@ import msgspec
 
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow, key, split
-from a2a_proxy.telemetry.across import Beyond
 from a2a_proxy.telemetry.attributes import resource_of
 from a2a_proxy.telemetry.courier import BATCH, requests
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.logs import frame_log
 from a2a_proxy.telemetry.otlp_json import logs_object, spans_object
-from a2a_proxy.telemetry.reading import Made, Spans
+from a2a_proxy.telemetry.reading import Beyond, Made, Spans
 from a2a_proxy.telemetry.sdk import Answer, Backend, Outcome
 from a2a_proxy.telemetry.shape import PLAIN, Shape
-from a2a_proxy.telemetry.values import Attributes, Link, Log, Span
+from a2a_proxy.telemetry.values import Attributes, Log, Span
 
 _Value = TypeVar("_Value")
 
@@ -120,7 +119,7 @@ class Export:
 
     def _session(self, session: SessionRow, keys: set[int] | None) -> None:
         resource = resource_of(session, os.environ)
-        beyond = self._beyond(session.id) if self._beyond is not None else _nothing
+        beyond = self._beyond(session.id) if self._beyond is not None else lambda _: ()
         spans = Spans(self._recording, session, self._shape, beyond=beyond)
         for some in _groups(self._made(session, spans, keys)):
             for request in requests([span for made in some for span in made.spans]):
@@ -147,10 +146,6 @@ class Export:
     def _logs(self, session: SessionRow, made: Made) -> Iterator[Log]:
         rows = self._recording.frames(key(session.id, made.exchange), payloads=False)
         return (frame_log(row.frame, made.context) for row in rows)
-
-
-def _nothing(_: int) -> Iterator[Link]:
-    return iter(())
 
 
 def _groups(values: Iterable[_Value]) -> Iterator[list[_Value]]:

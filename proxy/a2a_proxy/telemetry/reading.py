@@ -34,6 +34,9 @@ _KEPT = 4096
 _EXCHANGES_KEPT = 256
 """Exchanges that a task's row names at most: the last ones."""
 
+Beyond = Callable[[int], Iterable[Link]]
+"""Links of an exchange of one session to spans of other recordings."""
+
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -59,10 +62,9 @@ class Spans:
         shape: Shape = PLAIN,
         *,
         late_apart: bool = False,
-        beyond: Callable[[int], Iterable[Link]] = lambda _: (),
+        beyond: Beyond = lambda _: (),
     ) -> None:
-        """`late_apart`: what was found after a call was over is told apart from its span. `beyond`: links of an
-        exchange to spans of other recordings."""
+        """`late_apart`: what was found after a call was over is told apart from its span."""
         self._late_apart = late_apart
         self._beyond = beyond
         self._recording = recording

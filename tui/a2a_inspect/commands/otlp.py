@@ -21,9 +21,9 @@ from a2a_proxy.cli.shape import shape_of
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.telemetry.across import Beyond, across, own_sessions
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Export, Exported, Lines, Sent, Sink
+from a2a_proxy.telemetry.reading import Beyond
 from a2a_proxy.telemetry.sdk import Backend
 from a2a_proxy.telemetry.settings import Settings
 from a2a_proxy.telemetry.shape import Compat, Shape, SpanKind
@@ -101,6 +101,8 @@ def _wanted(options: Options) -> Iterator[list[_Part]]:
         with chosen(What(options.recording, options.where, wish)) as taken:
             yield [_Part(taken.recording, None if taken.keys is None else set(taken.keys))]
         return
+    from a2a_proxy.telemetry.across import across, own_sessions  # which can join recordings: one alone needs none of it
+
     _ = wish.policy  # what is wrong with it is told before anything is read
     with reading(), ExitStack() as all_of_them:
         found = []
