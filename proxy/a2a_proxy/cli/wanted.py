@@ -9,10 +9,12 @@ import click
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.shape import shape_of, shape_options
 
 if TYPE_CHECKING:
     from a2a_proxy.cli.archive import Archive
     from a2a_proxy.telemetry.settings import Settings
+    from a2a_proxy.telemetry.shape import Compat, SpanKind
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _OPTIONS = (
@@ -71,6 +73,7 @@ _OPTIONS = (
     click.option(
         "--otlp-frames", is_flag=True, envvar="A2A_PROXY_OTLP_FRAMES", help="A log record for each frame as well."
     ),
+    shape_options("--otlp-", "A2A_PROXY_OTLP_"),
 )
 
 
@@ -96,8 +99,11 @@ def wanted(
     hook: tuple[str, ...] = (),
     otlp: str | None = None,
     otlp_protocol: str | None = None,
-    otlp_kind: str = "internal",
+    otlp_kind: SpanKind = "internal",
     otlp_frames: bool = False,
+    otlp_content: bool = False,
+    otlp_compat: tuple[Compat, ...] = (),
+    otlp_segment: str = "",
     archive: str = "",
     archive_every: float = 300.0,
     archive_id: str = "",
@@ -115,9 +121,10 @@ def wanted(
     if otlp is not None:
         from a2a_proxy.cli.otlp import otlp_settings
 
-        export = otlp_settings(otlp, otlp_protocol or "", otlp_kind, frames=otlp_frames)
-    elif otlp_protocol or otlp_frames:
-        raise UserError("--otlp-protocol and --otlp-frames go with --otlp", "for example: --otlp http://localhost:4318")
+        shape = shape_of(otlp_kind, content=otlp_content, compat=otlp_compat, segment=otlp_segment)
+        export = otlp_settings(otlp, otlp_protocol or "", shape, frames=otlp_frames)
+    elif otlp_protocol or otlp_frames or otlp_content or otlp_compat or otlp_segment:
+        raise UserError("options --otlp-... go with --otlp", "for example: --otlp http://localhost:4318")
     place = None
     if archive or archive_id:
         from a2a_proxy.cli.archive import archive_config
