@@ -24,26 +24,9 @@ from typing import Any
 import msgspec
 
 from support_peers import ENVIRONMENTS
+from support_spans import Seen
 
 START_SECONDS, READ_SECONDS = 180, 60
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """A span as a backend gives it back."""
-
-    name: str
-    trace: str
-    span: str
-    parent: str
-    started: int
-    """ns since the epoch, as far as the backend keeps them."""
-    ended: int
-    attributes: dict[str, Any]
-    events: tuple[tuple[str, int], ...]
-    """Name and time."""
-    links: tuple[tuple[str, str, str], ...] = ()
-    """Trace, span, what `a2a_proxy.link` says."""
-    error: bool = False
 
 
 class Phoenix(msgspec.Struct):

@@ -10,21 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.recording.reader import Recording
-from support_backends import Mlflow, Phoenix, Seen, mlflow, phoenix
+from support_backends import Mlflow, Phoenix, mlflow, phoenix
 from support_chain import AGENTS, ASKS, talk
 from support_peers import missing
 from support_proxy import inspect
+from support_spans import check_apart, check_as_recorded, check_links, check_one_tree, recorded
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(bool(missing("traced")), reason=str(missing("traced")))]
 
-SEND, CARD = "SendStreamingMessage", "GetAgentCard"
 OTHER = {"grpc": "http/protobuf", "http/protobuf": "grpc"}
 NS, US = 1, 1000
 """What the backends keep of a time: MLflow all of it, Phoenix the microsecond."""
-CLOCKS_NS = 5_000_000
-"""What the clocks of two processes may differ."""
 
 
 @pytest.fixture(scope="module")
@@ -60,59 +56,6 @@ def endpoint(where: Phoenix, protocol: str) -> str:
 
 def export(path: Path, to: str, protocol: str) -> None:
     inspect(path.parent / "state", "export", "otlp", path, "--endpoint", to, "--protocol", protocol)
-
-
-def recorded(paths: list[Path]) -> list[Exchange]:
-    """All calls of the recordings, in order of time."""
-    found: list[Exchange] = []
-    for path in paths:
-        with Recording(path) as recording:
-            found += [row.exchange for row in recording.exchanges()]
-    return sorted(found, key=lambda each: each.started)
-
-
-def ours(spans: list[Seen], name: str) -> list[Seen]:
-    """The proxy's spans of this name: the chain has one for each hop, in the order of the hops."""
-    return [each for each in spans if each.name == name and "a2a_proxy.binding" in each.attributes]
-
-
-def of_agents(spans: list[Seen], side: str) -> dict[str, Seen]:
-    """The spans that agents and client have sent themselves, by who did."""
-    return {each.attributes["actor"]: each for each in spans if each.attributes.get("side") == side}
-
-
-def check_as_recorded(spans: list[Seen], calls: list[Exchange], unit: int) -> None:
-    """Names, times (to so many ns), what is told of each hop, and its events."""
-    assert [each.name for each in spans] == [call.operation for call in calls]
-    for each, call in zip(spans, calls, strict=True):
-        assert abs(each.started - call.started) < unit
-        assert abs(each.ended - call.closed) < unit
-    hops = ours(spans, SEND)
-    assert [hop.attributes["a2a_proxy.binding"] for hop in hops] == ["jsonrpc", "grpc", "http+json"]
-    assert [hop.attributes["gen_ai.agent.name"] for hop in hops] == list(AGENTS)
-    assert len({hop.attributes["gen_ai.conversation.id"] for hop in hops}) == 1
-    assert len({hop.attributes["a2a.task.id"] for hop in hops}) == len(AGENTS)
-    for hop, call in zip(hops, [each for each in calls if each.operation == SEND], strict=True):
-        assert hop.attributes["a2a.task.id"] == call.task_id
-        assert hop.attributes["a2a.task.state"] == "completed"
-        told = [each for each in hop.events if each[0] != "a2a_proxy.finding"]
-        assert [name for name, _ in told] == ["a2a_proxy.first_event", *["a2a.task.state_change"] * 3]
-        assert abs(told[0][1] - call.first_event) < unit
-        assert all(call.started - unit < at < call.closed + unit for _, at in hop.events)
-        assert not hop.error
-
-
-def check_one_tree(spans: list[Seen]) -> None:
-    """Each agent's spans and the proxy's, every one below who caused it."""
-    asking, serving = of_agents(spans, "asking"), of_agents(spans, "serving")
-    assert len({each.trace for each in spans}) == 1
-    assert asking["caller"].parent == ""
-    for who, agent, call, card in zip(ASKS, AGENTS, ours(spans, SEND), ours(spans, CARD), strict=True):
-        assert {call.parent, card.parent, serving[agent].parent} == {asking[who].span}
-        if agent in asking:
-            assert asking[agent].parent == serving[agent].span
-        for each in (call, card):
-            assert asking[who].started - CLOCKS_NS <= each.started <= each.ended <= asking[who].ended + CLOCKS_NS
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
@@ -155,12 +98,7 @@ def test_where_traces_end_at_each_agent_mlflow_has_links(
     calls = recorded(paths)
     live = a_mlflow.spans(experiment, len(calls))
     check_as_recorded(live, calls, NS)
-    assert len({each.trace for each in live}) == len(live)
-    assert {each.parent for each in live} == {""}
-    desk, broker, hotel = ours(live, SEND)
-    assert {each.span: each.links for each in live if each.links} == {
-        broker.span: ((desk.trace, desk.span, "handoff"),),
-        hotel.span: ((broker.trace, broker.span, "handoff"),),
-    }
+    check_apart(live)
+    check_links(live)
     export(*paths, a_mlflow.http, "http/protobuf")
     assert a_mlflow.spans(experiment, len(calls) + 1) == live

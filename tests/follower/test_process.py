@@ -40,8 +40,8 @@ class Taker:
             raise Died
         self._taken.append((value.exchange, value.seq) if kind is Kind.FRAME else f"end of {value.id}")
 
-    def settle(self) -> None:
-        pass
+    def settle(self) -> bool:
+        return True
 
     def look(self, unfinished: list[int]) -> None:
         pass

@@ -37,8 +37,8 @@ class Consumer(Protocol):
     def take(self, kind: Kind, value: Any) -> None:
         """One value of the model: a Frame with its payload, a Finding, a Segment, an Exchange ..."""
 
-    def settle(self) -> None:
-        """All values of a batch have been given."""
+    def settle(self) -> bool:
+        """All values of a batch have been given; False where they have to be given again, for it was told to stop."""
 
     def look(self, unfinished: list[int]) -> None:
         """Now and then, also where nothing comes: keys of the exchanges that are known and not over."""

@@ -99,8 +99,9 @@ class HookConsumer:
         """Each call is made once."""
         return False
 
-    def settle(self) -> None:
+    def settle(self) -> bool:
         """Nothing is kept back."""
+        return True
 
     def look(self, unfinished: list[int]) -> None:
         """Nothing is done where nothing comes."""

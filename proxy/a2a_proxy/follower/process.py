@@ -112,8 +112,7 @@ class Follower:
         if batch.items:
             self._state.batch = Pending(session.id, [(item.kind, item.row) for item in batch.items], batch.after)
             self._store(done=0)
-            self._hand_over(consumer, batch.items, 0)
-        if not self.stopping:
+        if not batch.items or self._hand_over(consumer, batch.items, 0):
             self._passed(session.id, batch.after)
         if batch.more:
             self._tell_behind(batch.after.frame)
@@ -129,16 +128,15 @@ class Follower:
         if batch is None:
             return
         session = self._recording.session(batch.session)
-        if session is not None:
-            items = [Item(0, Kind(kind), row) for kind, row in batch.items]
-            self._hand_over(self._consumer(session), items, self._mark.done)
-        if not self.stopping:
+        items = [Item(0, Kind(kind), row) for kind, row in batch.items]
+        if session is None or self._hand_over(self._consumer(session), items, self._mark.done):
             self._passed(batch.session, batch.after)
 
-    def _hand_over(self, consumer: Consumer, items: list[Item], done: int) -> None:
+    def _hand_over(self, consumer: Consumer, items: list[Item], done: int) -> bool:
+        """False where it was told to stop before all of them were settled."""
         for number in range(0 if consumer.whole else done, len(items)):
             if self.stopping:
-                return
+                return False
             item = items[number]
             value: Any = value_of(self._recording, item)
             if value is not None:
@@ -146,7 +144,7 @@ class Follower:
             item.value = None
             frame = item.row if item.kind is Kind.FRAME else self._mark.frame
             self._note(done=0 if consumer.whole else number + 1, frame=frame)
-        consumer.settle()
+        return consumer.settle()
 
     def _passed(self, session: int, after: Cursor) -> None:
         """All of a batch has been handed over."""
@@ -175,6 +173,15 @@ class Follower:
         """A call goes on, and is none that hangs."""
         self._note(done=self._mark.done)
 
+    @property
+    def notes(self) -> dict[int, int]:
+        """What a consumer has noted, by the key of a call; a recording that is begun anew has none."""
+        return self._state.notes
+
+    def keep(self) -> None:
+        """What is noted now outlives this process."""
+        self._store(done=self._mark.done)
+
     def _look(self) -> None:
         for session in self._sessions():
             consumer = self._consumers.get(session.facts.uuid)
@@ -188,7 +195,7 @@ class Follower:
 
     def _wait(self) -> None:
         """Until somebody has committed."""
-        self._ledger.mark(msgspec.structs.replace(self._mark, since=0))
+        self._idle()
         looks = 0
         while not self.stopping and self._recording.data_version() == self._version:
             time.sleep(LOOK_EVERY)
@@ -197,6 +204,11 @@ class Follower:
                 break
             if looks % _CHECK_EVERY == 0:
                 self._look()
+                self._idle()
+
+    def _idle(self) -> None:
+        """No call is being made."""
+        self._ledger.mark(msgspec.structs.replace(self._mark, since=0))
 
     def _adopt(self) -> bool:
         """Follow the file that has the name now: a recording that was deleted is begun anew by its recorder. True where

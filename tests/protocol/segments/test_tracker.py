@@ -327,6 +327,18 @@ def test_a_call_of_an_agent_at_work_is_a_delegation(
     assert (handoff.latency, handoff.briefing, handoff.segment) == (80 * MS, 321, 2)
 
 
+@pytest.mark.parametrize("restore_at", [(), (2,), (4,)])
+def test_who_hands_over_before_it_answers_is_named_when_it_does(restore_at: tuple[int, ...]) -> None:
+    """The agent asks the next one first, and tells its own task when that one has answered."""
+    line = Timeline().ask(0, "SendMessage", agent="agent:1", traceparent=_TRACE)
+    line.ask(100, exchange=2, agent="agent:2", traceparent=_CHILD).state(110, "WORKING", exchange=2, task="k")
+    line.state(180, "COMPLETED", exchange=2, task="k").end(190, exchange=2)
+    line.task(200, "COMPLETED", task="t", context_id="c1").end(210)
+    (handoff,) = run(line, 300, restore_at).handoffs
+    assert (handoff.agent, handoff.task_id, handoff.context_id) == ("agent:1", "t", "c1")
+    assert (handoff.to_agent, handoff.to_task) == ("agent:2", "k")
+
+
 def asked(*requests: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Agents 1, 2, 3 ... are asked one after the other, and all are at work: who hands over to whom, by what."""
     line = Timeline()

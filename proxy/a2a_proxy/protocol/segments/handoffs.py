@@ -19,6 +19,10 @@ _RECENT = 32
 _SMALL = 32_768
 """Octets; the content of longer requests is not compared."""
 _MAX_AGENTS = 1000
+_MAX_UNNAMED = 1000
+"""Conversations; the one whose agent handed over first makes room."""
+_MAX_BEFORE = 32
+"""Hand-offs of one of them that are named later."""
 
 
 class Handoffs:
@@ -32,6 +36,8 @@ class Handoffs:
         """Who has been spoken to."""
         self._recent: deque[tuple[Talk, bytes, str]] = deque(maxlen=_RECENT)
         """The last requests: conversation, payload and schema."""
+        self._unnamed: dict[int, list[HandoffState]] = {}
+        """By the number of a conversation of which nobody has told the task yet: what its agent has handed over."""
 
     # --- between tasks ------------------------------------------------------------------------------------------
 
@@ -105,7 +111,7 @@ class Handoffs:
 
     def _make(self, talk: Talk, frame: Frame, kind: str, evidence: str, to: str, task: str) -> HandoffState:
         self._last += 1
-        return HandoffState(
+        made = HandoffState(
             self._last,
             kind,
             evidence,
@@ -120,6 +126,20 @@ class Handoffs:
             frame.seq,
             frame.at,
         )
+        if not talk.task_id:
+            before = self._unnamed.setdefault(talk.number, [])
+            if len(before) < _MAX_BEFORE:
+                before.append(made)
+            if len(self._unnamed) > _MAX_UNNAMED:
+                del self._unnamed[next(iter(self._unnamed))]
+        return made
+
+    def name(self, talk: Talk, known: Talk) -> None:
+        """What `talk` is about is known now, it is what `known` is about: so is what its agent has handed over before,
+        for an agent may ask the next one before it answers."""
+        for made in self._unnamed.pop(talk.number, ()):
+            made.task_id, made.context_id = known.task_id, known.context_id
+            self._changed[made.id] = made
 
     def _await(self, talk: Talk, made: HandoffState) -> None:
         if talk.awaited is not None:
@@ -162,6 +182,7 @@ class Handoffs:
             "recent": [
                 [talk.number, payload, schema] for talk, payload, schema in self._recent if talk.number in known
             ],
+            "unnamed": [[number, msgspec.to_builtins(some)] for number, some in self._unnamed.items()],
         }
 
     def load(self, state: dict[str, Any], talks: dict[int, Talk]) -> None:
@@ -171,5 +192,8 @@ class Handoffs:
         for saved in state["changed"]:
             each = msgspec.convert(saved, HandoffState)
             self._changed[each.id] = open_now.get(each.id, each)
+        for number, some in state["unnamed"]:
+            states = msgspec.convert(some, list[HandoffState])
+            self._unnamed[number] = [open_now.get(each.id) or self._changed.get(each.id, each) for each in states]
         self._agents = dict.fromkeys(state["agents"])
         self._recent.extend((talks[number], payload, schema) for number, payload, schema in state["recent"])

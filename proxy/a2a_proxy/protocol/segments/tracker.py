@@ -279,6 +279,7 @@ class SegmentTracker:
             talk.context_id = talk.context_id or frame.context_id
             book.keep(talk)
             self._name(talk)
+            self._handoffs.name(talk, talk)
             return talk
         if known is None:  # a second task on one stream
             known = book.make(talk.agent, frame.task_id, frame.context_id)
@@ -286,6 +287,7 @@ class SegmentTracker:
         self._leave(talk, frame.exchange)
         if not call.answered:
             self._move(talk, known)
+            self._handoffs.name(talk, known)
         call.talk = known
         if call.role in _TELLING:
             self._join(known, frame.exchange)

@@ -1,0 +1,60 @@
+"""A chain of three real agents, recorded, and sent to a backend in this process: names, attributes, events, links,
+parents and times; what real backends make of the same is `tests/e2e/test_backends.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.telemetry.offline import Export, Sent
+from a2a_proxy.telemetry.sdk import Backend
+from a2a_proxy.telemetry.target import target
+from support_otlp import Received, grpc_backend, http_backend
+from support_spans import (
+    AGENTS_SPANS,
+    TRACED,
+    UNTRACED,
+    Seen,
+    check_apart,
+    check_as_recorded,
+    check_links,
+    check_one_tree,
+    received_spans,
+    recorded,
+)
+
+
+def sent(path: Path, open_backend: Callable[[], AbstractContextManager[Received]]) -> list[Seen]:
+    with open_backend() as received, open_any(path) as recording:
+        backend = Backend(target(received.endpoint, received.protocol, {}))
+        Export(recording, Sent(backend)).run(None)
+        backend.close()
+    found = received_spans(received)
+    check_as_recorded(found, recorded([path]), 1)
+    return found
+
+
+def test_the_spans_of_agents_that_pass_a_trace_on_and_ours_are_one_tree() -> None:
+    theirs = msgspec.json.decode(AGENTS_SPANS.read_bytes(), type=list[Seen])
+    found = sent(TRACED, grpc_backend)
+    check_one_tree([*theirs, *found])
+    check_links(found)
+
+
+def test_where_agents_pass_no_trace_on_links_join_the_calls() -> None:
+    found = sent(UNTRACED, http_backend)
+    check_apart(found)
+    check_links(found)
+
+
+def test_a_tree_with_a_span_at_a_wrong_place_is_told_from_the_right_one() -> None:
+    theirs = msgspec.json.decode(AGENTS_SPANS.read_bytes(), type=list[Seen])
+    found = sent(TRACED, http_backend)
+    moved = msgspec.structs.replace(found[-1], parent=found[0].span)
+    with pytest.raises(AssertionError):
+        check_one_tree([*theirs, *found[:-1], moved])
