@@ -105,7 +105,7 @@ class Backend:
         self._partial.clear()
         outcome = self._sent(lambda: self._spans.export(readable).name)
         if outcome.answer is Answer.SENT and self._partial.rejected:
-            return Outcome(Answer.SENT, self._partial.why, min(self._partial.rejected, len(spans)))
+            return Outcome(Answer.SENT, self._partial.why or "no reason given", min(self._partial.rejected, len(spans)))
         return outcome
 
     def send_logs(self, resource: Attributes, logs: Sequence[Log]) -> Outcome:
