@@ -10,11 +10,12 @@ import pytest
 from a2a_proxy.archive import segment
 from a2a_proxy.archive.bring import bring
 from a2a_proxy.archive.errors import ArchiveError
-from a2a_proxy.archive.find import Wanted, segments
+from a2a_proxy.archive.find import Wanted, gone, segments
 from a2a_proxy.archive.ident import ID_FILE, proxy_id
 from a2a_proxy.archive.keep import Keeper
 from a2a_proxy.archive.place import Place
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.cassette import open_any, write_cassette
 from a2a_proxy.recording.cassette_out import Selection
 from a2a_proxy.recording.reader import Recording
@@ -52,13 +53,16 @@ def cassette(recording: Recording, file: Path, keys: set[int] | None = None, wha
 def test_a_task_comes_back_as_a_trimmed_recording(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    """Also where its calls lie in many segments."""
+    """Also where its calls lie in many segments; with the call before it that brought the card of its agent."""
     monkeypatch.setattr(segment, "ROWS", rows)
     with open_any(RECORDINGS / "lossy.a2a.jsonl") as recording:
         put(place, recording)
         task = next(row.finding.task_id for row in recording.findings() if row.finding.task_id)
-        keys = {row.key for row in recording.exchanges() if row.exchange.task_id == task}
-        trimmed = cassette(recording, tmp_path / "trimmed.a2a.jsonl", keys, "task T")
+        calls = [row for row in recording.exchanges() if row.exchange.task_id == task]
+        before = [row for row in recording.frames_after(0) if row.frame.at <= calls[0].exchange.started]
+        card = [row.exchange_key for row in before if row.frame.event == EventKind.CARD][-1]
+        keys = {card, *(row.key for row in calls)}
+        trimmed = cassette(recording, tmp_path / "trimmed.a2a.jsonl", keys, "task T, with the agent card before it")
 
     bring(place, Wanted(idents=(("task", task),)), "task T", tmp_path / "back.a2a.db")
 
@@ -144,6 +148,31 @@ def test_a_recording_that_was_begun_anew_is_gone_on_with(place: Place, tmp_path:
         assert [row.frame.exchange for row in back.frames_after(0)] == [1, 1, 2, 2, 3, 3, 4, 4]
         assert [row.finding.exchange for row in back.findings()] == [1, 2, 3, 4]
     assert brought.segments == 2
+
+
+@pytest.mark.parametrize("table", ["frames", "facts"])
+def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    """It does not remove the files of a segment at the same moment, and the manifest perhaps last."""
+    monkeypatch.setattr(segment, "ROWS", 20)
+    with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
+        frames = put(place, recording)
+    first, *others = segments(place, Wanted())
+    top = Path(place.url.removeprefix("file://"))
+    (top / first.cut.key(table)).unlink()
+
+    brought = bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+
+    assert gone(place, [first, *others]) == {first.cut.name: [table]}
+    assert brought.gone == (first.cut.key(table),)
+    assert 0 < brought.frames <= frames - (table == "frames") * first.frames.rows
+    with Recording(tmp_path / "back.a2a.db") as back:
+        assert back.sessions()[0].lacking == "files with more of it that the archive no longer had: 1"
+    for file in top.rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(ArchiveError, match="files that may have had it are gone"):
+        bring(place, Wanted(since=1), "all", tmp_path / "none.a2a.db")
 
 
 def test_only_matching_segments_are_read(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

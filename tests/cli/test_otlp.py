@@ -24,6 +24,7 @@ from a2a_proxy.telemetry.__main__ import follow
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.keeper import ledger_path
 from a2a_proxy.telemetry.settings import encode
+from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.unsent import send_unsent
 from support_cli import Agent, Proxy, call, run, until
 from support_inspect import sample
@@ -54,12 +55,12 @@ def test_a_call_is_a_span_when_it_is_over_and_what_was_left_is_sent_later(
         until(lambda: "waiting for OTLP export" in one.err)
         assert one.stop() == 0
         address = received.endpoint.removeprefix("http://")
-        assert f"a2a-proxy: warning: OTLP: 1 span sent to {address}, 1 not sent" in one.err.splitlines()
+        assert f"a2a-proxy: warning: OTLP: 1 call sent to {address}, 1 not sent" in one.err.splitlines()
         hint = next(line for line in one.err.splitlines() if "--unsent" in line)
         received.answers = []
         before = len(received.spans())
         done = run(one.state, *hint.partition("with: ")[2].split(" "))
-        assert (done.code, done.err) == (0, f"1 span sent to {address}\n")
+        assert (done.code, done.err) == (0, f"1 call sent to {address}\n")
         assert [span.name for span in received.spans()[before:]] == ["GetTask"]
         assert len({span.span_id for span in received.spans()}) == len(received.spans()) == 2
         assert attributes(received.spans()[0])["a2a_proxy.binding"] == "jsonrpc"
@@ -74,19 +75,19 @@ def test_mistakes_are_told_before_anything_starts() -> None:
 
 def test_the_summary_says_what_is_missing_and_how_to_send_it(tmp_path: Path) -> None:
     path = sample(tmp_path / "r.a2a.db")
-    settings = otlp_settings("http://c:4318", "", "internal", frames=False)
+    settings = otlp_settings("http://c:4318", "", PLAIN, frames=False)
 
     def told(sent: int, refused: int) -> tuple[str, str, bool]:
         report = Report(name="otlp", outcome="slow", calls=sent, errors=refused, frame=0, log="")
         return summed_up(settings, report, str(path), facts(1).uuid)
 
     again = f"send them with: a2a-inspect export otlp {path} --endpoint http://c:4318 --protocol http/protobuf"
-    assert told(3, 0) == ("OTLP: 3 spans sent to c:4318", "", False)
-    assert told(1, 0) == ("OTLP: 1 span sent to c:4318, 2 not sent", f"{again} --unsent", True)
-    secret = otlp_settings("http://me:pw@c:4318", "", "internal", frames=False)
+    assert told(3, 0) == ("OTLP: 3 calls sent to c:4318", "", False)
+    assert told(1, 0) == ("OTLP: 1 call sent to c:4318, 2 not sent", f"{again} --unsent", True)
+    secret = otlp_settings("http://me:pw@c:4318", "", PLAIN, frames=False)
     report = Report(name="otlp", outcome="slow", calls=0, errors=0, frame=0, log="")
     assert "pw" not in " ".join(map(str, summed_up(secret, report, str(path), facts(1).uuid)))
-    assert told(1, 2) == ("OTLP: 1 span sent to c:4318, 2 given up", again, True)
+    assert told(1, 2) == ("OTLP: 1 call sent to c:4318, 2 given up", again, True)
 
 
 def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +95,7 @@ def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch:
     said: list[Status] = []
     before = signal.getsignal(signal.SIGTERM)
     with http_backend() as received, tempfile.TemporaryFile(buffering=0) as file:
-        settings = otlp_settings(received.endpoint, "", "server", frames=True)
+        settings = otlp_settings(received.endpoint, "", Shape("server"), frames=True)
         job = Job(encode(settings).decode(), Aim(str(path)), Ledger(file.fileno()), Log(2), said.append)
         try:
             assert follow(job) is None
@@ -126,7 +127,7 @@ def test_what_is_left_is_sent_once(
             export_otlp(options)
     assert len(received.spans()) == 3
     address = received.endpoint.removeprefix("http://")
-    assert capfd.readouterr().err == f"3 spans sent to {address}\n0 spans sent to {address}\n"
+    assert capfd.readouterr().err == f"3 calls sent to {address}\n0 calls sent to {address}\n"
     with pytest.raises(UserError, match="goes with"):
         export_otlp(Options(recording=path, endpoint="c", where="err", unsent=True))
 
@@ -134,7 +135,7 @@ def test_what_is_left_is_sent_once(
 def test_what_a_proxy_is_sending_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     path = sample(tmp_path / "r.a2a.db")
-    settings = otlp_settings("http://127.0.0.1:1", "", "internal", frames=False)
+    settings = otlp_settings("http://127.0.0.1:1", "", PLAIN, frames=False)
     with ledger_path(facts(1).uuid).open("w") as held:
         fcntl.flock(held, fcntl.LOCK_SH)  # as the keeper does
         with pytest.raises(TelemetryError, match="is sending these spans now"):

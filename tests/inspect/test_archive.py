@@ -44,7 +44,10 @@ def test_ls_finds_by_task_and_time_and_verifies(url: str, tmp_path: Path, capsys
     assert (found["frames"], found["tasks"], found["agents"], found["proxy"]) == (9, 1, ["agent:8000"], "here")
     assert list_segments(url, {**NOTHING, "task": "other"}, Options()) == 0
     assert list_segments(url, {**NOTHING, "until": "2000-01-01"}, Options()) == 0
-    assert capsys.readouterr().out == "0 segments, 0 frames, 0 B\n" * 2
+    first, asked, second, less = capsys.readouterr().out.splitlines()
+    assert first == second == "0 segments, 0 frames, 0 B"
+    assert asked.startswith("2 lists, 1 GET, ")
+    assert less == "1 list, 0 GETs, 0 B"
     file = tmp_path / "archive" / found["key"]
     file.write_bytes(file.read_bytes()[:-1])
     assert list_segments(url, NOTHING, Options(verify=True)) == 1
@@ -58,9 +61,23 @@ def test_fetch_tells_what_it_read(url: str, tmp_path: Path, capsys: pytest.Captu
 
     said = capsys.readouterr()
     assert said.out.splitlines()[0].startswith("brought 3 exchanges with 9 frames of 1 segment into ")
-    assert said.out.splitlines()[1].startswith(f"{said.err.count('get ')} GETs, ")
+    assert said.out.splitlines()[1].startswith(f"{said.err.count('list ')} lists, {said.err.count('get ')} GETs, ")
     with Recording(tmp_path / "back.a2a.db") as recording:
         assert recording.counts().frames == 9
+
+
+def test_files_that_are_gone_are_told(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    [file] = (tmp_path / "archive" / "frames").rglob("*.parquet")
+    file.unlink()
+
+    assert list_segments(url, NOTHING, Options()) == 0
+    line, _, told, _ = capsys.readouterr().out.splitlines()
+    assert line.endswith("  frames gone")
+    assert told == "1 segment with files that are gone, perhaps by a rule of the bucket"
+    fetch(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", Options())
+    told = capsys.readouterr().out.splitlines()[1]
+    assert told.startswith("gone from the archive, perhaps by a rule of the bucket: frames/dt=")
 
 
 @pytest.mark.parametrize(

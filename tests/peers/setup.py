@@ -4,7 +4,7 @@ Run it as often as you like: a stamp per environment names what was asked for, a
 
     python tests/peers/setup.py            makes what is missing
     python tests/peers/setup.py --check    exits 1 when something is missing, and makes nothing
-    python tests/peers/setup.py --soak     makes what only tests of the mark `soak` need as well: 1.4 GB
+    python tests/peers/setup.py --soak     makes what only tests of the mark `soak` and benchmarks need as well: 1.7 GB
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ SOAK_VENVS = {
         "opentelemetry-sdk==1.45.*",
         "opentelemetry-exporter-otlp-proto-http==1.45.*",
     ),
+    "moto": ("moto[server]==5.*",),
 }
-"""For `tests/e2e/test_backends.py` only: tracing backends, and agents that send spans of their own."""
+"""For `tests/e2e/test_backends.py` only: tracing backends, and agents that send spans of their own; an S3 server for
+`tests/benchmarks/lake.py`."""
 
 PROGRAMS: dict[str, Callable[[], str | None]] = {
     "nginx": partial(debian_program, "nginx"),

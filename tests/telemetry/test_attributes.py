@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from a2a_proxy.model.exchange import Binding, Connection
 from a2a_proxy.recording.rows import SessionRow
-from a2a_proxy.telemetry.attributes import attributes_of, error_type, name_of, path_template, resource_of
+from a2a_proxy.telemetry.attributes import attributes_of, close_reason, error_type, name_of, path_template, resource_of
+from a2a_proxy.telemetry.content import Content, Said
 from a2a_proxy.telemetry.events import Passage
-from a2a_proxy.telemetry.facts import Asked, Card, Facts, asked
+from a2a_proxy.telemetry.facts import Asked, Card, Delivery, Facts, Fetch, asked, of_headers
+from a2a_proxy.telemetry.shape import Shape
 from a2a_proxy.telemetry.span import span_of
 from a2a_proxy.telemetry.values import Context, Kind
 from support_inspect import MS, TASK, exchange
@@ -56,6 +59,7 @@ def test_a_stream_says_who_what_and_how() -> None:
         "a2a_proxy.stream.max_gap_ms": 0.0,
         "a2a_proxy.stream.close_reason": "server_end",
         "a2a_proxy.stream.half_close_first": "server",
+        "a2a_proxy.upstream.latency_ms": 1.0,
     }
 
 
@@ -78,7 +82,7 @@ def test_a_stream_says_who_what_and_how() -> None:
 )
 def test_an_error_has_one_word_of_few(more: dict[str, Any], word: str) -> None:
     assert error_type(exchange(1, **more)) == word
-    assert bool(span_of(known(**more), Passage(), Kind.INTERNAL).error) is bool(word)
+    assert bool(span_of(known(**more), Passage()).error) is bool(word)
 
 
 @pytest.mark.parametrize(
@@ -96,11 +100,74 @@ def test_a_path_has_no_ids(method: str, target: str, template: str) -> None:
     assert path_template(exchange(1, binding=Binding.REST, method=method, target=target)) == template
 
 
+SECOND = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("how", "silent", "reason"),
+    [
+        ("complete", 0, "server_end"),
+        ("client cancel", 0, "client_cancel"),
+        ("agent reset", 29, "rst"),
+        ("agent reset", 30, "idle"),
+        ("agent gone", 3, "agent_gone"),
+        ("agent gone", 60, "idle"),
+        ("client gone", 60, "client_gone"),
+        ("proxy killed", 60, "proxy_stop"),
+    ],
+)
+def test_how_a_stream_was_over_and_whether_silence_ended_it(how: str, silent: int, reason: str) -> None:
+    ended = exchange(1, how=how, closed=exchange(1).started + (100 + silent) * SECOND)
+    assert close_reason(ended, exchange(1).started + 100 * SECOND) == reason
+    assert close_reason(exchange(1, closed=0, how=""), 0) == ""
+
+
+def test_cards_pushes_and_subscriptions_say_what_others_do_not() -> None:
+    card = Card("Desk", "2", signed=True)
+    first, later = (
+        attributes_of(msgspec.structs.replace(known(operation="GetAgentCard"), fetch=Fetch(card, changed)), Passage())
+        for changed in (None, True)
+    )
+    assert (first["a2a_proxy.card.version"], first["a2a_proxy.card.signature"]) == ("2", "signed")
+    assert "a2a_proxy.card.changed" not in first
+    assert later["a2a_proxy.card.changed"] is True
+    pushed = msgspec.structs.replace(known(binding=Binding.WEBHOOK), delivery=Delivery(3, token=False))
+    told = attributes_of(pushed, Passage())
+    assert (told["a2a_proxy.push.attempt"], told["a2a_proxy.push.token_match"]) == (3, False)
+    resumed = attributes_of(msgspec.structs.replace(known(), resumed_from=7), Passage())
+    assert resumed["a2a_proxy.stream.resumed_from"] == 7
+
+
+def test_other_tools_find_the_names_they_look_for() -> None:
+    said = Content(Said(text="Plan a day"), Said(text="Done"))
+    facts = msgspec.structs.replace(known(context_id="c"), content=said)
+    plain = span_of(facts, Passage()).attributes
+    assert not [name for name in plain if name.startswith(("kong", "openinference", "langfuse", "session", "input"))]
+    made = span_of(facts, Passage(), Shape(compat=("kong", "openinference", "langfuse"))).attributes
+    assert {name: value for name, value in made.items() if name not in plain} == {
+        "kong.a2a.operation": "SendStreamingMessage",
+        "kong.a2a.protocol.version": "1.0",
+        "kong.a2a.task.id": TASK,
+        "kong.a2a.task.state": "completed",
+        "kong.a2a.context.id": "c",
+        "kong.a2a.streaming": True,
+        "kong.a2a.ttfb_latency": 2.0,
+        "kong.a2a.sse_events_count": 2,
+        "openinference.span.kind": "AGENT",
+        "session.id": "c",
+        "input.value": "Plan a day",
+        "output.value": "Done",
+        "langfuse.observation.type": "agent",
+        "langfuse.observation.input": "Plan a day",
+        "langfuse.observation.output": "Done",
+    }
+
+
 def test_names_are_few_and_a_push_is_consumed() -> None:
     assert name_of(exchange(1, operation="", method="tools/list")) == "unknown"
-    pushed = span_of(known(binding=Binding.WEBHOOK, operation=""), Passage(), Kind.SERVER)
+    pushed = span_of(known(binding=Binding.WEBHOOK, operation=""), Passage(), Shape("server"))
     assert (pushed.name, pushed.kind) == ("push_notification", Kind.CONSUMER)
-    assert span_of(known(), Passage(), Kind.SERVER).kind is Kind.SERVER
+    assert span_of(known(), Passage(), Shape("server")).kind is Kind.SERVER
 
 
 def test_the_request_says_the_rest() -> None:
@@ -108,6 +175,8 @@ def test_the_request_says_the_rest() -> None:
     message = {"referenceTaskIds": ["a", 1, "b"], "metadata": {"traceparent": parent}}
     said = asked({"message": message, "tenant": "acme"}, "m1")
     assert said == Asked("m1", ("a", "b"), "acme", Context(parent[3:35], parent[36:52]))
+    message = {"metadata": {"traceparent": parent, "tracestate": "a=1"}}
+    assert asked({"message": message}, "").parent == Context(parent[3:35], parent[36:52], "a=1")
     assert asked({"jsonrpc": "2.0", "params": {"id": "t", "metadata": {"traceparent": parent}}}, "").parent
     for odd in (None, "text", [], {"message": 1, "metadata": []}, {"message": {"metadata": {"traceparent": 1}}}):
         assert asked(odd, "") == Asked()
@@ -117,6 +186,14 @@ def test_the_request_says_the_rest() -> None:
     told = attributes_of(made, Passage())
     assert (told["a2a.message.reference_task_ids"], told["a2a.tenant"]) == (("a", "b"), "acme")
     assert (told["gen_ai.agent.name"], told["gen_ai.agent.version"]) == ("Desk", "2")
+
+
+def test_the_callers_tracestate_is_kept_where_its_traceparent_is_one() -> None:
+    parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    headers = ((b"TraceState", b"a=1"), (b"tracestate", b"b=2"))
+    found = of_headers(exchange(1, traceparent=parent, request_headers=headers))
+    assert found == Context(parent[3:35], parent[36:52], "a=1,b=2")
+    assert of_headers(exchange(1, traceparent="odd", request_headers=headers)) is None
 
 
 def test_the_standard_variables_name_the_service() -> None:

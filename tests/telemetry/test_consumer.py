@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from a2a_proxy.follower.hook import Tally
@@ -14,15 +15,18 @@ from a2a_proxy.follower.ledger import Ledger
 from a2a_proxy.follower.process import Aim, Follower
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.telemetry.consumer import ALIVE, LONG, OtlpConsumer
+from a2a_proxy.telemetry.consumer import ALIVE, GRACE, LONG, Memory, OtlpConsumer
 from a2a_proxy.telemetry.courier import Clock, Courier
+from a2a_proxy.telemetry.reading import Spans
 from a2a_proxy.telemetry.sdk import SENT, Outcome
 from a2a_proxy.telemetry.settings import Settings, decode, encode
+from a2a_proxy.telemetry.shape import Shape
 from a2a_proxy.telemetry.target import target
 from a2a_proxy.telemetry.values import Attributes, Level
 from support_inspect import changes, exchange, live, request, sample, writer
 from support_recording import STARTED
 
+SEGMENT = 60_000_000_000
 SETTINGS = Settings(target("localhost:4317", "", {}), metrics=False, frames=True)
 
 
@@ -35,6 +39,7 @@ class Run:
 
     def __init__(self, path: Path, ledger: int) -> None:
         self.path, self.ledger = path, Ledger(ledger)
+        self.settings = SETTINGS
         self.spans: list[Any] = []
         self.logs: list[Any] = []
         self.count = Tally()
@@ -43,6 +48,7 @@ class Run:
         self.sent: Callable[[], None] = lambda: None
         """Called when the backend has taken spans."""
         self.now = STARTED
+        self.notes: dict[int, int] = {}
 
     def send_spans(self, resource: Attributes, spans: Sequence[Any]) -> Outcome:
         if self.fatal:
@@ -55,15 +61,26 @@ class Run:
         self.logs += logs
         return SENT
 
-    def process(self) -> Follower:
+    def process(self, *, follow: bool = False) -> Follower:
         self.count = Tally()
         courier = Courier(self, "c", self.count, lambda _: None, Clock(lambda: 0.0, lambda _: None))
-        aim = Aim(str(self.path))
-        return Follower(aim, lambda: self.consumer(courier), self.ledger, self.count, lambda _: None)
+        aim = Aim(str(self.path), follow=follow)
+        made = Follower(aim, lambda: self.consumer(courier, made), self.ledger, self.count, lambda _: None)
+        return made
 
-    def consumer(self, courier: Courier | None = None) -> OtlpConsumer:
+    def look(self) -> None:
+        """A process that begins, looks once and dies."""
+        self.count = Tally()
+        follower = self.process(follow=True)
+        follower._round()
+        follower._look()
+
+    def keep(self) -> None:
+        """Notes of a consumer that nobody feeds are kept as they are."""
+
+    def consumer(self, courier: Courier | None = None, memory: Memory | None = None) -> OtlpConsumer:
         courier = courier or Courier(self, "c", self.count, lambda _: None)
-        return OtlpConsumer(SETTINGS, courier, lambda: self.now)
+        return OtlpConsumer(self.settings, courier, memory or self, lambda: self.now)
 
 
 @pytest.fixture
@@ -168,3 +185,53 @@ def test_told_to_stop_when_the_spans_are_out_nothing_is_sent_again(run: Run) -> 
 
 def test_settings_survive_the_command_line() -> None:
     assert decode(encode(SETTINGS).decode()) == SETTINGS
+
+
+def test_segments_of_a_call_that_goes_on_are_sent_once_whatever_dies(run: Run) -> None:
+    run.settings = msgspec.structs.replace(SETTINGS, shape=Shape(segment=SEGMENT), frames=False)
+    made = writer(run.path)
+    made.write([request(1)], changes=changes(live(1)))
+    began = live(1).started
+    for after, expected in ((SEGMENT + GRACE - 1, 0), (SEGMENT + GRACE, 1), (2 * SEGMENT, 1), (3 * SEGMENT, 2)):
+        run.now = began + after
+        run.look()
+        assert len(run.spans) == expected, after
+    run.fatal = True
+    run.now = began + 4 * SEGMENT
+    with pytest.raises(Died):
+        run.look()
+    run.fatal = False
+    run.look()
+    assert [span.attributes["a2a_proxy.segment"] for span in run.spans] == [1, 2, 3]
+    over = exchange(1, closed=began + 4 * SEGMENT + 1, states=())
+    made.write([], changes=changes(over))
+    made.finish(over.closed)
+    run.process().run()
+    assert [span.attributes["a2a_proxy.segment"] for span in run.spans] == [1, 2, 3, 4, 5]
+    assert run.ledger.read_mark().calls == 1
+    assert run.ledger.load().notes == {}
+    with Recording(run.path) as recording:
+        long_after = Spans(recording, recording.sessions()[0], run.settings.shape).made(1)
+    assert long_after is not None
+    assert list(long_after.spans) == run.spans
+
+
+def test_a_follower_that_only_looks_makes_no_call(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("a2a_proxy.follower.process.LOOK_EVERY", 0.001)
+    made = writer(run.path)
+    made.write([request(1)], changes=changes(live(1)))
+    run.now = live(1).started
+    since: list[int] = []
+
+    class Looks(OtlpConsumer):
+        def look(self, unfinished: list[int]) -> None:
+            since.append(run.ledger.read_mark().since)
+            follower.keep()
+            follower.stopping = len(since) >= 3
+
+    courier = Courier(run, "c", run.count, lambda _: None)
+    aim = Aim(str(run.path), follow=True)
+    make = lambda: Looks(SETTINGS, courier, follower, lambda: run.now)  # noqa: E731
+    follower = Follower(aim, make, run.ledger, run.count, lambda _: None)
+    follower.run()
+    assert since[1:3] == [0, 0]

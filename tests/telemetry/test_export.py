@@ -145,8 +145,8 @@ def test_a_hand_off_that_is_told_again_is_one_link(tmp_path: Path) -> None:
         spans = Spans(recording, session)
         for row in recording.handoffs():
             spans.learn(row.handoff)
-        made = [spans.span(number) for number in (1, 2, 3)]
-    assert [len(each[0].links) for each in made if each] == [0, 1, 1]
+        made = [spans.made(number) for number in (1, 2, 3)]
+    assert [len(each.spans[0].links) for each in made if each] == [0, 1, 1]
 
 
 def three_agents(path: Path) -> Path:

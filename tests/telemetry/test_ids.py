@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.telemetry.ids import read_traceparent, span_id, trace_id
+from a2a_proxy.telemetry.ids import read_traceparent, read_tracestate, segment_id, span_id, step_id, trace_id
 from a2a_proxy.telemetry.values import Context
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -36,3 +36,25 @@ def test_ids_are_the_same_each_time_and_differ_between_calls_and_sessions() -> N
     assert span_id("s", 1) == span_id("s", 1)
     assert len({span_id("s", 1), span_id("s", 2), span_id("t", 1), trace_id("s", 1)[:16]}) == 4
     assert (len(span_id("s", 1)), len(trace_id("s", 1))) == (16, 32)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("rojo=00f067aa0ba902b7,congo=t61rcWkgMzE", "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"),
+        (" a=1 ,, fw@acme=x y ", "a=1,fw@acme=x y"),
+        ("a=1,a=2", ""),
+        ("A=1", ""),
+        ("a=", ""),
+        ("a=1,b=\x1b[31m", ""),
+        (",".join(f"k{n}=v" for n in range(33)), ""),
+        ("", ""),
+    ],
+)
+def test_a_tracestate_counts_whole_or_not_at_all(text: str, kept: str) -> None:
+    assert read_tracestate(text) == kept
+
+
+def test_steps_and_segments_have_ids_of_their_own() -> None:
+    ids = {span_id("s", 1), *(step_id("s", 1, n) for n in range(3)), *(segment_id("s", 1, n) for n in range(2, 5))}
+    assert len(ids) == 7

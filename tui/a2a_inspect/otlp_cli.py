@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from a2a_inspect.export_cli import common
+from a2a_proxy.cli.shape import shape_options
 
 
 @click.command("otlp", short_help="spans of OpenTelemetry, to a backend or a file")
@@ -26,6 +27,7 @@ from a2a_inspect.export_cli import common
 )
 @click.option("--unsent", is_flag=True, help="Only what a2a-proxy --otlp has left, where it stopped.")
 @click.option("--frames", is_flag=True, help="A log record for each frame as well.")
+@shape_options("--")
 def otlp(**typed: Any) -> None:
     """Send the calls of a recording as spans, with recorded times, or write them as OTLP JSON.
 

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from a2a_proxy.archive.cards import cards_before
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.find import Wanted, days, manifests
 from a2a_proxy.archive.manifest import Manifest
@@ -34,9 +35,10 @@ class Calls(msgspec.Struct):
     """Which calls of a session are wanted."""
 
     numbers: set[int] = msgspec.field(default_factory=set)
-    connections: set[int] = msgspec.field(default_factory=set)
     since: int = 1 << 62
     until: int = 0
+    first: dict[str, int] = msgspec.field(default_factory=dict)
+    """By agent the time of the first one, ns."""
 
 
 def bring(place: Place, wanted: Wanted, what: str, into: Path) -> Brought:
@@ -50,7 +52,8 @@ def bring(place: Place, wanted: Wanted, what: str, into: Path) -> Brought:
     files = Files(place)
     calls = _calls(files, [each for each in known.values() if wanted.may_be_in(each)], wanted)
     if not calls:
-        raise ArchiveError(f"{place.url} has nothing of {what}", "see what there is: a2a-inspect archive ls")
+        hint = "see what there is: a2a-inspect archive ls"
+        raise ArchiveError(f"{place.url} has nothing of {what}{_lost(files)}", hint)
     since, until = min(each.since for each in calls.values()), max(each.until for each in calls.values())
     more = [day for day in days(place, since, until) if not any(each.cut.day == day for each in known.values())]
     known |= {each.cut.name: each for each in manifests(place, more)}
@@ -59,13 +62,24 @@ def bring(place: Place, wanted: Wanted, what: str, into: Path) -> Brought:
         if each.cut.session in calls:
             parts[each.cut.session].append(each)
     with made_whole(into) as db:
-        counts = [Rebuilt(files, parts[uuid], calls[uuid].numbers, what).store(db) for uuid in _by_start(parts)]
+        counts = [_rebuilt(files, parts[uuid], calls[uuid], what).store(db) for uuid in _by_start(parts)]
     return Brought(
         sessions=len(counts),
         exchanges=sum(each.exchanges for each in counts),
         frames=sum(each.frames for each in counts),
         segments=sum(each.segments for each in counts),
+        gone=tuple(sorted(files.gone)),
     )
+
+
+def _rebuilt(files: Files, parts: list[Manifest], calls: Calls, what: str) -> Rebuilt:
+    cards = cards_before(files, reversed(parts), calls.first) - calls.numbers
+    return Rebuilt(files, parts, calls.numbers | cards, f"{what}, with the agent card before it" if cards else what)
+
+
+def _lost(files: Files) -> str:
+    """Nobody should take for a proof what is not there any more."""
+    return f"; files that may have had it are gone: {', '.join(sorted(files.gone))}" if files.gone else ""
 
 
 def _by_start(parts: dict[str, list[Manifest]]) -> list[str]:
@@ -76,8 +90,9 @@ def _calls(files: Files, of: list[Manifest], wanted: Wanted) -> dict[str, Calls]
     """The calls of which a row is what is wanted."""
     found: dict[str, Calls] = defaultdict(Calls)
     for manifest in of:
-        frames = _rows(files, manifest, "frames", wanted, ["time", "exchange", "task_id", "context_id", "trace_id"])
-        facts = _rows(files, manifest, "facts", wanted, ["kind", "exchange", "time", "ended", *_COLUMNS.values()])
+        columns = ["time", "agent", "exchange", *_COLUMNS.values()]
+        frames = _rows(files, manifest, "frames", wanted, columns)
+        facts = _rows(files, manifest, "facts", wanted, ["kind", "ended", *columns])
         for table in (frames, facts):
             for row in table.to_pylist():
                 if row["exchange"] and row.get("kind", "exchange") == "exchange":
@@ -88,6 +103,8 @@ def _calls(files: Files, of: list[Manifest], wanted: Wanted) -> dict[str, Calls]
 def _learn(calls: Calls, row: dict[str, Any]) -> None:
     calls.numbers.add(row["exchange"])
     calls.since = min(calls.since, row["time"])
+    if row["agent"]:
+        calls.first[row["agent"]] = min(calls.first.get(row["agent"], _OPEN), row["time"])
     ended = (row["ended"] or _OPEN) if "ended" in row else 0
     calls.until = max(calls.until, row["time"], ended)
 

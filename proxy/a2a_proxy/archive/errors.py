@@ -12,6 +12,10 @@ class ArchiveError(RecordingError):
     """The archive cannot be used. `hint` says what to do next."""
 
 
+class GoneError(ArchiveError):
+    """An object of the archive is not there, or not any more."""
+
+
 @contextlib.contextmanager
 def extra() -> Iterator[None]:
     """Around the import of what needs the extra. Raises ArchiveError where it is not installed."""

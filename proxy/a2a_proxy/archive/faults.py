@@ -6,7 +6,7 @@ import re
 
 from obstore import exceptions
 
-from a2a_proxy.archive.errors import ArchiveError
+from a2a_proxy.archive.errors import ArchiveError, GoneError
 from a2a_proxy.archive.url import absent
 
 _STATUS = re.compile(r"status code: (\d{3})(?:(?! Debug source).)*?(?:<Code>(\w+)</Code>| Debug source|$)")
@@ -23,7 +23,7 @@ def gone(url: str, key: str, wrong: Exception) -> ArchiveError:
     """What was asked for is not there."""
     if "NoSuchBucket" in str(wrong) or not key:
         return absent(url)
-    return ArchiveError(f"{url} has no {key}", "it was deleted, or a rule of the bucket has removed it")
+    return GoneError(f"{url} has no {key}", "it was deleted, or a rule of the bucket has removed it")
 
 
 def fault(url: str, doing: str, wrong: Exception) -> ArchiveError:

@@ -74,3 +74,9 @@ def _distinct(column: pa.ChunkedArray) -> list[str]:
 def distinct_of(data: bytes, name: str) -> list[str]:
     """The values of a column of a file, each once."""
     return sorted(_distinct(pq.read_table(io.BytesIO(data), columns=[name]).column(name)))
+
+
+def agents_with_card(data: bytes) -> list[str]:
+    """The agents of which a file of frames has a card."""
+    table = pq.read_table(io.BytesIO(data), columns=["agent", "event"], filters=[("event", "=", "card")])
+    return sorted(_distinct(table.column("agent")))

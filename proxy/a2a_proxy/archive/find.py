@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from a2a_proxy.archive.errors import GoneError
 from a2a_proxy.archive.manifest import MANIFESTS, Manifest, day_of, decode, start_of
 from a2a_proxy.archive.place import Place
 
@@ -55,5 +56,26 @@ def manifests(place: Place, of: Iterable[str], proxy: str = "", session: str = "
     if session:
         keys = [key for key in keys if key.rpartition("/")[2].startswith(start_of(session))]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(lambda key: decode(place.get(key), key), keys))
+        found = [each for each in pool.map(lambda key: _read(place, key), keys) if each is not None]
     return sorted(found, key=lambda each: (each.cut.since, each.cut.session, each.cut.number))
+
+
+def _read(place: Place, key: str) -> Manifest | None:
+    """A manifest; None where a rule of the bucket has removed it since it was listed."""
+    try:
+        return decode(place.get(key), key)
+    except GoneError:
+        return None
+
+
+def gone(place: Place, of: Iterable[Manifest]) -> dict[str, list[str]]:
+    """Which tables of segments are not there (any more), by the names of the segments. One listing for each day and
+    table tells all of it. Raises ArchiveError."""
+    wanted = list(of)
+    found: dict[str, list[str]] = {}
+    for table in ("frames", "facts"):
+        there = {key for day in {each.cut.day for each in wanted} for key in place.keys(f"{table}/{_DAY}{day}")}
+        for each in wanted:
+            if each.cut.key(table) not in there:
+                found.setdefault(each.cut.name, []).append(table)
+    return found

@@ -100,6 +100,8 @@ class Manifest(msgspec.Struct, frozen=True):
     agents: tuple[str, ...]
     frames: Stored
     facts: Stored
+    cards: tuple[str, ...] | None = None
+    """Agents of which a card is among the frames; None where nobody said so yet."""
 
     def file(self, table: str) -> Stored:
         """That of `frames` or `facts`."""

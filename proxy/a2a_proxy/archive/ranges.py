@@ -7,9 +7,11 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from a2a_proxy.archive.errors import GoneError
 from a2a_proxy.archive.files import cut_in
 from a2a_proxy.archive.manifest import Manifest, foreign
 from a2a_proxy.archive.place import Place
+from a2a_proxy.archive.schema import FACTS_SCHEMA, FRAMES_SCHEMA
 
 END = 128 << 10
 """Octets of a file's end that are read at first: its footer is seldom larger."""
@@ -18,22 +20,29 @@ _KEPT = 64
 
 
 class Files:
-    """Reads files of one archive; their ends are kept for a while."""
+    """Reads files of one archive; their ends are kept for a while. What is gone has no rows."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._ends: dict[str, bytes] = {}
+        self.gone: set[str] = set()
+        """Keys of those that were wanted and are not there: a rule of the bucket removes them one by one."""
 
     def read(self, manifest: Manifest, table: str, groups: list[int], columns: list[str] | None = None) -> pa.Table:
         """Some row groups of a file. Raises ArchiveError where it is not the one of the manifest."""
         key, size = manifest.cut.key(table), manifest.file(table).octets
         try:
+            if key in self.gone:
+                return _nothing(table, columns)
             source = pa.PythonFile(_Ranges(self._place, key, size, self._end(key, size)), mode="r")
             with pq.ParquetFile(source, pre_buffer=True, page_checksum_verification=True) as file:
                 told = len(manifest.file(table).groups)
                 if cut_in(file.schema_arrow, key) != manifest.cut or file.num_row_groups != told:
                     raise foreign(key)
                 return file.read_row_groups(groups, columns)
+        except GoneError:
+            self.gone.add(key)
+            return _nothing(table, columns)
         except (pa.ArrowException, OSError, KeyError) as wrong:
             raise foreign(key) from wrong
 
@@ -43,6 +52,11 @@ class Files:
             if len(self._ends) > _KEPT:
                 del self._ends[next(iter(self._ends))]
         return self._ends[key]
+
+
+def _nothing(table: str, columns: list[str] | None) -> pa.Table:
+    schema = FRAMES_SCHEMA if table == "frames" else FACTS_SCHEMA
+    return schema.empty_table().select(columns or schema.names)
 
 
 class _Ranges(io.RawIOBase):

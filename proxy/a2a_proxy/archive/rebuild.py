@@ -40,6 +40,8 @@ class Brought(msgspec.Struct, frozen=True):
     frames: int
     segments: int
     """That had some of it."""
+    gone: tuple[str, ...] = ()
+    """Keys of files that may have had more of it, and are not there any more."""
 
 
 class _Known(NamedTuple):
@@ -76,8 +78,10 @@ class Rebuilt:
         for changes in cut_again(Recording.over(db, "the recording"), row):
             writer.write([], [], changes)
         complete = state["complete"]
-        before = "" if complete in ("", "complete") else f"{complete}; "
-        writer.finish(over, **{**state, "complete": f"{before}{CHOSEN}{self._what}"})
+        said = [] if complete in ("", "complete") else [complete]
+        if self._files.gone:
+            said.append(f"files with more of it that the archive no longer had: {len(self._files.gone)}")
+        writer.finish(over, **{**state, "complete": "; ".join((*said, f"{CHOSEN}{self._what}"))})
         return Brought(1, len(known.exchanges), frames, len(self._used))
 
     def _frames(self, writer: Writer) -> int:

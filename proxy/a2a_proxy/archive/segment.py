@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.facts import Fact, Facts, facts_table
-from a2a_proxy.archive.files import cut_of, distinct_of, file_of, stored
+from a2a_proxy.archive.files import agents_with_card, cut_of, distinct_of, file_of, stored
 from a2a_proxy.archive.manifest import DAY, MANIFESTS, Cut, Manifest, day_of, decode, encode
 from a2a_proxy.archive.place import Place
 from a2a_proxy.archive.rows import frames_table
@@ -118,6 +118,7 @@ def put_segment(
         agents=tuple(distinct_of(frames, "agent")),
         frames=stored(frames, frames_key),
         facts=stored(facts, facts_key),
+        cards=tuple(agents_with_card(frames)),
     )
     name = cut.key(MANIFESTS)
     return decode(place.put_once(name, encode(manifest)), name)

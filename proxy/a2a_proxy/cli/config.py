@@ -11,6 +11,7 @@ from a2a_proxy.capture.segments import Limits
 from a2a_proxy.cli.archive import Archive, archive_config
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.redact import policy_words
+from a2a_proxy.cli.shape import shape_of
 from a2a_proxy.cli.sizes import octets
 from a2a_proxy.model.exchange import LiveMode
 from a2a_proxy.relay.edits.leads import Mode
@@ -20,6 +21,7 @@ from a2a_proxy.relay.way import Editing
 
 if TYPE_CHECKING:
     from a2a_proxy.telemetry.settings import Settings
+    from a2a_proxy.telemetry.shape import Compat, SpanKind
 
 _EXAMPLE = "a2a-proxy --listen :9000 --upstream localhost:8000"
 
@@ -72,8 +74,11 @@ def proxy_config(
     hook: tuple[str, ...] = (),
     otlp: str | None = None,
     otlp_protocol: str | None = None,
-    otlp_kind: str = "internal",
+    otlp_kind: SpanKind = "internal",
     otlp_frames: bool = False,
+    otlp_content: bool = False,
+    otlp_compat: tuple[Compat, ...] = (),
+    otlp_segment: str = "",
     archive: str = "",
     archive_every: float = 300.0,
     archive_id: str = "",
@@ -101,9 +106,10 @@ def proxy_config(
     if otlp is not None:
         from a2a_proxy.cli.otlp import otlp_settings
 
-        export = otlp_settings(otlp, otlp_protocol or "", otlp_kind, frames=otlp_frames)
-    elif otlp_protocol or otlp_frames:
-        raise UserError("--otlp-protocol and --otlp-frames go with --otlp", "for example: --otlp http://localhost:4318")
+        shape = shape_of(otlp_kind, content=otlp_content, compat=otlp_compat, segment=otlp_segment)
+        export = otlp_settings(otlp, otlp_protocol or "", shape, frames=otlp_frames)
+    elif otlp_protocol or otlp_frames or otlp_content or otlp_compat or otlp_segment:
+        raise UserError("options --otlp-... go with --otlp", "for example: --otlp http://localhost:4318")
     checks = (limits, fail_on, live, hook, export, archive_config(archive, archive_every, archive_id))
     numbers = None
     if metrics is not None:

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from a2a_proxy import __version__
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, tell
 from a2a_proxy.cli.redact import redact_options
+from a2a_proxy.cli.shape import shape_options
 from a2a_proxy.cli.streams import prepare_streams
 
 _HELP = """Relay A2A traffic untouched, and show and record every frame of it.
@@ -120,6 +121,7 @@ log_format = click.option(
     help="Kind of the spans: server where neither clients nor agents send spans of their own.",
 )
 @click.option("--otlp-frames", is_flag=True, help="A log record for each frame as well.")
+@shape_options("--otlp-")
 @click.option(
     "--propagate",
     is_flag=True,

@@ -12,14 +12,16 @@ from a2a_proxy.cli import text
 from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followed import Session
+from a2a_proxy.cli.shape import shape_words
 from a2a_proxy.protocol.text import visible
 
 if TYPE_CHECKING:
     from a2a_proxy.follower.keeper import HookKeeper, Report, Tell
     from a2a_proxy.telemetry.settings import Settings
+    from a2a_proxy.telemetry.shape import Shape
 
 
-def otlp_settings(endpoint: str, protocol: str, kind: str, *, frames: bool) -> Settings:
+def otlp_settings(endpoint: str, protocol: str, shape: Shape, *, frames: bool) -> Settings:
     """The settings of these words. Nothing is sent yet.
 
     Raises:
@@ -36,7 +38,7 @@ def otlp_settings(endpoint: str, protocol: str, kind: str, *, frames: bool) -> S
     except TelemetryError as wrong:
         raise UserError(visible(wrong.message), wrong.hint) from wrong
     metrics, logs = (os.environ.get(f"OTEL_{each}_EXPORTER") != "none" for each in ("METRICS", "LOGS"))
-    return Settings(where, kind, frames, metrics, logs)
+    return Settings(where, shape, frames, metrics, logs)
 
 
 class OtlpFollowed(msgspec.Struct, frozen=True):
@@ -59,7 +61,7 @@ class OtlpFollowed(msgspec.Struct, frozen=True):
 def summed_up(settings: Settings, report: Report, recording: str, session: str) -> tuple[str, str, bool]:
     """How the export did: a line, a hint, and whether it is a warning."""
     left = _left(recording, session) - report.calls - report.errors
-    parts = [f"{text.plural(report.calls, 'span')} sent to {visible(settings.target.shown)}"]
+    parts = [f"{text.plural(report.calls, 'call')} sent to {visible(settings.target.shown)}"]
     if report.errors:
         parts.append(f"{report.errors:,} given up")
     if left > 0:
@@ -69,6 +71,7 @@ def summed_up(settings: Settings, report: Report, recording: str, session: str) 
     if endpoint:
         typed = "URL" if "@" in endpoint else endpoint  # there may be a password in it
         again += ["--endpoint", typed, "--protocol", settings.target.protocol]
+    again += shape_words(settings.shape)
     if left > 0 and not report.errors:
         again.append("--unsent")
     wrong = bool(report.errors) or left > 0

@@ -89,6 +89,8 @@ class State(msgspec.Struct):
     """Device and inode of the recording; None before it was opened."""
     cursors: dict[int, Cursor] = {}
     batch: Pending | None = None
+    notes: dict[int, int] = {}
+    """What a consumer wants to know again, by the key of a call."""
 
 
 _decode = msgspec.msgpack.Decoder(State)

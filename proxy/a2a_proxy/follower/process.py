@@ -173,6 +173,15 @@ class Follower:
         """A call goes on, and is none that hangs."""
         self._note(done=self._mark.done)
 
+    @property
+    def notes(self) -> dict[int, int]:
+        """What a consumer has noted, by the key of a call; a recording that is begun anew has none."""
+        return self._state.notes
+
+    def keep(self) -> None:
+        """What is noted now outlives this process."""
+        self._store(done=self._mark.done)
+
     def _look(self) -> None:
         for session in self._sessions():
             consumer = self._consumers.get(session.facts.uuid)
@@ -186,7 +195,7 @@ class Follower:
 
     def _wait(self) -> None:
         """Until somebody has committed."""
-        self._ledger.mark(msgspec.structs.replace(self._mark, since=0))
+        self._idle()
         looks = 0
         while not self.stopping and self._recording.data_version() == self._version:
             time.sleep(LOOK_EVERY)
@@ -195,6 +204,11 @@ class Follower:
                 break
             if looks % _CHECK_EVERY == 0:
                 self._look()
+                self._idle()
+
+    def _idle(self) -> None:
+        """No call is being made."""
+        self._ledger.mark(msgspec.structs.replace(self._mark, since=0))
 
     def _adopt(self) -> bool:
         """Follow the file that has the name now: a recording that was deleted is begun anew by its recorder. True where

@@ -35,7 +35,9 @@ def follow(job: Job) -> Failed | None:
         backend = Backend(settings.target)
         courier = Courier(backend, settings.target.shown, count, job.tell)
         hurry = functools.cache(give_way_no_more)
-        follower = Follower(job.aim, lambda: OtlpConsumer(settings, courier), job.ledger, count, job.tell, hurry)
+        follower = Follower(
+            job.aim, lambda: OtlpConsumer(settings, courier, follower), job.ledger, count, job.tell, hurry
+        )
         courier.stopping, courier.alive = (lambda: follower.stopping), follower.alive
         signal.signal(signal.SIGTERM, lambda *_: setattr(follower, "stopping", True))
         follower.run()

@@ -31,6 +31,10 @@ _REASONS = {
     "proxy stopped": "proxy_stop",
     "proxy killed": "proxy_stop",
 }
+_LOST = ("agent gone", "agent reset")
+_IDLE = 30_000_000_000
+"""ns of silence after which a connection that is lost counts as closed for being idle: what stands between says not
+why, and closes after a minute mostly."""
 
 
 def name_of(exchange: Exchange) -> str:
@@ -82,6 +86,8 @@ def attributes_of(facts: Facts, passage: Passage) -> Attributes:
         **_rpc(exchange),
         **_network(facts),
         **_stream(exchange, passage),
+        **_particular(facts),
+        **facts.content.attributes(),
     }
     return {name: value for name, value in made.items() if value not in (None, "", ())}
 
@@ -170,16 +176,44 @@ def _address(text: str) -> tuple[str, int | None]:
 
 
 def _stream(exchange: Exchange, passage: Passage) -> dict[str, Value | None]:
-    first = max(exchange.first_event - zero(exchange), 0) / 1e6 if exchange.first_event else None
+    begun = zero(exchange)
+    over = bool(exchange.closed)
     return {
         "a2a_proxy.stream": exchange.streaming,
-        "a2a_proxy.stream.first_event_ms": first,
+        "a2a_proxy.stream.first_event_ms": _ms(begun, exchange.first_event),
         "a2a_proxy.stream.events": exchange.events,
-        "a2a_proxy.stream.bytes_in": exchange.bytes_to_agent,
-        "a2a_proxy.stream.bytes_out": exchange.bytes_to_client,
+        "a2a_proxy.stream.bytes_in": exchange.bytes_to_agent if over else None,
+        "a2a_proxy.stream.bytes_out": exchange.bytes_to_client if over else None,
         "a2a_proxy.stream.max_gap_ms": passage.max_gap / 1e6 if exchange.streaming else None,
-        "a2a_proxy.stream.close_reason": _REASONS.get(exchange.how, exchange.how.replace(" ", "_")),
+        "a2a_proxy.stream.close_reason": close_reason(exchange, passage.heard),
         "a2a_proxy.stream.half_close_first": {"agent": "server"}.get(exchange.half_close, exchange.half_close),
+        "a2a_proxy.upstream.latency_ms": _ms(begun, exchange.response_started),
+    }
+
+
+def _ms(begun: int, at: int) -> float | None:
+    """Time between two moments in ns, ms; None where the second has not come."""
+    return max(at - begun, 0) / 1e6 if at else None
+
+
+def close_reason(exchange: Exchange, heard: int) -> str:
+    """How it was over, in one word of few; empty while it is open. `heard`: when the agent sent something last, ns."""
+    silent = exchange.closed - max(heard, exchange.response_started, exchange.request_ended, exchange.started)
+    if exchange.how in _LOST and exchange.streaming and silent >= _IDLE:
+        return "idle"
+    return _REASONS.get(exchange.how, exchange.how.replace(" ", "_"))
+
+
+def _particular(facts: Facts) -> dict[str, Value | None]:
+    """What only some calls have: a card, an attempt, a stream before it."""
+    fetch, delivery = facts.fetch, facts.delivery
+    return {
+        "a2a_proxy.stream.resumed_from": facts.resumed_from or None,
+        "a2a_proxy.card.version": fetch.card.version if fetch else "",
+        "a2a_proxy.card.signature": ("signed" if fetch.card.signed else "unsigned") if fetch else "",
+        "a2a_proxy.card.changed": fetch.changed if fetch else None,
+        "a2a_proxy.push.attempt": delivery.attempt if delivery else None,
+        "a2a_proxy.push.token_match": delivery.token if delivery else None,
     }
 
 

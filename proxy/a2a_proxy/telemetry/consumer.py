@@ -6,14 +6,14 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from a2a_proxy.follower.consumer import Kind
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionRow, key
+from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.telemetry.attributes import resource_of
 from a2a_proxy.telemetry.courier import Courier
 from a2a_proxy.telemetry.logs import alive_log, finding_log, frame_log, started_log
@@ -21,23 +21,38 @@ from a2a_proxy.telemetry.metrics import Metrics
 from a2a_proxy.telemetry.reading import Spans, late
 from a2a_proxy.telemetry.settings import Settings
 from a2a_proxy.telemetry.values import Attributes, Log, Span
-from a2a_proxy.telemetry.values import Kind as SpanKind
 
 LONG = 10_000_000_000
 """ns after which a call that goes on is told."""
 ALIVE = 60_000_000_000
 """ns after which it is told again, and again."""
+GRACE = 5_000_000_000
+"""ns that a segment's end is past before it is sent: its last frames are on their way into the recording until then."""
 _LOOK = 5_000_000_000
 """ns between two looks at calls that go on."""
 _LOOKED_AT = 4096
 """Calls that one look tells at most."""
 
 
+class Memory(Protocol):
+    """What outlives the process: `Follower`."""
+
+    @property
+    def notes(self) -> dict[int, int]:
+        """Segments that were sent, by the key of their call."""
+
+    def keep(self) -> None:
+        """From now on it is so."""
+
+
 class OtlpConsumer:
     """Takes the rows of one session. A batch is done when the backend has its spans, or they are given up."""
 
-    def __init__(self, settings: Settings, courier: Courier, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, settings: Settings, courier: Courier, memory: Memory, clock: Callable[[], int] = time.time_ns
+    ) -> None:
         self._settings = settings
+        self._memory = memory
         self._courier = courier
         self._clock = clock
         self._began = clock()
@@ -52,6 +67,8 @@ class OtlpConsumer:
         self._resource: Attributes = {}
         self._metrics: Metrics | None = None
         self._batch: list[Span] = []
+        self._over: list[int] = []
+        """Keys of the calls of the batch."""
         self._logs: list[Log] = []
 
     @property
@@ -87,8 +104,11 @@ class OtlpConsumer:
         """Send what the batch has; False where it is time to stop and spans are left. Log records go once or never."""
         spans, self._batch = self._batch, []
         logs, self._logs = self._logs, []
+        over, self._over = self._over, []
         if not self._courier.spans(self._resource, spans):
             return False
+        for each in over:
+            self._memory.notes.pop(each, None)  # kept with the batch
         self._courier.logs(self._resource, logs)
         return True
 
@@ -98,9 +118,11 @@ class OtlpConsumer:
         if now - self._looked < _LOOK:
             return
         self._looked = now
-        calls = [row.exchange for row in map(self._recording.exchange, unfinished[:_LOOKED_AT]) if row is not None]
+        rows = [row for row in map(self._recording.exchange, unfinished[:_LOOKED_AT]) if row is not None]
+        calls = [row.exchange for row in rows]
         if self._metrics is not None:
             self._metrics.open(Counter(self._spans.upstream(each) for each in calls))
+        self._send_segments(rows, now)
         known = set(unfinished)
         self._told = {number: at for number, at in self._told.items() if key(self._session.id, number) in known}
         if not self._settings.logs:
@@ -117,8 +139,7 @@ class OtlpConsumer:
         self._file = _file_of(self._path)
         self._recording = open_any(self._path)
         self._session = session
-        kind = SpanKind[self._settings.span_kind.upper()]
-        self._spans = Spans(self._recording, session, kind, late_apart=self._settings.logs)
+        self._spans = Spans(self._recording, session, self._settings.shape, late_apart=self._settings.logs)
 
     def _open_anew(self) -> None:
         """The recording was deleted, and its recorder has begun it anew."""
@@ -129,16 +150,28 @@ class OtlpConsumer:
         self._open(session)
 
     def _ended(self, exchange: Exchange) -> None:
-        made = self._spans.span(exchange.id)
+        number = key(self._session.id, exchange.id)
+        made = self._spans.made(exchange.id, self._memory.notes.get(number, 0))
         if made is None:
             return
-        span, passage = made
-        self._batch.append(span)
+        self._batch += made.spans
+        self._over.append(number)
         if self._settings.frames and self._settings.logs:
-            rows = self._recording.frames(key(self._session.id, exchange.id), payloads=False)
-            self._logs += [frame_log(row.frame, span.context) for row in rows]
+            rows = self._recording.frames(number, payloads=False)
+            self._logs += [frame_log(row.frame, made.context) for row in rows]
         if self._metrics is not None:
-            self._metrics.ended(exchange, passage, self._spans.upstream(exchange), self._spans.task(exchange))
+            self._metrics.ended(exchange, made.passage, self._spans.upstream(exchange), self._spans.task(exchange))
+
+    def _send_segments(self, rows: list[ExchangeRow], now: int) -> None:
+        """Those that are over of calls that go on, each once: what was sent is noted at once."""
+        notes = self._memory.notes
+        for row in rows if self._settings.shape.segment else ():
+            if row.exchange.closed:
+                continue
+            spans = self._spans.passed(row, now - GRACE, notes.get(row.key, 0))
+            if spans and self._courier.spans(self._resource, spans):
+                notes[row.key] = notes.get(row.key, 0) + len(spans)
+                self._memory.keep()
 
     def _found(self, finding: Finding) -> None:
         """It is an event of its call's span where it was made before that was over: `Spans` does that."""

@@ -49,7 +49,7 @@ class Courier:
     def __init__(
         self, backend: Backend, where: str, count: Tally, tell: Callable[[Status], None], clock: Clock | None = None
     ) -> None:
-        """`where` is how the backend is called; `count` counts spans as calls, those that are given up as errors."""
+        """`where` is what the backend is called; `count` has calls by the span that ends each, lost ones as errors."""
         self._backend = backend
         self._where = where
         self._count = count
@@ -68,10 +68,11 @@ class Courier:
             answer = self._brought("spans", partial(self._backend.send_spans, resource, some))
             if answer is Answer.LATER:
                 return False
+            calls = sum(not each.part for each in some)
             if answer is Answer.SENT:
-                self._count.calls += len(some)
+                self._count.calls += calls
             else:
-                self._count.errors += len(some)
+                self._count.errors += calls
         return True
 
     def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:

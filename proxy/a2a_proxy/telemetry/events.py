@@ -14,39 +14,52 @@ from a2a_proxy.telemetry.values import MAX_EVENTS, Attributes, SpanEvent
 
 SAID = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
 """Frames in which an agent says something."""
+_ENDS = frozenset({FrameKind.END, FrameKind.CUT})
 
 
 class Passage:
     """Takes the frames of one call in order, then what was found about it."""
 
-    def __init__(self, state: str = "") -> None:
-        """`state`: the one that the task was in before; empty where nobody knows."""
+    def __init__(self, state: str = "", last: int = 0) -> None:
+        """`state`: the one that the task was in before; empty where nobody knows. `last`: when the agent sent its last
+        message before, ns; 0 where there was none."""
         self.max_gap = 0
         """The longest time between two messages of the agent, ns."""
         self.gaps: list[int] = []
         """All of those times, at most `MAX_EVENTS`."""
         self.frames = 0
+        self.heard = 0
+        """When the agent sent something last, whatever it was, ns."""
         self._state = state
-        self._last = 0
+        self.last = last
+        """When the agent sent its last message, ns."""
         self._found: list[SpanEvent] = []
         self._seen: list[SpanEvent] = []
         self._dropped = 0
+
+    @property
+    def state(self) -> str:
+        """The one that the task is in now; empty where nobody knows."""
+        return self._state
 
     def take(self, frame: Frame) -> None:
         """The next frame."""
         self.frames += 1
         if frame.truncated:
             self._see(SpanEvent("a2a_proxy.truncated", frame.at, {"a2a_proxy.frame.size": frame.size}))
-        if frame.direction is not Direction.TO_CLIENT or frame.kind not in SAID:
+        if frame.direction is not Direction.TO_CLIENT or frame.kind in _ENDS:
             return
-        if self._last:
-            gap = max(frame.at - self._last, 0)
+        self.heard = frame.at
+        if frame.kind not in SAID:
+            return
+        if self.last:
+            gap = max(frame.at - self.last, 0)
             self.max_gap = max(self.max_gap, gap)
             if len(self.gaps) < MAX_EVENTS:
                 self.gaps.append(gap)
         else:
             self._see(SpanEvent("a2a_proxy.first_event", frame.at))
-        self._last = frame.at
+        self.last = frame.at
         if frame.state:
             self._state_told(frame)
 

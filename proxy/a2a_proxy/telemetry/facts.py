@@ -8,10 +8,9 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.telemetry.ids import read_traceparent
+from a2a_proxy.telemetry.content import NOTHING, Content
+from a2a_proxy.telemetry.ids import read_traceparent, read_tracestate
 from a2a_proxy.telemetry.values import Context, Link
-
-_TRACEPARENT = "traceparent"
 
 
 class Card(msgspec.Struct, frozen=True):
@@ -19,6 +18,27 @@ class Card(msgspec.Struct, frozen=True):
 
     name: str
     version: str
+    signed: bool = False
+    """It has signatures; whether they are good nobody has looked."""
+    digest: bytes = b""
+    """Of all but the signatures."""
+
+
+class Fetch(msgspec.Struct, frozen=True):
+    """A call that brought a card."""
+
+    card: Card
+    changed: bool | None = None
+    """It differs from the one that was seen there before; None where there was none."""
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """A push notification, as far as other calls tell of it."""
+
+    attempt: int
+    """From 1: how often this was delivered, since it was taken last."""
+    token: bool | None = None
+    """The token is that of the push configuration; None where neither has one, or no configuration was seen."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -41,6 +61,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     context: Context
     parent: Context | None
     card: Card | None = None
+    """The last one that was seen of its agent."""
+    fetch: Fetch | None = None
+    delivery: Delivery | None = None
+    resumed_from: int = 0
+    """Number of the stream that was cut, and with which this one goes on; 0 where there is none."""
+    content: Content = NOTHING
     links: tuple[Link, ...] = ()
 
 
@@ -61,8 +87,25 @@ def asked(value: Any, message_id: str) -> Asked:
 
 def _context(value: dict[str, Any]) -> Context | None:
     metadata = value.get("metadata")
-    text = metadata.get(_TRACEPARENT) if isinstance(metadata, dict) else None
-    return read_traceparent(text) if isinstance(text, str) else None
+    parent, state = (metadata.get(name) for name in _NAMES) if isinstance(metadata, dict) else (None, None)
+    return caller(parent, state if isinstance(state, str) else "") if isinstance(parent, str) else None
+
+
+_NAMES = ("traceparent", "tracestate")
+
+
+def of_headers(exchange: Exchange) -> Context | None:
+    """The caller's span as header fields, or gRPC metadata, name it."""
+    if not exchange.traceparent:
+        return None
+    states = (value for name, value in exchange.request_headers if name.lower() == b"tracestate")
+    return caller(exchange.traceparent, b",".join(states).decode("latin-1"))
+
+
+def caller(traceparent: str, tracestate: str) -> Context | None:
+    """The caller's span of two texts of W3C Trace Context; None where the first is none."""
+    found = read_traceparent(traceparent)
+    return msgspec.structs.replace(found, state=read_tracestate(tracestate)) if found is not None else None
 
 
 def state_label(number: int) -> str:

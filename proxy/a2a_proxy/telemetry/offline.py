@@ -17,9 +17,10 @@ from a2a_proxy.telemetry.courier import BATCH
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.logs import frame_log
 from a2a_proxy.telemetry.otlp_json import logs_object, spans_object
-from a2a_proxy.telemetry.reading import Spans
+from a2a_proxy.telemetry.reading import Made, Spans
 from a2a_proxy.telemetry.sdk import Answer, Backend, Outcome
-from a2a_proxy.telemetry.values import Attributes, Kind, Log, Span
+from a2a_proxy.telemetry.shape import PLAIN, Shape
+from a2a_proxy.telemetry.values import Attributes, Log, Span
 
 _Value = TypeVar("_Value")
 
@@ -86,11 +87,11 @@ class Sent:
 class Export:
     """One export of one recording."""
 
-    def __init__(self, recording: Recording, sink: Sink, *, kind: Kind = Kind.INTERNAL, frames: bool = False) -> None:
+    def __init__(self, recording: Recording, sink: Sink, *, shape: Shape = PLAIN, frames: bool = False) -> None:
         """`frames`: a log record for each frame as well."""
         self._recording = recording
         self._sink = sink
-        self._kind = kind
+        self._shape = shape
         self._frames = frames
         self.done = Exported()
         """What went out until now, also where the export was ended."""
@@ -104,32 +105,32 @@ class Export:
 
     def _session(self, session: SessionRow, keys: set[int] | None) -> None:
         resource = resource_of(session, os.environ)
-        spans = Spans(self._recording, session, self._kind)
-        for some in _groups(self._spans(session, spans, keys)):
-            self._sink.spans(resource, some)
-            self.done.spans += len(some)
+        spans = Spans(self._recording, session, self._shape)
+        for some in _groups(self._made(session, spans, keys)):
+            for request in _groups(span for made in some for span in made.spans):
+                self._sink.spans(resource, request)
+                self.done.spans += len(request)
             if self._frames:
                 self._send_frames(session, resource, some)
 
-    def _spans(self, session: SessionRow, spans: Spans, keys: set[int] | None) -> Iterator[Span]:
+    def _made(self, session: SessionRow, spans: Spans, keys: set[int] | None) -> Iterator[Made]:
         rows = (row.key for row in self._recording.exchanges(session.id)) if keys is None else sorted(keys)
         for each in rows:
-            made = spans.span(split(each)[1])
+            made = spans.made(split(each)[1])
             if made is None:
                 self.done.open += 1
             else:
-                yield made[0]
+                yield made
 
-    def _send_frames(self, session: SessionRow, resource: Attributes, spans: Sequence[Span]) -> None:
-        logs = (log for span in spans for log in self._logs(session, span))
+    def _send_frames(self, session: SessionRow, resource: Attributes, calls: Sequence[Made]) -> None:
+        logs = (log for made in calls for log in self._logs(session, made))
         for some in _groups(logs):
             self._sink.logs(resource, some)
             self.done.logs += len(some)
 
-    def _logs(self, session: SessionRow, span: Span) -> Iterator[Log]:
-        number = span.attributes["a2a_proxy.exchange"]
-        rows = self._recording.frames(key(session.id, int(str(number))), payloads=False)
-        return (frame_log(row.frame, span.context) for row in rows)
+    def _logs(self, session: SessionRow, made: Made) -> Iterator[Log]:
+        rows = self._recording.frames(key(session.id, made.exchange), payloads=False)
+        return (frame_log(row.frame, made.context) for row in rows)
 
 
 def _groups(values: Iterable[_Value]) -> Iterator[list[_Value]]:

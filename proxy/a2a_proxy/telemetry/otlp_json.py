@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from a2a_proxy import __version__
-from a2a_proxy.telemetry.values import SCOPE, Level, Link, Log, Span, SpanEvent, Value, sound
+from a2a_proxy.telemetry.values import SCHEMA_URL, SCOPE, Level, Link, Log, Span, SpanEvent, Value, sound
 
 _ERROR = 2
 """STATUS_CODE_ERROR."""
@@ -19,13 +19,13 @@ _SCOPE = {"name": SCOPE, "version": __version__}
 
 def spans_object(resource: Mapping[str, Value], spans: Iterable[Span]) -> dict[str, Any]:
     """An ExportTraceServiceRequest."""
-    scope = {"scope": _SCOPE, "spans": [_span(each) for each in spans]}
+    scope = {"scope": _SCOPE, "spans": [_span(each) for each in spans], "schemaUrl": SCHEMA_URL}
     return {"resourceSpans": [{"resource": {"attributes": _pairs(resource)}, "scopeSpans": [scope]}]}
 
 
 def logs_object(resource: Mapping[str, Value], logs: Iterable[Log]) -> dict[str, Any]:
     """An ExportLogsServiceRequest."""
-    scope = {"scope": _SCOPE, "logRecords": [_log(each) for each in logs]}
+    scope = {"scope": _SCOPE, "logRecords": [_log(each) for each in logs], "schemaUrl": SCHEMA_URL}
     return {"resourceLogs": [{"resource": {"attributes": _pairs(resource)}, "scopeLogs": [scope]}]}
 
 
@@ -45,6 +45,8 @@ def _span(span: Span) -> dict[str, Any]:
     }
     if span.parent is not None:
         made["parentSpanId"] = span.parent.span
+    if span.context.state:
+        made["traceState"] = span.context.state
     if span.dropped_events:
         made["droppedEventsCount"] = span.dropped_events
     return made
@@ -55,7 +57,8 @@ def _event(event: SpanEvent) -> dict[str, Any]:
 
 
 def _link(link: Link) -> dict[str, Any]:
-    return {"traceId": link.context.trace, "spanId": link.context.span, "attributes": _pairs(link.attributes)}
+    made = {"traceId": link.context.trace, "spanId": link.context.span, "attributes": _pairs(link.attributes)}
+    return made | {"traceState": link.context.state} if link.context.state else made
 
 
 def _log(log: Log) -> dict[str, Any]:

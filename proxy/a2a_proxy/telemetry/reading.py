@@ -5,50 +5,70 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from a2a_proxy.model.exchange import Connection, Exchange
+import msgspec
+
+from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.telemetry.cards import OPERATIONS as CARDS
+from a2a_proxy.telemetry.cards import Cards
+from a2a_proxy.telemetry.earlier import Earlier
 from a2a_proxy.telemetry.events import Passage
-from a2a_proxy.telemetry.facts import Asked, Card, Facts, asked, state_label
-from a2a_proxy.telemetry.ids import read_traceparent, span_id, trace_id
+from a2a_proxy.telemetry.facts import Asked, Facts, asked, of_headers, state_label
+from a2a_proxy.telemetry.ids import span_id, trace_id
+from a2a_proxy.telemetry.segments import Progress, Window, passed, segment, windows
+from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.span import span_of
-from a2a_proxy.telemetry.values import Context, Kind, Link, Span
+from a2a_proxy.telemetry.spoken import Spoken, spoken
+from a2a_proxy.telemetry.steps import step_spans
+from a2a_proxy.telemetry.values import Context, Link, Span
 
 _KEPT = 4096
 """Rows of each kind that are remembered."""
 _EXCHANGES_KEPT = 256
 """Exchanges that a task's row names at most: the last ones."""
-_CARDS = ("GetAgentCard", "GetExtendedAgentCard")
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+
+
+class Made(msgspec.Struct, frozen=True):
+    """The spans of one call, and what its frames said."""
+
+    exchange: int
+    """Its number."""
+    context: Context
+    """Of the call: that of its span, or of its first segment."""
+    spans: tuple[Span, ...]
+    passage: Passage
 
 
 class Spans:
     """Makes the spans of one session. Reads only."""
 
     def __init__(
-        self, recording: Recording, session: SessionRow, kind: Kind = Kind.INTERNAL, *, late_apart: bool = False
+        self, recording: Recording, session: SessionRow, shape: Shape = PLAIN, *, late_apart: bool = False
     ) -> None:
         """`late_apart`: what was found after a call was over is told apart from its span."""
         self._late_apart = late_apart
         self._recording = recording
         self._session = session
         self._uuid = session.facts.uuid
-        self._kind = kind
+        self._shape = shape
         self._connections: dict[int, Connection | None] = {}
         self._contexts: dict[int, Context | None] = {}
         self._firsts: dict[tuple[str, str], int] = {}
-        self._cards: dict[str, list[tuple[int, Card]]] = {}
+        self._cards = Cards(recording)
+        self._earlier = Earlier(recording, session)
         self._handoffs: dict[int, dict[int, Handoff]] = {}
         """Those that led to an exchange, by their number."""
-        for row in self._card_rows():
-            self._learn_card(row)
+        for row in self._cards.rows(session):
+            self._cards.learn(row, self._connection(row.exchange.connection))
         for handoff in recording.handoffs(session.id):
             self.learn(handoff.handoff)
 
@@ -56,25 +76,32 @@ class Spans:
         """A hand-off that came after this was made, or that is known and told again."""
         self._handoffs.setdefault(handoff.to_exchange, {})[handoff.id] = handoff
 
-    def span(self, number: int) -> tuple[Span, Passage] | None:
-        """The span of the exchange of this number, with what its frames said; None where it is gone, or not over."""
+    def made(self, number: int, sent: int = 0) -> Made | None:
+        """The spans of the exchange of this number, after so many segments that were sent; None where it is gone, or
+        not over."""
         row = self._recording.exchange(key(self._session.id, number))
         if row is None or not row.exchange.closed:
             return None
-        if row.exchange.operation in _CARDS:
-            self._learn_card(row)
-        return self._made(row)
+        if row.exchange.operation in CARDS:
+            self._cards.learn(row, self._connection(row.exchange.connection))
+        return self._made(row, sent)
+
+    def passed(self, row: ExchangeRow, now: int, sent: int) -> list[Span]:
+        """The segments of a call that goes on which are over at `now` (ns), after so many that were sent."""
+        cuts = list(passed(row.exchange, self._shape.segment, now, sent))
+        return self._segments(row, self._facts(row, Spoken()), cuts) if cuts else []
 
     def context(self, exchange: Exchange) -> Context:
         """The ids of its span, also while it goes on."""
         return self._ids(exchange, self._asked(exchange))[0]
 
     def task(self, exchange: Exchange) -> Task | None:
-        """Its task as this session knows it."""
+        """Its task as this session knows it. Who gets a push notification is not the agent: the task's id tells it."""
         connection = self._connection(exchange.connection)
         if not exchange.task_id or connection is None:
             return None
-        rows = self._recording.task(exchange.task_id, connection.upstream, session=self._session.id)
+        agent = None if exchange.binding is Binding.WEBHOOK else connection.upstream
+        rows = self._recording.task(exchange.task_id, agent, session=self._session.id)
         return rows[0].task if rows else None
 
     def upstream(self, exchange: Exchange) -> str:
@@ -82,33 +109,80 @@ class Spans:
         connection = self._connection(exchange.connection)
         return connection.upstream if connection is not None else ""
 
-    def _made(self, row: ExchangeRow) -> tuple[Span, Passage]:
-        exchange = row.exchange
-        said = self._asked(exchange)
-        context, parent = self._ids(exchange, said)
-        task = self.task(exchange)
-        passage = Passage(_state_before(task, exchange.started))
+    def _made(self, row: ExchangeRow, sent: int) -> Made:
+        said = spoken(self._recording, row, content=self._shape.content)
+        facts, whole = self._facts(row, said), self._passage(row)
+        cuts = list(windows(row.exchange, self._shape.segment, sent))
+        span = span_of(facts, whole, self._shape)
+        steps, left = step_spans(span, said.reports, row.exchange.id, self._uuid)
+        if left:
+            told = {**span.attributes, "a2a_proxy.self_reported.left_out": left}
+            span = msgspec.structs.replace(span, attributes=told)
+        spans = [span] if cuts[0].whole else [*self._segments(row, facts, cuts, whole_span=span)]
+        return Made(row.exchange.id, facts.context, (*spans, *steps), whole)
+
+    def _passage(self, row: ExchangeRow) -> Passage:
+        """All that happened in it."""
+        passage = Passage(_state_before(self.task(row.exchange), row.exchange.started))
         for frame in self._recording.frames(row.key, payloads=False):
             passage.take(frame.frame)
-        for found in self._recording.findings(exchange=row.key):
-            if not (self._late_apart and late(found.finding, exchange)):
-                passage.found(found.finding)
-        connection = self._connection(exchange.connection)
-        facts = Facts(
+        for finding in self._findings(row):
+            passage.found(finding)
+        return passage
+
+    def _findings(self, row: ExchangeRow) -> list[Finding]:
+        found = (each.finding for each in self._recording.findings(exchange=row.key))
+        return [each for each in found if not (self._late_apart and late(each, row.exchange))]
+
+    def _segments(
+        self, row: ExchangeRow, facts: Facts, cuts: list[Window], whole_span: Span | None = None
+    ) -> list[Span]:
+        """One span for each; `whole_span` is that of the call, where it is over."""
+        made: list[Span] = []
+        progress = Progress(row.exchange)
+        passage = Passage(_state_before(self.task(row.exchange), row.exchange.started))
+        frames = (frame.frame for frame in self._recording.frames(row.key, payloads=False))
+        findings = self._findings(row)
+        frame = next(frames, None)
+        then = msgspec.structs.replace(facts, card=self._cards.last(facts.connection, row.exchange.started))
+        for cut in (Window(0, 0, cuts[0].begin), *cuts):
+            passage = Passage(progress.state or passage.state, passage.last)
+            while frame is not None and (frame.at < cut.end or cut.last):
+                progress.take(frame)
+                passage.take(frame)
+                frame = next(frames, None)
+            for finding in findings:
+                if cut.begin <= finding.at and (finding.at < cut.end or cut.last):
+                    passage.found(finding)
+            if cut.number:
+                known = msgspec.structs.replace(then, exchange=progress.at(cut.end))
+                span = whole_span if cut.last and whole_span else span_of(known, passage, self._shape)
+                made.append(segment(span, cut, self._uuid, row.exchange.id, passage))
+        return made
+
+    def _facts(self, row: ExchangeRow, said: Spoken) -> Facts:
+        exchange = row.exchange
+        asks = self._asked(exchange)
+        context, parent = self._ids(exchange, asks)
+        connection, task = self._connection(exchange.connection), self.task(exchange)
+        return Facts(
             exchange=exchange,
             connection=connection,
-            asked=said,
+            asked=asks,
             context=context,
             parent=parent,
-            card=self._card(connection, exchange.closed),
+            card=self._cards.last(connection, exchange.closed or exchange.started),
+            fetch=self._cards.fetch(exchange, connection),
+            delivery=self._earlier.delivery(exchange, task),
+            resumed_from=self._earlier.resumed_from(exchange, task),
+            content=said.content,
             links=self._links(exchange),
         )
-        return span_of(facts, passage, self._kind), passage
 
     def _ids(self, exchange: Exchange, said: Asked) -> tuple[Context, Context | None]:
-        parent = read_traceparent(exchange.traceparent) or said.parent
+        parent = of_headers(exchange) or said.parent
         trace = parent.trace if parent else trace_id(self._uuid, self._first(exchange))
-        return Context(trace, span_id(self._uuid, exchange.id)), parent
+        return Context(trace, span_id(self._uuid, exchange.id), parent.state if parent else ""), parent
 
     def _links(self, exchange: Exchange) -> tuple[Link, ...]:
         found: list[Link] = []
@@ -171,42 +245,10 @@ class Spans:
             return Asked()
         return asked(decoded(row.frame, exchange), row.frame.message_id)
 
-    def _card(self, connection: Connection | None, until: int) -> Card | None:
-        """The last card that was seen where this connection came in: gRPC may go to another port than the card did."""
-        seen = self._cards.get(connection.listen, []) if connection is not None else []
-        before = [card for at, card in seen if at <= until]
-        return before[-1] if before else None
-
-    def _card_rows(self) -> list[ExchangeRow]:
-        names = "(SELECT id FROM text WHERE value IN (?, ?))"
-        query = f"SELECT id FROM exchange WHERE id >= ? AND id < ? AND operation IN {names} ORDER BY id"
-        span = key(self._session.id, 0), key(self._session.id + 1, 0)
-        numbers = [row[0] for row in self._recording.db.execute(query, (*span, *_CARDS))]
-        return [row for row in map(self._recording.exchange, numbers) if row is not None]
-
-    def _learn_card(self, row: ExchangeRow) -> None:
-        connection = self._connection(row.exchange.connection)
-        if connection is None or not row.exchange.closed:
-            return
-        for frame in self._recording.frames(row.key):
-            card = _card_of(frame.frame, row.exchange)
-            known = self._cards.setdefault(connection.listen, [])
-            if card is not None and (row.exchange.closed, card) not in known:
-                known.append((row.exchange.closed, card))
-                del known[:-_KEPT]
-
 
 def late(finding: Finding, exchange: Exchange) -> bool:
     """It was made when the call was over. Time tells it, so that a process begun anew tells the same."""
     return bool(exchange.closed) and finding.at > exchange.closed
-
-
-def _card_of(frame: Frame, exchange: Exchange) -> Card | None:
-    value = decoded(frame, exchange) if frame.kind is FrameKind.RESPONSE else None
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        return None
-    version = value.get("version")
-    return Card(value["name"], version if isinstance(version, str) else "")
 
 
 def _state_before(task: Task | None, at: int) -> str:

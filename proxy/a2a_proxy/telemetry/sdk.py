@@ -18,7 +18,7 @@ import msgspec
 from a2a_proxy import __version__
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.target import Target
-from a2a_proxy.telemetry.values import SCOPE, Attributes, Context, Level, Log, Span, SpanEvent, Value, sound
+from a2a_proxy.telemetry.values import SCHEMA_URL, SCOPE, Attributes, Context, Level, Log, Span, SpanEvent, Value, sound
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadableLogRecord
@@ -241,7 +241,7 @@ def readable_span(span: Span, resource: Resource) -> ReadableSpan:
         status=Status(StatusCode.ERROR, str(sound(span.error))) if span.error else Status(),
         start_time=span.started,
         end_time=span.ended,
-        instrumentation_scope=InstrumentationScope(SCOPE, __version__),
+        instrumentation_scope=InstrumentationScope(SCOPE, __version__, SCHEMA_URL),
     )
 
 
@@ -262,7 +262,7 @@ def readable_log(log: Log, resource: Resource) -> ReadableLogRecord:
         attributes=_attributes(log.attributes),
         event_name=log.name,
     )
-    return ReadableLogRecord(record, resource, InstrumentationScope(SCOPE, __version__))
+    return ReadableLogRecord(record, resource, InstrumentationScope(SCOPE, __version__, SCHEMA_URL))
 
 
 def _event(event: SpanEvent) -> Any:
@@ -272,10 +272,11 @@ def _event(event: SpanEvent) -> Any:
 
 
 def _context(context: Context, *, remote: bool = False) -> Any:
-    from opentelemetry.trace import SpanContext, TraceFlags
+    from opentelemetry.trace import SpanContext, TraceFlags, TraceState
 
     sampled = TraceFlags(TraceFlags.SAMPLED)
-    return SpanContext(int(context.trace, 16), int(context.span, 16), is_remote=remote, trace_flags=sampled)
+    members = [(key, value) for key, _, value in (each.partition("=") for each in context.state.split(",") if each)]
+    return SpanContext(int(context.trace, 16), int(context.span, 16), remote, sampled, TraceState(members))
 
 
 def _attributes(attributes: Mapping[str, Value]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.target import Target
 
 
@@ -11,7 +12,7 @@ class Settings(msgspec.Struct, frozen=True):
     """See the module."""
 
     target: Target
-    span_kind: str = "internal"
+    shape: Shape = PLAIN
     frames: bool = False
     """A log record for each frame as well."""
     metrics: bool = True

@@ -58,7 +58,7 @@ class _Rest:
         try:
             courier = Courier(backend, settings.target.shown, count, self._hear)
             self._follower = follower = Follower(
-                aim, lambda: OtlpConsumer(settings, courier), ledger, count, self._hear
+                aim, lambda: OtlpConsumer(settings, courier, follower), ledger, count, self._hear
             )
             courier.stopping = lambda: follower.stopping
             follower.run()

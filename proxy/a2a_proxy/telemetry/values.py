@@ -13,6 +13,8 @@ MAX_EVENTS = 128
 """Events of one span; what is left out is counted."""
 SCOPE = "a2a-proxy"
 """Name of the instrumentation scope."""
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
+"""The conventions whose names the attributes have; those of the A2A draft (`a2a.*`) have no schema yet."""
 
 
 class Kind(IntEnum):
@@ -39,6 +41,8 @@ class Context(msgspec.Struct, frozen=True):
     """32 digits."""
     span: str
     """16 digits."""
+    state: str = ""
+    """The `tracestate` that the caller's vendors keep beside them (W3C); empty where there is none."""
 
 
 class SpanEvent(msgspec.Struct, frozen=True):
@@ -72,6 +76,8 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     links: tuple[Link, ...] = ()
     error: str = ""
     """Empty: the status is unset. Else it is ERROR, and this says why."""
+    part: bool = False
+    """One call has several: this one is none that ends it, and does not count as a call."""
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from a2a_proxy.archive.place import Place
 
 _NS = 1_000_000_000
+_TOLD = 4
+"""Files that are named in a line."""
 _KINDS = ("task", "context", "trace")
 
 
@@ -75,12 +77,14 @@ def list_segments(url: str, words: dict[str, str], options: Options) -> int:
     """
     wanted = _wanted(words)
     with _place(url, options) as place:
-        from a2a_proxy.archive.find import segments
+        from a2a_proxy.archive.find import gone, segments
 
         found = segments(place, wanted)
+        lost = gone(place, found)
         faults = [fault for each in found for fault in (_faults(place, each) if options.verify else ())]
     for each in found:
-        print(json.dumps(_object(each)) if options.as_json else _line(each))
+        missing = lost.get(each.cut.name, [])
+        print(json.dumps({**_object(each), "gone": missing}) if options.as_json else _line(each, missing))
     for fault in faults:
         print(f"a2a-inspect: error: {visible(fault)}", file=sys.stderr)
     if not options.as_json:
@@ -88,6 +92,10 @@ def list_segments(url: str, words: dict[str, str], options: Options) -> int:
         octets = sum(each.frames.octets + each.facts.octets for each in found)
         told = f"{text.plural(len(found), 'segment')}, {text.plural(frames, 'frame')}, {text.size(octets)}"
         print(told + (", all as their manifests say" if options.verify and not faults else ""))
+        if lost:
+            many = text.plural(len(lost), "segment")
+            print(f"{many} with files that are gone, perhaps by a rule of the bucket")
+        print(_requests(place))
     return int(bool(faults))
 
 
@@ -106,13 +114,25 @@ def fetch(url: str, words: dict[str, str], into: Path, options: Options) -> None
         from a2a_proxy.archive.bring import bring
 
         brought = bring(place, wanted, what, into)
-    traffic = place.traffic
     if options.as_json:
-        print(json.dumps({**msgspec.to_builtins(brought), "gets": traffic.gets, "octets": traffic.got}))
+        traffic = {"lists": place.traffic.lists, "gets": place.traffic.gets, "octets": place.traffic.got}
+        print(json.dumps({**msgspec.to_builtins(brought), **traffic}))
         return
     calls = f"{text.plural(brought.exchanges, 'exchange')} with {text.plural(brought.frames, 'frame')}"
     print(f"brought {calls} of {text.plural(brought.segments, 'segment')} into {visible(str(into))}")
-    print(f"{text.plural(traffic.gets, 'GET')}, {text.size(traffic.got)}")
+    if brought.gone:
+        print(f"gone from the archive, perhaps by a rule of the bucket: {_few(brought.gone)}; there may be more of it")
+    print(_requests(place))
+
+
+def _requests(place: Place) -> str:
+    """What it took."""
+    made = place.traffic
+    return f"{text.plural(made.lists, 'list')}, {text.plural(made.gets, 'GET')}, {text.size(made.got)}"
+
+
+def _few(keys: tuple[str, ...]) -> str:
+    return visible(", ".join(keys[:_TOLD])) + (" ..." if len(keys) > _TOLD else "")
 
 
 @contextlib.contextmanager
@@ -163,13 +183,14 @@ def _faults(place: Place, manifest: Manifest) -> Iterator[str]:
             yield wrong.message
 
 
-def _line(each: Manifest) -> str:
+def _line(each: Manifest, missing: list[str]) -> str:
     cut = each.cut
     agents = visible(", ".join(each.agents))
     size = text.size(each.frames.octets + each.facts.octets)
     many = f"{text.plural(each.frames.rows, 'frame')}  {text.plural(each.tasks, 'task')}  {size}"
     times = f"{text.utc(cut.since)} to {text.utc(cut.until)}"
-    return f"{times}  proxy {cut.proxy}  {cut.name.rpartition('/')[2]}  {many}  {agents}"
+    lost = f"  {' and '.join(missing)} gone" if missing else ""
+    return f"{times}  proxy {cut.proxy}  {cut.name.rpartition('/')[2]}  {many}  {agents}{lost}"
 
 
 def _object(each: Manifest) -> dict[str, object]:

@@ -17,14 +17,15 @@ from a2a_inspect.place import STDOUT, opened, reading
 from a2a_inspect.place import chosen as chosen_path
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.shape import shape_of
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Export, Exported, Lines, Sent, Sink
 from a2a_proxy.telemetry.sdk import Backend
 from a2a_proxy.telemetry.settings import Settings
+from a2a_proxy.telemetry.shape import Compat, Shape, SpanKind
 from a2a_proxy.telemetry.target import Target, target
 from a2a_proxy.telemetry.unsent import send_unsent
-from a2a_proxy.telemetry.values import Kind
 
 _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
@@ -39,9 +40,17 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str = ""
     protocol: str | None = None
     output: Path | None = None
-    span_kind: str = "internal"
+    span_kind: SpanKind = "internal"
     frames: bool = False
+    content: bool = False
+    compat: tuple[Compat, ...] = ()
+    segment: str = ""
     unsent: bool = False
+
+    @property
+    def shape(self) -> Shape:
+        """What spans are to say. Raises UserError."""
+        return shape_of(self.span_kind, content=self.content, compat=self.compat, segment=self.segment)
 
 
 def export_otlp(options: Options) -> None:
@@ -53,10 +62,11 @@ def export_otlp(options: Options) -> None:
     if options.unsent:
         _send_unsent(options)
         return
+    shape = options.shape
     what = What(options.recording, options.where, Wish(options.redact, options.redact_policy))
     with chosen(what) as taken, _sink(options) as (sink, where):
         keys = None if taken.keys is None else set(taken.keys)
-        export = Export(taken.recording, sink, kind=Kind[options.span_kind.upper()], frames=options.frames)
+        export = Export(taken.recording, sink, shape=shape, frames=options.frames)
         try:
             export.run(keys)
         except TelemetryError as wrong:
@@ -70,7 +80,7 @@ def _send_unsent(options: Options) -> None:
     if options.output is not None or options.where or options.redact or options.redact_policy:
         raise UserError("--unsent goes with --endpoint and --protocol only", "leave out the rest")
     where = _target(options)
-    settings = Settings(where, options.span_kind, options.frames, metrics=False)
+    settings = Settings(where, options.shape, options.frames, metrics=False)
     path = chosen_path(options.recording)
     sent = refused = 0
     with opened(path) as recording:
@@ -82,7 +92,7 @@ def _send_unsent(options: Options) -> None:
     except TelemetryError as wrong:
         raise UserError(visible(wrong.message), wrong.hint) from wrong
     told = f", {refused:,} refused" if refused else ""
-    print(f"{text.plural(sent, 'span')} sent to {visible(where.shown)}{told}", file=sys.stderr)
+    print(f"{text.plural(sent, 'call')} sent to {visible(where.shown)}{told}", file=sys.stderr)
 
 
 def _summed_up(done: Exported, where: str) -> str:

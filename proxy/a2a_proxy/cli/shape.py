@@ -1,0 +1,72 @@
+"""What spans say, as it is typed: the same options for a live export (`--otlp-...`) and for one long after."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from a2a_proxy.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from a2a_proxy.telemetry.shape import Compat, Shape, SpanKind
+
+_LENGTH = re.compile(r"([0-9]{1,9})(s|m|h)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_SHORTEST = 10
+"""Seconds of a segment, at least."""
+
+
+def shape_options(prefix: str) -> Callable[[Any], Any]:
+    """`--content`, `--compat` and `--segment` behind this prefix."""
+    options = (
+        click.option(
+            f"{prefix}content", is_flag=True, help="The text of messages and artifacts as well, as it is recorded."
+        ),
+        click.option(
+            f"{prefix}compat",
+            multiple=True,
+            type=click.Choice(["kong", "openinference", "langfuse"]),
+            help="Attributes by the names of this tool as well; may be given several times.",
+        ),
+        click.option(
+            f"{prefix}segment",
+            metavar="TIME",
+            default="",
+            help="A span each TIME (5m, 1h) of a call that goes on, for backends that lose what ends late.",
+        ),
+    )
+
+    def add(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def shape_of(kind: SpanKind, *, content: bool, compat: tuple[Compat, ...], segment: str) -> Shape:
+    """The shape of these words. Raises UserError: the segment is no time."""
+    from a2a_proxy.telemetry.shape import Shape
+
+    return Shape(kind, content, tuple(dict.fromkeys(compat)), _length(segment) if segment else 0)
+
+
+def shape_words(shape: Shape) -> list[str]:
+    """What `a2a-inspect export otlp` is given for the same spans."""
+    words = ["--span-kind", shape.kind] if shape.kind != "internal" else []
+    words += ["--content"] if shape.content else []
+    words += [word for each in shape.compat for word in ("--compat", each)]
+    return words + (["--segment", f"{shape.segment // 1_000_000_000}s"] if shape.segment else [])
+
+
+def _length(segment: str) -> int:
+    """Nanoseconds of a time as it is typed."""
+    found = _LENGTH.fullmatch(segment)
+    seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
+    if seconds < _SHORTEST:
+        hint = f"write seconds, minutes or hours: 30s, 5m, 1h; at least {_SHORTEST}s"
+        raise UserError(f"{segment!r} is no time for a segment", hint)
+    return seconds * 1_000_000_000

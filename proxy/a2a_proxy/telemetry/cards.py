@@ -1,0 +1,83 @@
+"""Agent cards of a session: who an agent says it is, and whether that changed from one fetch to the next."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.decoded import decoded
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.telemetry.facts import Card, Fetch
+
+OPERATIONS = ("GetAgentCard", "GetExtendedAgentCard")
+_KEPT = 4096
+"""Cards of one address that are remembered."""
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """A card when it was brought."""
+
+    exchange: int
+    at: int
+    operation: str
+    card: Card
+
+
+class Cards:
+    """The cards that were brought so far, by the address where their connections came in: gRPC may go to another port
+    of the agent than its card did."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._cards: dict[str, list[_Seen]] = {}
+
+    def rows(self, session: SessionRow) -> list[ExchangeRow]:
+        """The calls of a session that ask for a card."""
+        names = "(SELECT id FROM text WHERE value IN (?, ?))"
+        query = f"SELECT id FROM exchange WHERE id >= ? AND id < ? AND operation IN {names} ORDER BY id"
+        span = key(session.id, 0), key(session.id + 1, 0)
+        numbers = [row[0] for row in self._recording.db.execute(query, (*span, *OPERATIONS))]
+        return [row for row in map(self._recording.exchange, numbers) if row is not None]
+
+    def learn(self, row: ExchangeRow, connection: Connection | None) -> None:
+        """What a call brought that is over."""
+        if connection is None or not row.exchange.closed:
+            return
+        known = self._cards.setdefault(connection.listen, [])
+        if any(seen.exchange == row.exchange.id for seen in known):
+            return
+        for frame in self._recording.frames(row.key):
+            card = _card_of(frame.frame, row.exchange)
+            if card is not None:
+                known.append(_Seen(row.exchange.id, row.exchange.closed, row.exchange.operation, card))
+                del known[:-_KEPT]
+                return
+
+    def last(self, connection: Connection | None, until: int) -> Card | None:
+        """The one that was brought last until then, ns."""
+        seen = self._cards.get(connection.listen, []) if connection is not None else []
+        before = [each.card for each in seen if each.at <= until]
+        return before[-1] if before else None
+
+    def fetch(self, exchange: Exchange, connection: Connection | None) -> Fetch | None:
+        """What a call brought, beside what one like it brought before."""
+        seen = self._cards.get(connection.listen, []) if connection is not None else []
+        mine = next((each for each in seen if each.exchange == exchange.id), None)
+        if mine is None:
+            return None
+        before = [each for each in seen if each.at < mine.at and each.operation == mine.operation]
+        return Fetch(mine.card, before[-1].card.digest != mine.card.digest if before else None)
+
+
+def _card_of(frame: Frame, exchange: Exchange) -> Card | None:
+    value = decoded(frame, exchange) if frame.kind is FrameKind.RESPONSE else None
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        return None
+    version = value.get("version")
+    rest = msgspec.json.encode({name: each for name, each in value.items() if name != "signatures"}, order="sorted")
+    signed = bool(value.get("signatures"))
+    return Card(value["name"], version if isinstance(version, str) else "", signed, hashlib.sha256(rest).digest())

@@ -1,0 +1,225 @@
+"""What an agent reports of its own steps (the traceability extension, v1), as spans below that of the call. Pure.
+
+The agent says it of itself: nothing of it was seen on the wire. So times may be those of another clock or none, parents
+may not exist or go in circles, and a report may come several times. Each step has one span whatever is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.event import Artifact, Event, Message
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.telemetry.ids import step_id
+from a2a_proxy.telemetry.values import Context, Kind, Span, Value
+
+EXTENSION = "traceability"
+"""What the URI of the extension has in it, whatever its version."""
+MAX_STEPS = 128
+"""Steps of one call; what is left out is counted."""
+_DEPTH = 8
+"""Reports within reports that are read: of an agent that the agent called."""
+_NAME = 64
+"""Characters of a name."""
+_APART = 86_400_000_000_000
+"""ns between a step and its call; what is farther away is no time."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_Place = tuple[str, str]
+"""What the agent calls a trace, and a step in it."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What one frame reports."""
+
+    at: int
+    """When the frame came, ns."""
+    trace: str
+    """What the agent calls the trace."""
+    steps: tuple[Any, ...]
+    """As the agent wrote them."""
+
+
+class _Step(msgspec.Struct):
+    """One of them, and below which one it is said to be."""
+
+    said: dict[str, Any]
+    at: int
+    place: _Place
+    above: _Place | None
+
+
+def reports(at: int, event: Event) -> Iterator[Report]:
+    """The reports in an event of this time (ns): in metadata of messages and artifacts, or as data of an artifact."""
+    for holder in _holders(event):
+        for value in (holder.metadata or {}).values():
+            yield from _report(at, value)
+        for part in holder.parts if isinstance(holder, Artifact) else ():
+            yield from _report(at, part.data)
+
+
+def step_spans(call: Span, found: Iterable[Report], exchange: int, session: str) -> tuple[list[Span], int]:
+    """The spans of the steps below the call's, and how many steps were left out.
+
+    A step that has been told already is told no more. One whose parent is not told, or is below itself, is one of the
+    call.
+    """
+    kept: list[_Step] = []
+    told: set[_Place] = set()
+    left = 0
+    for step in _steps(found):
+        if step.place[1] and step.place in told:
+            continue
+        told.add(step.place)
+        if len(kept) < MAX_STEPS:
+            kept.append(step)
+        else:
+            left += 1
+    contexts = [
+        Context(call.context.trace, step_id(session, exchange, number), call.context.state)
+        for number in range(len(kept))
+    ]
+    parents = _parents(kept)
+    spans = [
+        _span(step, call, own, call.context if above is None else contexts[above])
+        for step, own, above in zip(kept, contexts, parents, strict=True)
+    ]
+    return spans, left
+
+
+def _parents(steps: list[_Step]) -> list[int | None]:
+    """Which step each is below; None is the call."""
+    known: dict[_Place, int] = {}
+    for number, step in enumerate(steps):
+        if step.place[1]:
+            known.setdefault(step.place, number)
+    parents = [None if step.above is None else known.get(step.above) for step in steps]
+    for number in range(len(steps)):
+        above, hops = parents[number], 0
+        while above is not None and above != number and hops < len(steps):
+            above, hops = parents[above], hops + 1
+        if above is not None:
+            parents[number] = None
+    return parents
+
+
+def _holders(event: Event) -> Iterator[Message | Artifact]:
+    status = event.status_update.status if event.status_update else event.task.status if event.task else None
+    for message in (event.message, status.message if status else None):
+        if message is not None:
+            yield message
+    if event.artifact_update is not None and event.artifact_update.artifact is not None:
+        yield event.artifact_update.artifact
+    yield from event.task.artifacts if event.task is not None else ()
+
+
+def _report(at: int, value: Any) -> Iterator[Report]:
+    steps = value.get("steps") if isinstance(value, dict) else None
+    if isinstance(steps, list) and (trace := _word(value, "trace_id")):
+        yield Report(at, trace, tuple(steps))
+
+
+def _steps(found: Iterable[Report]) -> Iterator[_Step]:
+    """All of them, those of reports within a report after its own."""
+    for report in found:
+        waiting: list[tuple[Report, _Place | None, int]] = [(report, None, 0)]
+        for one, root, depth in waiting:
+            for said in one.steps:
+                if not isinstance(said, dict):
+                    continue
+                place, parent = (one.trace, _word(said, "step_id")), _word(said, "parent_step_id")
+                yield _Step(said, one.at, place, (one.trace, parent) if parent else root)
+                inner = _inner(said) if depth < _DEPTH else None
+                waiting += [(each, place, depth + 1) for each in _report(one.at, inner)]
+
+
+def _span(step: _Step, call: Span, context: Context, parent: Context) -> Span:
+    kind, name = _kind_and_name(step.said)
+    started, ended = _times(step.said, call)
+    made: dict[str, Value | None] = {
+        "a2a_proxy.self_reported": True,
+        "a2a_proxy.step.id": _word(step.said, "step_id"),
+        "a2a_proxy.step.type": kind,
+        "a2a_proxy.step.timed": bool(started),
+        "gen_ai.tool.name": name if kind == "tool" else "",
+        "gen_ai.agent.name": name if kind == "agent" else "",
+        **{f"a2a_proxy.step.{each}": _number(step.said, each) for each in ("cost", "total_tokens", "latency")},
+    }
+    return Span(
+        name=f"{kind} {name}" if name else kind,
+        kind=Kind.INTERNAL,
+        context=context,
+        parent=parent,
+        started=started or step.at,
+        ended=ended or step.at,
+        attributes={each: value for each, value in made.items() if value not in (None, "")},
+        part=True,
+    )
+
+
+def _kind_and_name(said: dict[str, Any]) -> tuple[str, str]:
+    """`tool`, `agent` or `step`, and which one."""
+    action = _object(said, "step_action")
+    tool, agent = _object(action, "tool_invocation"), _object(action, "agent_invocation")
+    kind = {"AGENT": "agent", "1": "agent", "TOOL": "tool", "2": "tool"}.get(_word(said, "call_type"), "")
+    kind = kind or ("tool" if tool else "agent" if agent else "step")
+    return kind, _word(tool, "tool_name") if kind == "tool" else _word(agent, "agent_name")
+
+
+def _times(said: dict[str, Any], call: Span) -> tuple[int, int]:
+    """Start and end, ns; 0 and 0 where they are not told, or are none."""
+    start, end = _time(_member(said, "start_time")), _time(_member(said, "end_time"))
+    start, end = start or end, end or start
+    near = call.started - _APART <= start <= end <= call.ended + _APART
+    return (start, end) if near else (0, 0)
+
+
+def _time(value: Any) -> int:
+    if isinstance(value, dict):
+        seconds, nanos = value.get("seconds"), value.get("nanos", 0)
+        return _whole(seconds) * 1_000_000_000 + _whole(nanos)
+    if not isinstance(value, str):
+        return 0
+    try:
+        at = datetime.fromisoformat(value)
+        return (at.replace(tzinfo=at.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1) * 1000
+    except (ValueError, OverflowError):
+        return 0
+
+
+def _whole(value: Any) -> int:
+    """A number, also one that stands in text as 64 bits do in JSON; 0 where it is none."""
+    if isinstance(value, str) and value.lstrip("-").isascii() and value.lstrip("-").isdigit() and len(value) < _NAME:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _number(said: dict[str, Any], name: str) -> int | float | None:
+    value = _member(said, name)
+    return value if isinstance(value, float) and isfinite(value) else _whole(value) or None
+
+
+def _word(said: dict[str, Any], name: str) -> str:
+    value = _member(said, name)
+    text = value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+    return visible(text[:_NAME])
+
+
+def _object(said: dict[str, Any], name: str) -> dict[str, Any]:
+    value = _member(said, name)
+    return value if isinstance(value, dict) else {}
+
+
+def _inner(said: dict[str, Any]) -> Any:
+    return _member(_object(_object(said, "step_action"), "agent_invocation"), "response_trace")
+
+
+def _member(said: dict[str, Any], name: str) -> Any:
+    """By its name in protobuf, or the one that JSON makes of it."""
+    head, *rest = name.split("_")
+    return said.get(name, said.get(head + "".join(map(str.capitalize, rest))))

@@ -1,0 +1,207 @@
+"""What the spans of a call say that only its payloads, or other calls, know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Connection, Exchange
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.task import Task
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.telemetry.offline import Export
+from a2a_proxy.telemetry.shape import PLAIN, Shape
+from a2a_proxy.telemetry.values import Attributes, Log, Span
+from support_inspect import MS, TASK, exchange, frame, request, status, writer
+from support_recording import STARTED
+
+MINUTE = 60_000_000_000
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+CONNECTION = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED)
+RECEIVER = Connection(2, "127.0.0.1:5001", "127.0.0.1:9001", "client:9000", STARTED)
+
+
+class Kept:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.got: list[Span] = []
+        self.told: list[Log] = []
+
+    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
+        self.got += spans
+
+    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+        self.told += logs
+
+
+def recorded(path: Path, exchanges: list[Exchange], frames: list[Frame], tasks: Sequence[Task] = ()) -> Path:
+    made = writer(path)
+    made.write(frames, changes=Changes([CONNECTION, RECEIVER], exchanges, list(tasks)))
+    made.finish(STARTED + 10**12)
+    return path
+
+
+def exported(path: Path, shape: Shape = PLAIN) -> list[Span]:
+    kept = Kept()
+    with Recording(path) as recording:
+        Export(recording, kept, shape=shape).run(None)
+    return kept.got
+
+
+def long_call(path: Path) -> Path:
+    """A call of two and a half minutes, with an event each minute."""
+    call = exchange(1, closed=exchange(1).started + 150_000 * MS, traceparent=TRACEPARENT, states=("working",))
+    frames = [request(1), *(status(1, number * 600, f"{number}") for number in (1, 2))]
+    return recorded(path, [call], frames)
+
+
+def test_a_long_call_is_cut_and_the_first_piece_has_its_ids(tmp_path: Path) -> None:
+    path = long_call(tmp_path / "r.a2a.db")
+    [whole] = exported(path)
+    first, second, last = exported(path, Shape(segment=MINUTE))
+    assert [each.attributes["a2a_proxy.segment"] for each in (first, second, last)] == [1, 2, 3]
+    assert "a2a_proxy.segment" not in whole.attributes
+    assert (first.context, first.parent) == (whole.context, whole.parent)
+    assert second.parent == last.parent == first.context
+    assert len({each.context.span for each in (first, second, last)}) == 3
+    assert [(each.started, each.ended) for each in (first, second)] == [
+        (whole.started, whole.started + MINUTE),
+        (whole.started + MINUTE, whole.started + 2 * MINUTE),
+    ]
+    assert (last.started, last.ended) == (whole.started + 2 * MINUTE, whole.ended)
+    assert [each.part for each in (first, second, last)] == [True, True, False]
+    assert "a2a_proxy.stream.close_reason" not in first.attributes
+    assert "a2a.task.state" not in first.attributes
+    assert (second.attributes["a2a_proxy.stream.events"], second.attributes["a2a.task.state"]) == (1, "working")
+    assert last.attributes == whole.attributes | {"a2a_proxy.segment": 3}
+    assert (first.events, second.events, last.events) == ((), whole.events, ())
+    assert [each.name for each in whole.events] == ["a2a_proxy.first_event", "a2a.task.state_change"]
+    assert last.attributes["a2a_proxy.stream.max_gap_ms"] == 60_000
+    assert exported(path, Shape(segment=3 * MINUTE)) == [whole]
+
+
+def test_the_text_is_told_where_it_is_wanted_and_nowhere_else(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "r.a2a.db", [exchange(1)], [request(1, "Plan a day"), status(1, 1, "Thinking")])
+    [plain] = exported(path)
+    assert "Plan a day" not in str(plain)
+    [span] = exported(path, Shape(content=True))
+    said = [json.loads(str(span.attributes[f"gen_ai.{name}.messages"])) for name in ("input", "output")]
+    assert [each[0]["parts"][0]["content"] for each in said] == ["Plan a day", "Thinking"]
+    assert "Plan a day" not in span.name + span.error + str(span.events)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_steps_are_told_where_the_client_asked_for_them(tmp_path: Path, asks: bool) -> None:
+    uri = "https://example.org/extensions/traceability/v1"
+    report = {"trace_id": "t", "steps": [{"step_id": "1", "call_type": "TOOL"}]}
+    said = {
+        "messageId": "m",
+        "role": "ROLE_AGENT",
+        "parts": [{"text": "x"}],
+        "metadata": {f"{uri}/traceability": report},
+    }
+    payload = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"message": said}}).encode()
+    call = exchange(1, extensions=uri if asks else "")
+    made = exported(recorded(tmp_path / "r.a2a.db", [call], [request(1), frame(1, 1, payload)]))
+    assert [each.name for each in made] == ["SendStreamingMessage", "tool"][: 1 + asks]
+    if asks:
+        assert (made[1].parent, made[1].started) == (made[0].context, frame(1, 1, b"").at)
+
+
+def subscription(number: int, **more: Any) -> Exchange:
+    return exchange(number, operation="SubscribeToTask", **more)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "resumed"),
+    [
+        ({"how": "agent gone"}, {}, 1),
+        ({"how": "complete"}, {}, None),
+        ({"how": "complete"}, {"request_headers": ((b"Last-Event-ID", b"7"),)}, 1),
+        ({"how": "agent gone", "streaming": False}, {}, None),
+        ({"how": "agent gone", "closed": exchange(9).closed}, {}, None),
+    ],
+)
+def test_a_stream_says_with_which_one_it_goes_on(
+    tmp_path: Path, first: dict[str, Any], second: dict[str, Any], resumed: int | None
+) -> None:
+    calls = [exchange(1, **first), subscription(2, **second)]
+    task = Task("agent:8000", TASK, exchanges=(1, 2))
+    made = exported(recorded(tmp_path / "r.a2a.db", calls, [], [task]))
+    assert [each.attributes.get("a2a_proxy.stream.resumed_from") for each in made] == [None, resumed]
+
+
+def push(number: int, body: bytes, token: bytes = b"", **more: Any) -> tuple[Exchange, Frame]:
+    """A delivery of an event to the client's receiver."""
+    headers = ((b"X-A2A-Notification-Token", token),) if token else ()
+    facts: dict[str, Any] = {"connection": 2, "binding": Binding.WEBHOOK, "operation": "", "method": "POST"}
+    facts |= {"target": "/hook?a=1", "authority": "client:9000", "streaming": False, "request_headers": headers}
+    told = frame(number, 0, body, event=EventKind.TASK, direction=Direction.TO_AGENT, task_id=TASK, connection=2)
+    return exchange(number, **{**facts, **more}), told
+
+
+def configured(token: str) -> Frame:
+    config = {"url": "http://client:9000/hook?a=1"} | ({"token": token} if token else {})
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+    params = {"message": message, "configuration": {"taskPushNotificationConfig": config}}
+    payload = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}).encode()
+    return frame(1, 0, payload, kind=FrameKind.REQUEST, direction=Direction.TO_AGENT)
+
+
+def test_a_push_says_how_often_it_was_tried_and_leads_to_its_task(tmp_path: Path) -> None:
+    pushes = [
+        push(2, b'{"a":1}', status=503),
+        push(3, b'{"b":1}'),
+        push(4, b'{"a":1}', status=503),
+        push(5, b'{"a":1}'),
+        push(6, b'{"a":1}'),
+        push(7, b'{"a":1}', target="/other"),
+    ]
+    task = Task("agent:8000", TASK, exchanges=tuple(range(1, 8)))
+    frames = [configured("redacted-0123456789ab"), *(told for _, told in pushes)]
+    first, *made = exported(
+        recorded(tmp_path / "r.a2a.db", [exchange(1), *(call for call, _ in pushes)], frames, [task])
+    )
+    assert [each.attributes["a2a_proxy.push.attempt"] for each in made] == [1, 1, 2, 3, 1, 1]
+    assert [[link.context for link in each.links] for each in made] == [[first.context]] * 6
+    assert {each.name for each in made} == {"push_notification"}
+
+
+@pytest.mark.parametrize(
+    ("given", "sent", "match"),
+    [("redacted-1", b"redacted-1", True), ("redacted-1", b"redacted-2", False), ("x", b"", False), ("", b"", None)],
+)
+def test_of_a_token_only_whether_it_is_the_one_is_told(
+    tmp_path: Path, given: str, sent: bytes, match: bool | None
+) -> None:
+    call, told = push(2, b'{"a":1}', sent)
+    task = Task("agent:8000", TASK, exchanges=(1, 2))
+    path = recorded(tmp_path / "r.a2a.db", [exchange(1), call], [configured(given), told], [task])
+    made = exported(path)[1]
+    assert made.attributes.get("a2a_proxy.push.token_match") is match
+    assert "redacted" not in str(made)
+
+
+def card(number: int, **more: Any) -> tuple[Exchange, Frame]:
+    """A fetch of the agent's card."""
+    said = {"name": "Desk", "version": "1", **more}
+    call = exchange(number, binding=Binding.CARD, operation="GetAgentCard", method="GET", streaming=False, task_id="")
+    return call, frame(number, 0, json.dumps(said).encode(), kind=FrameKind.RESPONSE, event=EventKind.CARD)
+
+
+def test_a_card_says_whether_it_is_signed_and_whether_it_changed(tmp_path: Path) -> None:
+    signed = [{"protected": "e30", "signature": "AA"}]
+    fetched = [card(1), card(2, signatures=signed), card(3, description="New"), card(4, description="New")]
+    made = exported(recorded(tmp_path / "r.a2a.db", [call for call, _ in fetched], [told for _, told in fetched]))
+    told = [
+        tuple(each.attributes.get(f"a2a_proxy.card.{name}") for name in ("version", "signature", "changed"))
+        for each in made
+    ]
+    assert told == [("1", "unsigned", None), ("1", "signed", False), ("1", "unsigned", True), ("1", "unsigned", False)]
