@@ -197,7 +197,7 @@ class Spans:
             found.append(Link(context, {"a2a_proxy.link": "task", "a2a.task.id": exchange.task_id}))
         for handoff in self._handoffs.get(exchange.id, {}).values():
             context = self._context_of(handoff.exchange) if handoff.exchange != exchange.id else None
-            context = context or self._by_task(handoff)
+            context = context or (self._by_task if handoff.task_id else self._by_call)(handoff)
             if context is not None:
                 told = {"kind": handoff.kind, "evidence": handoff.evidence, "agent": handoff.agent}
                 named = {f"a2a_proxy.handoff.{name}": value for name, value in told.items()}
@@ -211,6 +211,11 @@ class Spans:
             return None
         first = rows[0].task.exchanges[0]
         return self._context_of(first) if first != handoff.to_exchange else None
+
+    def _by_call(self, handoff: Handoff) -> Context | None:
+        """The span of the call in which an agent hands off before it has named its own task."""
+        number = self._earlier.handing(handoff, self.upstream)
+        return self._context_of(number) if number is not None else None
 
     def _context_of(self, number: int) -> Context | None:
         def find() -> Context | None:
