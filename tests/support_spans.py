@@ -133,7 +133,7 @@ def check_links(spans: list[Seen]) -> None:
 
 
 def is_onward(span: Seen) -> bool:
-    """The second span of a call that went on with a `traceparent` of the proxy: only the first one tells what passed."""
+    """The second span of a call that went on with a `traceparent` of the proxy: the first one tells what passed."""
     return "a2a_proxy.stream" not in span.attributes
 
 
