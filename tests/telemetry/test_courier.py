@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from a2a_proxy.follower.hook import Tally
 from a2a_proxy.follower.status import Status, Told
-from a2a_proxy.telemetry.courier import Clock, Courier
+from a2a_proxy.telemetry.courier import BATCH, OCTETS, Clock, Courier, requests
 from a2a_proxy.telemetry.sdk import SENT, Answer, Outcome
 from a2a_proxy.telemetry.values import Attributes, Context, Kind, Level, Log, Span
 
@@ -84,3 +86,20 @@ def test_a_backend_without_logs_is_asked_once() -> None:
     desk.courier.logs({}, [LOG])
     assert (desk.asked, desk.count) == (1, Tally())
     assert desk.courier.spans({}, [SPAN])
+
+
+def test_a_request_has_room_for_so_much_text_and_a_large_span_goes_alone() -> None:
+    def span(octets: int) -> Span:
+        return replace(SPAN, attributes={"gen_ai.input.messages": "x" * octets})
+
+    third = OCTETS // 3
+    spans = [span(third), span(third), span(third), span(2 * OCTETS), span(1)]
+    assert [len(each) for each in requests(spans)] == [2, 1, 1, 1]
+    assert [len(each) for each in requests([SPAN] * (BATCH + 1))] == [BATCH, 1]
+    assert list(requests([])) == []
+
+
+def test_what_is_a_part_of_a_call_does_not_count_as_one() -> None:
+    desk = Desk()
+    assert desk.courier.spans({}, [replace(SPAN, part=True), SPAN])
+    assert (desk.taken, desk.count.calls) == ([2], 1)

@@ -6,7 +6,7 @@ What a backend refuses is given up at once, what it fails with after a while, bo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -19,6 +19,8 @@ from a2a_proxy.telemetry.values import Attributes, Log, Span
 
 BATCH = 512
 """Spans, or log records, of one request."""
+OCTETS = 2 << 20
+"""Octets of text in the spans of one request, about: receivers of gRPC refuse messages of more than 4 MiB."""
 _PAUSES = (0.5, 1.0, 2.0, 5.0)
 """Seconds before the next try; the last one holds."""
 _FAILING = 120.0
@@ -63,8 +65,7 @@ class Courier:
 
     def spans(self, resource: Attributes, spans: Sequence[Span]) -> bool:
         """Bring them; True where that is settled, one way or the other, False where it was told to stop."""
-        for start in range(0, len(spans), BATCH):
-            some = spans[start : start + BATCH]
+        for some in requests(spans):
             answer = self._brought("spans", partial(self._backend.send_spans, resource, some))
             if answer is Answer.LATER:
                 return False
@@ -128,3 +129,29 @@ class Courier:
         if what != "spans":
             hint = "it gets no more of them; OTEL_LOGS_EXPORTER=none does not offer them"
         self._tell(Told(f"OTLP: {self._where} refuses {what}: {outcome.why}", hint))
+
+
+def requests(spans: Sequence[Span]) -> Iterator[list[Span]]:
+    """The spans in groups that one request can have each; one that is larger goes alone."""
+    some: list[Span] = []
+    room = OCTETS
+    for span in spans:
+        weight = _weight(span)
+        if some and (len(some) == BATCH or weight > room):
+            yield some
+            some, room = [], OCTETS
+        some.append(span)
+        room -= weight
+    if some:
+        yield some
+
+
+def _weight(span: Span) -> int:
+    """Octets of its attributes and those of its events and links, about."""
+    held = [span.attributes, *(each.attributes for each in span.events), *(each.attributes for each in span.links)]
+    pairs = (pair for each in held for pair in each.items())
+    return sum(_EACH + len(name) + len(str(value).encode("utf-8", "replace")) for name, value in pairs)
+
+
+_EACH = 16
+"""Octets of an attribute besides its name and value; of a number more than it has."""

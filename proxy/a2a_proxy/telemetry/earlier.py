@@ -1,14 +1,11 @@
-"""What the calls before one tell of it: how often a push notification was tried, with which stream one goes on, which
-call an agent was at when it made this one."""
+"""What the calls before one tell of it: how often a push notification was tried, with which stream one goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.segment import Handoff
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.protocol.errors import header
@@ -20,7 +17,7 @@ _TOKEN = b"x-a2a-notification-token"
 _CREATE = "CreateTaskPushNotificationConfig"
 _SENDS = ("SendMessage", "SendStreamingMessage")
 _LOOKED_AT = 64
-"""Calls that one looks at, the last ones before it."""
+"""Calls of the task that one looks at, the last ones before it."""
 
 
 class Earlier:
@@ -48,21 +45,6 @@ class Earlier:
             if before.streaming and before.binding is not Binding.WEBHOOK and 0 < before.closed <= exchange.started:
                 return before.id if asks or before.how not in ("complete", "") else 0
         return 0
-
-    def handing(self, handoff: Handoff, upstream: Callable[[Exchange], str]) -> int | None:
-        """The number of the call that the agent was at when it handed over, while nobody had told its task: the only
-        one of this agent and context that was open then. None where there is none, or another could be it."""
-        first = max(handoff.to_exchange - _LOOKED_AT, 1)
-        after, count = key(self._session.id, first) - 1, handoff.to_exchange - first
-        rows = self._recording.exchanges(self._session.id, after=after, limit=count, headers=False)
-        found = [
-            row.exchange.id
-            for row in rows
-            if row.exchange.id < handoff.to_exchange
-            and _is_at_work(row.exchange, handoff)
-            and upstream(row.exchange) == handoff.agent
-        ]
-        return found[0] if len(found) == 1 else None
 
     def _before(self, exchange: Exchange, task: Task | None) -> list[ExchangeRow]:
         """Calls of the same task that began before it, the last one first."""
@@ -106,13 +88,6 @@ class Earlier:
     def _first(self, row_key: int) -> bytes:
         found = next(iter(self._recording.frames(row_key, limit=1)), None)
         return found.frame.payload if found is not None else b""
-
-
-def _is_at_work(exchange: Exchange, handoff: Handoff) -> bool:
-    """A message was sent, and its answer was due when the agent handed over."""
-    due = exchange.started <= handoff.at and (not exchange.closed or exchange.closed >= handoff.at)
-    contexts = {exchange.context_id, handoff.context_id} - {""}
-    return due and exchange.operation in _SENDS and len(contexts) <= 1
 
 
 def _goal(exchange: Exchange) -> tuple[str, str]:
