@@ -149,6 +149,28 @@ def test_a_hand_off_that_is_told_again_is_one_link(tmp_path: Path) -> None:
     assert [len(each.spans[0].links) for each in made if each] == [0, 1, 1]
 
 
+@pytest.mark.parametrize(("others", "linked"), [({}, True), ({"context_id": ""}, False), ({"context_id": "d"}, True)])
+def test_an_agent_that_has_not_named_its_task_is_linked_to_by_its_one_open_call(
+    tmp_path: Path, others: dict[str, Any], linked: bool
+) -> None:
+    """While one more call of the agent that may be the one is open, nobody knows which of the two it is."""
+    made = writer(tmp_path / "r.a2a.db")
+    connections = [Connection(n, f"127.0.0.1:500{n}", f":900{n}", f"agent{n}:80", STARTED) for n in (1, 2)]
+    asking = exchange(2, closed=0, how="", operation="SendMessage", task_id="", context_id="c")
+    other = [exchange(1, closed=0, how="", task_id="", **others)] if others else []
+    asked = exchange(3, connection=2)
+    handed = Handoff(1, "delegation", "context", "agent1:80", "", "c", 0, "agent2:80", "", 3, 3, 0, asked.started)
+    made.write([], changes=Changes(connections, [*other, asking, asked], [], handoffs=[handed]))
+    made.finish(STARTED + 10_000 * MS)
+    with Recording(tmp_path / "r.a2a.db") as recording:
+        (session,) = recording.sessions()
+        spans = Spans(recording, session)
+        found = spans.made(3)
+        context = spans.context(asking)
+    assert found is not None
+    assert [link.context for link in found.spans[0].links] == ([context] if linked else [])
+
+
 def three_agents(path: Path) -> Path:
     """A front desk with its caller's trace in the message, which asks a second agent, which asks a third: untraced."""
     made = writer(path)

@@ -16,7 +16,8 @@ from a2a_proxy.recording.joined.once import joined_now
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key
 from a2a_proxy.recording.several import Member, best_sessions
-from a2a_proxy.telemetry.reading import Beyond, Spans, handed_from, handoff_link, task_link
+from a2a_proxy.telemetry.handing import handed_from, handoff_link, task_link
+from a2a_proxy.telemetry.reading import Beyond, Spans
 from a2a_proxy.telemetry.values import Context, Link
 
 _SESSION = 1

@@ -21,6 +21,7 @@ from a2a_proxy.telemetry.content import NOTHING
 from a2a_proxy.telemetry.earlier import Earlier
 from a2a_proxy.telemetry.events import Passage
 from a2a_proxy.telemetry.facts import Asked, Facts, asked, of_headers, state_label
+from a2a_proxy.telemetry.handing import handed_from, handoff_link, task_link
 from a2a_proxy.telemetry.ids import span_id, trace_id
 from a2a_proxy.telemetry.onward import beside, client_span, parent_of, sent_on
 from a2a_proxy.telemetry.segments import Progress, Window, passed, segment, windows
@@ -263,30 +264,6 @@ class Spans:
         if row is None or row.frame.kind is not FrameKind.REQUEST:
             return Asked()
         return asked(decoded(row.frame, exchange), row.frame.message_id)
-
-
-def handed_from(recording: Recording, session: int, handoff: Handoff) -> int:
-    """The exchange of the agent who hands off: the evidence, or what began its task where the evidence is in the new
-    call itself; 0 where nobody knows."""
-    if handoff.exchange != handoff.to_exchange:
-        return handoff.exchange
-    rows = recording.task(handoff.task_id, handoff.agent, session=session)
-    first = rows[0].task.exchanges[0] if rows and rows[0].task.exchanges else 0
-    return first if first != handoff.to_exchange else 0
-
-
-def task_link(context: Context, task_id: str) -> Link:
-    """To what touched the task first."""
-    return Link(context, {"a2a_proxy.link": "task", "a2a.task.id": task_id})
-
-
-def handoff_link(context: Context, handoff: Handoff) -> Link:
-    """To the agent who handed off."""
-    told = {"kind": handoff.kind, "evidence": handoff.evidence, "agent": handoff.agent}
-    return Link(
-        context,
-        {"a2a_proxy.link": "handoff", **{f"a2a_proxy.handoff.{name}": value for name, value in told.items()}},
-    )
 
 
 def late(finding: Finding, exchange: Exchange) -> bool:
