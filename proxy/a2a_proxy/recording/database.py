@@ -186,13 +186,20 @@ def _place(made: Path, file: Path) -> None:
             made.rename(file)
 
 
-@contextlib.contextmanager
-def translated(file: str | os.PathLike[str]) -> Iterator[None]:
-    """SQLite's errors as ours: message and hint."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _translate(file, error) from error
+class translated:  # used as a function is, and entered for every row that is read
+    """SQLite's errors within it as ours: message and hint."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: str | os.PathLike[str]) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise _translate(self._file, error) from error
 
 
 def _translate(file: str | os.PathLike[str], error: sqlite3.Error) -> RecordingError:

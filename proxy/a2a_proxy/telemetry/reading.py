@@ -21,6 +21,7 @@ from a2a_proxy.telemetry.earlier import Earlier
 from a2a_proxy.telemetry.events import Passage
 from a2a_proxy.telemetry.facts import Asked, Facts, asked, of_headers, state_label
 from a2a_proxy.telemetry.ids import span_id, trace_id
+from a2a_proxy.telemetry.onward import beside, client_span, parent_of, sent_on
 from a2a_proxy.telemetry.segments import Progress, Window, passed, segment, windows
 from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.span import span_of
@@ -114,12 +115,14 @@ class Spans:
         facts, whole = self._facts(row, said), self._passage(row)
         cuts = list(windows(row.exchange, self._shape.segment, sent))
         span = span_of(facts, whole, self._shape)
-        steps, left = step_spans(span, said.reports, row.exchange.id, self._uuid)
+        went = sent_on(row.exchange)
+        onward = [client_span(span, went)] if went is not None else []
+        steps, left = step_spans(onward[0] if onward else span, said.reports, row.exchange.id, self._uuid)
         if left:
             told = {**span.attributes, "a2a_proxy.self_reported.left_out": left}
             span = msgspec.structs.replace(span, attributes=told)
         spans = [span] if cuts[0].whole else [*self._segments(row, facts, cuts, whole_span=span)]
-        return Made(row.exchange.id, facts.context, (*spans, *steps), whole)
+        return Made(row.exchange.id, facts.context, (*spans, *onward, *steps), whole)
 
     def _passage(self, row: ExchangeRow) -> Passage:
         """All that happened in it."""
@@ -176,12 +179,14 @@ class Spans:
             delivery=self._earlier.delivery(exchange, task),
             resumed_from=self._earlier.resumed_from(exchange, task),
             content=said.content,
-            links=self._links(exchange),
+            links=self._links(exchange) + beside(context, asks.parent),
         )
 
     def _ids(self, exchange: Exchange, said: Asked) -> tuple[Context, Context | None]:
-        parent = of_headers(exchange) or said.parent
-        trace = parent.trace if parent else trace_id(self._uuid, self._first(exchange))
+        went, named = sent_on(exchange), of_headers(exchange)
+        parent = named or said.parent if went is None else parent_of(went, named)
+        known = parent or went
+        trace = known.trace if known else trace_id(self._uuid, self._first(exchange))
         return Context(trace, span_id(self._uuid, exchange.id), parent.state if parent else ""), parent
 
     def _links(self, exchange: Exchange) -> tuple[Link, ...]:

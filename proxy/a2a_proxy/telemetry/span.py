@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.telemetry.attributes import attributes_of, error_type, name_of
 from a2a_proxy.telemetry.compat import aliases
 from a2a_proxy.telemetry.events import Passage
 from a2a_proxy.telemetry.facts import Facts
+from a2a_proxy.telemetry.onward import sent_on
 from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.values import Kind, Span
 
@@ -22,7 +23,7 @@ def span_of(facts: Facts, passage: Passage, shape: Shape = PLAIN) -> Span:
     attributes = attributes_of(facts, passage)
     return Span(
         name=name_of(exchange),
-        kind=Kind.CONSUMER if exchange.binding is Binding.WEBHOOK else Kind[shape.kind.upper()],
+        kind=_kind(exchange, shape),
         context=facts.context,
         parent=facts.parent,
         started=exchange.started,
@@ -33,3 +34,10 @@ def span_of(facts: Facts, passage: Passage, shape: Shape = PLAIN) -> Span:
         links=facts.links,
         error=(exchange.error or exchange.how or failed) if failed else "",
     )
+
+
+def _kind(exchange: Exchange, shape: Shape) -> Kind:
+    """Of the span that a call comes in with: where it goes on with another one, the proxy serves it."""
+    if exchange.binding is Binding.WEBHOOK:
+        return Kind.CONSUMER
+    return Kind.SERVER if sent_on(exchange) is not None else Kind[shape.kind.upper()]

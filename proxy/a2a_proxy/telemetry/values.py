@@ -22,6 +22,7 @@ class Kind(IntEnum):
 
     INTERNAL = 1
     SERVER = 2
+    CLIENT = 3
     CONSUMER = 5
 
 

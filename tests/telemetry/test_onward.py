@@ -1,0 +1,109 @@
+"""A call that the proxy sent on with a `traceparent` of its own: two spans, the same at every export."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Connection, Exchange
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.telemetry.offline import Export
+from a2a_proxy.telemetry.shape import PLAIN, Shape
+from a2a_proxy.telemetry.values import Attributes, Context, Kind, Log, Span
+from support_inspect import exchange, frame, request, status, writer
+from support_recording import STARTED
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+CAME = f"00-{TRACE}-{SPAN}-01"
+SENT = f"00-{TRACE}-{'c' * 16}-01"
+BEGUN = f"00-{'a' * 32}-{'c' * 16}-01"
+
+
+class Kept:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.got: list[Span] = []
+        self.told: list[Log] = []
+
+    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
+        self.got += spans
+
+    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+        self.told += logs
+
+
+def exported(path: Path, call: Exchange, shape: Shape = PLAIN, **asked: Any) -> Kept:
+    """The spans of one call, which are the same when it is exported again."""
+    made = writer(path)
+    line = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED)
+    said = json.dumps({"jsonrpc": "2.0", "method": "SendStreamingMessage", "id": 1, **asked}).encode()
+    first = frame(1, 0, said, kind=FrameKind.REQUEST, direction=Direction.TO_AGENT) if asked else request(1)
+    made.write([first, status(1, 1, "x")], changes=Changes([line], [call], []))
+    made.finish(STARTED + 10**12)
+    kept, again = Kept(), Kept()
+    for sink in (kept, again):
+        with Recording(path) as recording:
+            Export(recording, sink, shape=shape, frames=True).run(None)
+    assert kept.got == again.got
+    return kept
+
+
+def test_the_callers_span_is_above_both_and_the_agent_knows_the_lower_one(tmp_path: Path) -> None:
+    call = exchange(1, traceparent=CAME, sent_traceparent=SENT, request_headers=((b"tracestate", b"a=b"),))
+    kept = exported(tmp_path / "r", call, Shape(content=True, compat=("openinference",)))
+    server, client = kept.got
+    assert (server.kind, client.kind) == (Kind.SERVER, Kind.CLIENT)
+    assert server.parent == Context(TRACE, SPAN, "a=b")
+    assert client.parent == server.context
+    assert client.context == Context(TRACE, "c" * 16, "a=b")
+    assert (client.name, client.started, client.ended) == (server.name, server.started, server.ended)
+    assert client.attributes.items() < server.attributes.items()
+    assert client.attributes["server.address"] == "agent"
+    assert server.events
+    assert (client.events, client.links, client.part) == ((), (), True)
+    assert not any("input" in name or "openinference" in name for name in client.attributes)
+    assert {log.context for log in kept.told} == {server.context}
+
+
+def test_where_the_proxy_began_the_trace_it_has_the_id_that_was_sent(tmp_path: Path) -> None:
+    """Also where what the client sent was not valid, or came twice."""
+    for number, came in enumerate(("", "no", CAME)):
+        server, client = exported(tmp_path / f"{number}", exchange(1, traceparent=came, sent_traceparent=BEGUN)).got
+        assert (server.parent, client.parent) == (None, server.context)
+        assert (server.context.trace, client.context) == ("a" * 32, Context("a" * 32, "c" * 16))
+
+
+def test_a_trace_that_only_the_message_names_is_linked(tmp_path: Path) -> None:
+    asked = {"message": {"messageId": "m", "parts": [], "metadata": {"traceparent": CAME}}}
+    server, _ = exported(tmp_path / "r", exchange(1, sent_traceparent=BEGUN), params=asked).got
+    assert server.parent is None
+    assert [(link.context, link.attributes["a2a_proxy.link"]) for link in server.links] == [
+        (Context(TRACE, SPAN), "message")
+    ]
+
+
+def test_one_span_where_nothing_went_on(tmp_path: Path) -> None:
+    """The proxy answered itself, or the recording says no id that can be read."""
+    for number, more in enumerate(({"ours": True, "how": "refused"}, {"sent_traceparent": "redacted-1234"})):
+        call = exchange(1, **{"traceparent": CAME, "sent_traceparent": SENT, **more})
+        (span,) = exported(tmp_path / f"{number}", call).got
+        assert (span.kind, span.parent) == (Kind.INTERNAL, Context(TRACE, SPAN))
+
+
+def test_a_push_notification_is_consumed_and_sent_on(tmp_path: Path) -> None:
+    call = exchange(1, binding=Binding.WEBHOOK, traceparent=CAME, sent_traceparent=SENT)
+    assert [span.kind for span in exported(tmp_path / "r", call).got] == [Kind.CONSUMER, Kind.CLIENT]
+
+
+def test_a_long_call_in_segments_went_on_once(tmp_path: Path) -> None:
+    call = exchange(1, closed=exchange(1).started + 150 * 10**9, traceparent=CAME, sent_traceparent=SENT)
+    spans = exported(tmp_path / "r", call, Shape(segment=60 * 10**9)).got
+    assert [span.kind for span in spans] == [Kind.SERVER] * 3 + [Kind.CLIENT]
+    assert spans[-1].parent == spans[0].context
+    assert spans[-1].ended == call.closed
