@@ -164,10 +164,10 @@ def test_a_push_says_how_often_it_was_tried_and_leads_to_its_task(tmp_path: Path
         push(6, b'{"a":1}'),
         push(7, b'{"a":1}', target="/other"),
     ]
-    task = Task("agent:8000", TASK, exchanges=tuple(range(1, 8)))
+    tasks = [Task("client:9000", TASK, exchanges=(2,)), Task("agent:8000", TASK, exchanges=(1, *range(3, 8)))]
     frames = [configured("redacted-0123456789ab"), *(told for _, told in pushes)]
     first, *made = exported(
-        recorded(tmp_path / "r.a2a.db", [exchange(1), *(call for call, _ in pushes)], frames, [task])
+        recorded(tmp_path / "r.a2a.db", [exchange(1), *(call for call, _ in pushes)], frames, tasks)
     )
     assert [each.attributes["a2a_proxy.push.attempt"] for each in made] == [1, 1, 2, 3, 1, 1]
     assert [[link.context for link in each.links] for each in made] == [[first.context]] * 6
