@@ -38,7 +38,7 @@ class Phoenix(msgspec.Struct):
     def spans(self, project: str, count: int) -> list[Seen]:
         """What a project has, in order of time, when it has that many spans; links are in none of its answers."""
         found = _until(lambda: self._read(project), count)
-        return sorted((_of_phoenix(each) for each in found), key=lambda each: each.started)
+        return sorted((_of_phoenix(each) for each in found), key=lambda each: (each.started, each.span))
 
     def _read(self, project: str) -> list[dict[str, Any]]:
         try:
@@ -85,7 +85,7 @@ class Mlflow(msgspec.Struct):
     def spans(self, experiment: str, count: int) -> list[Seen]:
         """What an experiment has, in order of time, when it has that many spans."""
         found = _until(lambda: self._read(experiment), count)
-        return sorted((_of_mlflow(each) for each in found), key=lambda each: each.started)
+        return sorted((_of_mlflow(each) for each in found), key=lambda each: (each.started, each.span))
 
     def _read(self, experiment: str) -> list[dict[str, Any]]:
         """By MLflow's own client, which only its environment has."""

@@ -130,3 +130,21 @@ def check_links(spans: list[Seen]) -> None:
         broker.span: ((desk.trace, desk.span, "handoff"),),
         hotel.span: ((broker.trace, broker.span, "handoff"),),
     }
+
+
+def is_onward(span: Seen) -> bool:
+    """The second span of a call that went on with a `traceparent` of the proxy: the first one tells what passed."""
+    return "a2a_proxy.stream" not in span.attributes
+
+
+def check_chain(spans: list[Seen]) -> None:
+    """The proxy's spans alone, two for each call: what an agent asks for is below the call that it was asked by."""
+    came = [each for each in spans if not is_onward(each)]
+    went = {each.attributes["a2a_proxy.exchange"]: each for each in spans if is_onward(each)}
+    for each in came:
+        onward = went[each.attributes["a2a_proxy.exchange"]]
+        assert (onward.trace, onward.parent, onward.name) == (each.trace, each.span, each.name)
+    calls, cards = ours(came, SEND), ours(came, CARD)
+    above = ["", *(went[each.attributes["a2a_proxy.exchange"]].span for each in calls[:-1])]
+    assert [call.parent for call in calls] == [card.parent for card in cards] == above
+    assert len({each.trace for each in (*calls, *cards[1:])}) == 1

@@ -14,7 +14,15 @@ from support_backends import Mlflow, Phoenix, mlflow, phoenix
 from support_chain import AGENTS, ASKS, talk
 from support_peers import missing
 from support_proxy import inspect
-from support_spans import check_apart, check_as_recorded, check_links, check_one_tree, recorded
+from support_spans import (
+    check_apart,
+    check_as_recorded,
+    check_chain,
+    check_links,
+    check_one_tree,
+    is_onward,
+    recorded,
+)
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(bool(missing("traced")), reason=str(missing("traced")))]
 
@@ -44,9 +52,6 @@ def project(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     """A project of Phoenix for the spans of this test."""
     name = f"test-{abs(hash(request.node.name))}"
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"openinference.project.name={name}")
-    # Phoenix takes neither.
-    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
-    monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
     return name
 
 
@@ -91,9 +96,6 @@ def test_where_traces_end_at_each_agent_mlflow_has_links(
     """A trace a call; those of the chain are joined by links. Sent live and afterwards: nothing is there twice."""
     experiment = a_mlflow.experiment("chain")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"x-mlflow-experiment-id={experiment}")
-    # MLflow takes neither.
-    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
-    monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
     paths = talk(tmp_path, "--otlp", a_mlflow.http, "--otlp-protocol", "http/protobuf")
     calls = recorded(paths)
     live = a_mlflow.spans(experiment, len(calls))
@@ -102,3 +104,16 @@ def test_where_traces_end_at_each_agent_mlflow_has_links(
     check_links(live)
     export(*paths, a_mlflow.http, "http/protobuf")
     assert a_mlflow.spans(experiment, len(calls) + 1) == live
+
+
+def test_agents_that_only_hand_a_trace_on_are_one_tree_by_propagation(
+    a_phoenix: Phoenix, project: str, tmp_path: Path
+) -> None:
+    """Nobody but the proxy makes spans: each of its calls is below the one that the agent was asked by."""
+    words = ("--propagate", "--otlp", a_phoenix.grpc, "--otlp-protocol", "grpc")
+    paths = talk(tmp_path, *words, trace="header")
+    spans = a_phoenix.spans(project, 2 * len(recorded(paths)))
+    check_as_recorded([each for each in spans if not is_onward(each)], recorded(paths), US)
+    check_chain(spans)
+    export(*paths, a_phoenix.http, "http/protobuf")
+    assert a_phoenix.spans(project, len(spans) + 1) == spans

@@ -11,6 +11,7 @@ from a2a_inspect.commands.otlp import Options, export_otlp
 from a2a_proxy.cli.errors import UserError
 from support_inspect import sample
 from support_otlp import http_backend
+from support_several import pair
 
 
 @pytest.fixture
@@ -63,3 +64,21 @@ def test_without_the_packages_it_says_how_to_get_them(recording: Path, monkeypat
     with pytest.raises(UserError, match="not installed") as told:
         export_otlp(Options(recording=recording, endpoint="localhost:4317"))
     assert "pip install 'a2a-proxy[otlp]'" in told.value.hint
+
+
+def test_several_recordings_go_out_as_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    first, second = pair(tmp_path)
+    target = tmp_path / "run.otlp.jsonl"
+    export_otlp(Options(recording=first, others=(second,), output=target, redact=("metadata-only",)))
+    spans = [
+        span
+        for line in target.read_text().splitlines()
+        for span in json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    ]
+    assert spans[3]["links"][0]["spanId"] == spans[0]["spanId"]
+    assert capfd.readouterr().err == f"5 spans written to {target}\n"
+    export_otlp(Options(recording=first, others=(second,), output=Path("-"), where="err"))
+    assert capfd.readouterr().err == "1 span written to standard output\n"
+    for more in ({"where": "task:nothing", "output": tmp_path / "f"}, {"unsent": True}):
+        with pytest.raises(UserError, match=r"nothing matches|goes with one recording"):
+            export_otlp(Options(recording=first, others=(second,), **more))

@@ -166,6 +166,25 @@ def test_snake_case() -> None:
     }
 
 
+@pytest.mark.parametrize("spelled", ["data", "d\\u0061ta"])
+def test_members_may_be_written_with_escapes(spelled: str) -> None:
+    """JSON lets any letter of a name be `\\u....`: it is the same name."""
+    written = rpc({"statusUpdate": {"taskId": "t1", "status": {"message": {"parts": [{"data": {"data": 1}}]}}}})
+    written = written.replace(b"taskId", rb"task\u005fid").replace(b'"data"', f'"{spelled}"'.encode())
+    made = normalise(written, "json", _0_3, "SendStreamingMessage", FrameKind.EVENT)["statusUpdate"]
+    assert (made["taskId"], made["status"]["message"]["parts"]) == ("t1", [{"data": 1}])
+
+
+def test_one_payload_read_in_several_ways() -> None:
+    """The last one is remembered, but only for who asks the very same."""
+    payload = rpc({"kind": "message", "parts": [{"data": {"data": 1}}]})
+    for _ in range(2):
+        assert normalise(payload, "json", _0_3, "", FrameKind.EVENT)["message"]["parts"] == [{"data": 1}]
+        assert normalise(payload, "json", _1_0, "", FrameKind.EVENT)["message"]["parts"] == [{"data": {"data": 1}}]
+        assert normalise(payload, "json", _1_0, "ListTasks", FrameKind.RESPONSE)["tasks"] == []
+        assert "message" not in normalise(payload, "json", _1_0, "SendMessage", FrameKind.REQUEST)
+
+
 def test_answers() -> None:
     """Lists of 0.3 become the objects of 1.0; cards and empty answers stay; push configurations are flat."""
     config = {

@@ -54,6 +54,8 @@ def test_things_are_found_by_key(path: Path):
         assert [row.frame.seq for row in recording.frames(keys[4], after=3, limit=2)] == [4, 5]
         assert recording.frame(frames[0].id) == frames[0]
         assert recording.frame(10_000) is None
+        some = [frames[3].id, 10_000, frames[0].id]
+        assert recording.frames_of(some) == [recording.frame(each.id, payload=False) for each in (frames[0], frames[3])]
         assert [row.finding.exchange for row in recording.findings(1, exchange=keys[0])] == [1, 1]
         assert [row.session for row in recording.findings(exchange=keys[3])] == [2, 2]
         assert [(row.session, row.task.agent) for row in recording.task("7")] == [(1, "a"), (2, "a")]

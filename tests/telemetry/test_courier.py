@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from a2a_proxy.follower.hook import Tally
 from a2a_proxy.follower.status import Status, Told
-from a2a_proxy.telemetry.courier import Clock, Courier
+from a2a_proxy.telemetry.courier import BATCH, OCTETS, Clock, Courier, requests
 from a2a_proxy.telemetry.sdk import SENT, Answer, Outcome
 from a2a_proxy.telemetry.values import Attributes, Context, Kind, Level, Log, Span
 
 DOWN = Outcome(Answer.LATER, "connection refused")
 FAILS = Outcome(Answer.FAILED, "HTTP 500")
+LARGE = Outcome(Answer.LARGE, "HTTP 413")
 REFUSES = Outcome(Answer.REFUSED, "HTTP 401")
 CONTEXT = Context("1" * 32, "2" * 16)
 SPAN = Span(name="x", kind=Kind.INTERNAL, context=CONTEXT, parent=None, started=1, ended=2, attributes={})
@@ -63,6 +66,20 @@ def test_what_is_refused_is_given_up_at_once_and_counted() -> None:
     assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 401"]
 
 
+def test_a_part_that_is_not_taken_is_given_up_and_counted() -> None:
+    desk = Desk(Outcome(Answer.SENT, "too old", rejected=2))
+    assert desk.courier.spans({}, [SPAN] * 5)
+    assert (desk.asked, desk.count) == (1, Tally(3, 2))
+    assert desk.told == ["OTLP: c:4318 refuses spans: too old"]
+
+
+def test_what_is_too_much_at_once_goes_in_halves_and_one_span_alone_is_given_up() -> None:
+    desk = Desk(LARGE, LARGE, SENT, LARGE, SENT)
+    assert desk.courier.spans({}, [SPAN] * 4)
+    assert (desk.taken, desk.count) == ([1, 2], Tally(3, 1))
+    assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 413"]
+
+
 def test_what_fails_again_and_again_is_given_up_after_a_while() -> None:
     desk = Desk(*[FAILS] * 100)
     assert desk.courier.spans({}, [SPAN])
@@ -84,3 +101,20 @@ def test_a_backend_without_logs_is_asked_once() -> None:
     desk.courier.logs({}, [LOG])
     assert (desk.asked, desk.count) == (1, Tally())
     assert desk.courier.spans({}, [SPAN])
+
+
+def test_a_request_has_room_for_so_much_text_and_a_large_span_goes_alone() -> None:
+    def span(octets: int) -> Span:
+        return replace(SPAN, attributes={"gen_ai.input.messages": "x" * octets})
+
+    third = OCTETS // 3
+    spans = [span(third), span(third), span(third), span(2 * OCTETS), span(1)]
+    assert [len(each) for each in requests(spans)] == [2, 1, 1, 1]
+    assert [len(each) for each in requests([SPAN] * (BATCH + 1))] == [BATCH, 1]
+    assert list(requests([])) == []
+
+
+def test_what_is_a_part_of_a_call_does_not_count_as_one() -> None:
+    desk = Desk()
+    assert desk.courier.spans({}, [replace(SPAN, part=True), SPAN])
+    assert (desk.taken, desk.count.calls) == ([2], 1)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import msgspec
 import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -26,14 +27,18 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Export, Lines, Sent
 from a2a_proxy.telemetry.reading import Spans
-from a2a_proxy.telemetry.sdk import Answer, Backend
+from a2a_proxy.telemetry.sdk import Answer, Backend, Outcome
 from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.values import Context, Kind, Span
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
 from support_otlp import Received, attributes, grpc_backend, http_backend
 from support_recording import STARTED
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+SPAN_VALUE = Span(
+    name="x", kind=Kind.INTERNAL, context=Context(TRACE, SPAN), parent=None, started=1, ended=2, attributes={}
+)
 TRACEPARENT = f"00-{TRACE}-{SPAN}-01"
 
 Open = Callable[[], AbstractContextManager[Received]]
@@ -149,6 +154,28 @@ def test_a_hand_off_that_is_told_again_is_one_link(tmp_path: Path) -> None:
     assert [len(each.spans[0].links) for each in made if each] == [0, 1, 1]
 
 
+@pytest.mark.parametrize(("others", "linked"), [({}, True), ({"context_id": ""}, False), ({"context_id": "d"}, True)])
+def test_an_agent_that_has_not_named_its_task_is_linked_to_by_its_one_open_call(
+    tmp_path: Path, others: dict[str, Any], linked: bool
+) -> None:
+    """While one more call of the agent that may be the one is open, nobody knows which of the two it is."""
+    made = writer(tmp_path / "r.a2a.db")
+    connections = [Connection(n, f"127.0.0.1:500{n}", f":900{n}", f"agent{n}:80", STARTED) for n in (1, 2)]
+    asking = exchange(2, closed=0, how="", operation="SendMessage", task_id="", context_id="c")
+    other = [exchange(1, closed=0, how="", task_id="", **others)] if others else []
+    asked = exchange(3, connection=2)
+    handed = Handoff(1, "delegation", "context", "agent1:80", "", "c", 0, "agent2:80", "", 3, 3, 0, asked.started)
+    made.write([], changes=Changes(connections, [*other, asking, asked], [], handoffs=[handed]))
+    made.finish(STARTED + 10_000 * MS)
+    with Recording(tmp_path / "r.a2a.db") as recording:
+        (session,) = recording.sessions()
+        spans = Spans(recording, session)
+        found = spans.made(3)
+        context = spans.context(asking)
+    assert found is not None
+    assert [link.context for link in found.spans[0].links] == ([context] if linked else [])
+
+
 def three_agents(path: Path) -> Path:
     """A front desk with its caller's trace in the message, which asks a second agent, which asks a third: untraced."""
     made = writer(path)
@@ -248,6 +275,10 @@ def test_a_call_that_goes_on_has_no_span_yet(tmp_path: Path) -> None:
         (grpc_backend, grpc.StatusCode.UNAUTHENTICATED, Answer.REFUSED),
         (grpc_backend, grpc.StatusCode.INTERNAL, Answer.FAILED),
         (grpc_backend, grpc.StatusCode.UNAVAILABLE, Answer.LATER),
+        (grpc_backend, grpc.StatusCode.RESOURCE_EXHAUSTED, Answer.LATER),
+        (http_backend, 413, Answer.LARGE),
+        (http_backend, 429, Answer.LATER),
+        (http_backend, 500, Answer.FAILED),
         (http_backend, 401, Answer.REFUSED),
         (http_backend, 503, Answer.LATER),
     ],
@@ -260,6 +291,38 @@ def test_a_backend_that_says_no_is_understood(backend: Open, answer: Any, judged
         made.close()
     assert outcome.answer is judged
     assert outcome.why
+
+
+def test_what_a_backend_takes_a_part_of_is_known(received: Received) -> None:
+    received.rejects = 1
+    backend = Backend(target(received.endpoint, received.protocol, {}))
+    try:
+        outcomes = [backend.send_spans({}, [SPAN_VALUE] * 3)]
+        received.rejects = 0
+        outcomes.append(backend.send_spans({}, [SPAN_VALUE]))
+    finally:
+        backend.close()
+    assert outcomes == [Outcome(Answer.SENT, "too old", rejected=1), Outcome(Answer.SENT)]
+
+
+def test_more_than_a_grpc_server_takes_is_not_waited_for() -> None:
+    large = msgspec.structs.replace(SPAN_VALUE, attributes={"a2a_proxy.text": "x" * (5 << 20)})
+    with grpc_backend() as received:
+        backend = Backend(target(received.endpoint, "grpc", {}))
+        outcome = backend.send_spans({}, [large])
+        backend.close()
+    assert outcome.answer is Answer.LARGE
+
+
+def test_an_offline_export_sends_halves_where_all_is_too_much_and_ends_where_a_part_is_not_taken() -> None:
+    with http_backend() as received, open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+        received.answers = [413, None, 413]
+        export = send(recording, received)
+        assert len({span.span_id for span in received.spans()}) == len(received.spans()) == export.done.spans
+        assert received.asked == 5
+        received.rejects = 1
+        with pytest.raises(TelemetryError, match="refuses: too old"):
+            send(recording, received)
 
 
 def test_an_offline_export_ends_where_it_is_refused() -> None:

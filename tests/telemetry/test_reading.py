@@ -85,6 +85,8 @@ def test_a_long_call_is_cut_and_the_first_piece_has_its_ids(tmp_path: Path) -> N
     assert [each.name for each in whole.events] == ["a2a_proxy.first_event", "a2a.task.state_change"]
     assert last.attributes["a2a_proxy.stream.max_gap_ms"] == 60_000
     assert exported(path, Shape(segment=3 * MINUTE)) == [whole]
+    spoken = exported(path, Shape(segment=MINUTE, content=True))
+    assert ["gen_ai.output.messages" in each.attributes for each in spoken] == [False, False, True]
 
 
 def test_the_text_is_told_where_it_is_wanted_and_nowhere_else(tmp_path: Path) -> None:
@@ -95,6 +97,9 @@ def test_the_text_is_told_where_it_is_wanted_and_nowhere_else(tmp_path: Path) ->
     said = [json.loads(str(span.attributes[f"gen_ai.{name}.messages"])) for name in ("input", "output")]
     assert [each[0]["parts"][0]["content"] for each in said] == ["Plan a day", "Thinking"]
     assert "Plan a day" not in span.name + span.error + str(span.events)
+    foreign = exchange(1, operation="", method="tools/list")
+    path = recorded(tmp_path / "f.a2a.db", [foreign], [request(1, "Plan a day")])
+    assert "Plan a day" not in str(exported(path, Shape(content=True)))
 
 
 @pytest.mark.parametrize("asks", [True, False])
@@ -164,10 +169,10 @@ def test_a_push_says_how_often_it_was_tried_and_leads_to_its_task(tmp_path: Path
         push(6, b'{"a":1}'),
         push(7, b'{"a":1}', target="/other"),
     ]
-    task = Task("agent:8000", TASK, exchanges=tuple(range(1, 8)))
+    tasks = [Task("client:9000", TASK, exchanges=(2,)), Task("agent:8000", TASK, exchanges=(1, *range(3, 8)))]
     frames = [configured("redacted-0123456789ab"), *(told for _, told in pushes)]
     first, *made = exported(
-        recorded(tmp_path / "r.a2a.db", [exchange(1), *(call for call, _ in pushes)], frames, [task])
+        recorded(tmp_path / "r.a2a.db", [exchange(1), *(call for call, _ in pushes)], frames, tasks)
     )
     assert [each.attributes["a2a_proxy.push.attempt"] for each in made] == [1, 1, 2, 3, 1, 1]
     assert [[link.context for link in each.links] for each in made] == [[first.context]] * 6

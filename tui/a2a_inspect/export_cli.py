@@ -36,10 +36,13 @@ class _Group(click.Group):
 
 def common(command: Any) -> Any:
     """The argument and the options that every format has: see `commands.export.What`."""
-    command = redact_options(command)
+    return click.argument("recording", required=False, type=click.Path(path_type=Path))(part_options(command))
+
+
+def part_options(command: Any) -> Any:
+    """What of a recording goes out, and how clean."""
     where = click.option("--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4'.")
-    command = where(command)
-    return click.argument("recording", required=False, type=click.Path(path_type=Path))(command)
+    return where(redact_options(command))
 
 
 output = click.option(

@@ -172,7 +172,7 @@ def leftovers() -> list[Leftover]:
     none."""
     found = []
     for path in journals_dir().iterdir():
-        if is_held(path) or _is_locked(path / RECORDER_LOCK):
+        if is_at_work(path):
             continue
         session = read_session(path)  # after the locks: one that is being deleted loses it before them
         if session is not None:
@@ -192,6 +192,11 @@ def read_session(path: Path) -> SessionFile | None:
         return msgspec.json.decode((path / "session.json").read_bytes(), type=SessionFile)
     except (OSError, msgspec.DecodeError):
         return None
+
+
+def is_at_work(path: Path) -> bool:
+    """A relay writes this journal, or a recorder reads it."""
+    return is_held(path) or _is_locked(path / RECORDER_LOCK)
 
 
 def is_held(path: Path) -> bool:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy.cli import text
-from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import UserError, state_directory
-from a2a_proxy.cli.followed import Session
 from a2a_proxy.protocol.text import visible
 
 if TYPE_CHECKING:
+    from a2a_proxy.cli.console import Console
+    from a2a_proxy.cli.followed import Session
     from a2a_proxy.follower.keeper import HookKeeper, Report, Tell
 
 

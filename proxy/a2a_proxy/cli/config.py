@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from a2a_proxy.capture.segments import Limits
-from a2a_proxy.cli.archive import Archive, archive_config
+from a2a_proxy.cli.archive import Archive
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.redact import policy_words
-from a2a_proxy.cli.shape import shape_of
 from a2a_proxy.cli.sizes import octets
+from a2a_proxy.cli.wanted import wanted
 from a2a_proxy.model.exchange import LiveMode
 from a2a_proxy.relay.edits.leads import Mode
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream
@@ -21,7 +21,6 @@ from a2a_proxy.relay.way import Editing
 
 if TYPE_CHECKING:
     from a2a_proxy.telemetry.settings import Settings
-    from a2a_proxy.telemetry.shape import Compat, SpanKind
 
 _EXAMPLE = "a2a-proxy --listen :9000 --upstream localhost:8000"
 
@@ -71,28 +70,14 @@ def proxy_config(
     journal_segment: str = "64MiB",
     fail_on: str = "never",
     live: LiveMode = "auto",
-    hook: tuple[str, ...] = (),
-    otlp: str | None = None,
-    otlp_protocol: str | None = None,
-    otlp_kind: SpanKind = "internal",
-    otlp_frames: bool = False,
-    otlp_content: bool = False,
-    otlp_compat: tuple[Compat, ...] = (),
-    otlp_segment: str = "",
-    archive: str = "",
-    archive_every: float = 300.0,
-    archive_id: str = "",
     metrics: str | None = None,
+    **followers: Any,
 ) -> ProxyConfig:
-    """The config of the options.
+    """The config of the options; `followers` are those of `wanted`.
 
     Raises:
         UserError: an address or a policy cannot be read, the options do not pair up, or there is no such hook.
     """
-    if hook:
-        from a2a_proxy.cli.hooks import check_hooks
-
-        check_hooks(hook)
     _check_pairs(len(listen), len(upstream), len(upstream_grpc))
     grpc = upstream_grpc or (None,) * len(listen)
     routes = tuple(_route(*texts) for texts in zip(listen, upstream, grpc, strict=True))
@@ -102,15 +87,8 @@ def proxy_config(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
-    export = None
-    if otlp is not None:
-        from a2a_proxy.cli.otlp import otlp_settings
-
-        shape = shape_of(otlp_kind, content=otlp_content, compat=otlp_compat, segment=otlp_segment)
-        export = otlp_settings(otlp, otlp_protocol or "", shape, frames=otlp_frames)
-    elif otlp_protocol or otlp_frames or otlp_content or otlp_compat or otlp_segment:
-        raise UserError("options --otlp-... go with --otlp", "for example: --otlp http://localhost:4318")
-    checks = (limits, fail_on, live, hook, export, archive_config(archive, archive_every, archive_id))
+    wants = wanted(**followers)
+    checks = (limits, fail_on, live, wants.hooks, wants.otlp, wants.archive)
     numbers = None
     if metrics is not None:
         from a2a_proxy.cli.metrics import metrics_listen

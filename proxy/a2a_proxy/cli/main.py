@@ -14,8 +14,8 @@ from click.core import ParameterSource
 from a2a_proxy import __version__
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, tell
 from a2a_proxy.cli.redact import redact_options
-from a2a_proxy.cli.shape import shape_options
 from a2a_proxy.cli.streams import prepare_streams
+from a2a_proxy.cli.wanted import follow_options
 
 _HELP = """Relay A2A traffic untouched, and show and record every frame of it.
 
@@ -87,41 +87,7 @@ log_format = click.option(
     show_default=True,
     help="Which proposal's messages SendLiveMessage carries; auto tells them apart.",
 )
-@click.option(
-    "--hook",
-    multiple=True,
-    metavar="NAME",
-    help="Call this hook for what passes: an installed one, or module:Class. `a2a-inspect hooks` lists them.",
-)
-@click.option("--archive", default="", metavar="URL", help="Archive as well: s3://BUCKET/PREFIX, or file:///FOLDER.")
-@click.option(
-    "--archive-every",
-    type=click.FloatRange(1),
-    default=300.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="What has come is archived after this time, however little.",
-)
-@click.option(
-    "--archive-id", default="", metavar="ID", help="Of this proxy in the archive; else the state directory's."
-)
-@click.option(
-    "--otlp",
-    is_flag=False,
-    flag_value="",
-    metavar="[URL]",
-    help="Send a span for each call to this OpenTelemetry backend; without a URL to where OTEL_* say.",
-)
-@click.option("--otlp-protocol", type=click.Choice(["grpc", "http/protobuf"]), help="Else as a variable or port says.")
-@click.option(
-    "--otlp-kind",
-    type=click.Choice(["internal", "server"]),
-    default="internal",
-    show_default=True,
-    help="Kind of the spans: server where neither clients nor agents send spans of their own.",
-)
-@click.option("--otlp-frames", is_flag=True, help="A log record for each frame as well.")
-@shape_options("--otlp-")
+@follow_options
 @click.option(
     "--propagate",
     is_flag=True,
@@ -208,6 +174,7 @@ def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
     envvar="A2A_PROXY_FAIL_ON",
     help="Where the agent exits with 0, exit with 1 if a finding was at least so grave.",
 )
+@follow_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def stdio(command: tuple[str, ...], **typed: Any) -> None:
     """Start COMMAND as an agent that talks over stdin and stdout, and record what passes.

@@ -19,20 +19,29 @@ _SHORTEST = 10
 """Seconds of a segment, at least."""
 
 
-def shape_options(prefix: str) -> Callable[[Any], Any]:
-    """`--content`, `--compat` and `--segment` behind this prefix."""
+def shape_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
+    """`--content`, `--compat` and `--segment` behind this prefix, and as environment variables behind that one."""
+
+    def named(word: str) -> str | None:
+        return f"{variable}{word}" if variable else None
+
     options = (
         click.option(
-            f"{prefix}content", is_flag=True, help="The text of messages and artifacts as well, as it is recorded."
+            f"{prefix}content",
+            is_flag=True,
+            envvar=named("CONTENT"),
+            help="The text of messages and artifacts as well, as it is recorded.",
         ),
         click.option(
             f"{prefix}compat",
+            envvar=named("COMPAT"),
             multiple=True,
             type=click.Choice(["kong", "openinference", "langfuse"]),
             help="Attributes by the names of this tool as well; may be given several times.",
         ),
         click.option(
             f"{prefix}segment",
+            envvar=named("SEGMENT"),
             metavar="TIME",
             default="",
             help="A span each TIME (5m, 1h) of a call that goes on, for backends that lose what ends late.",

@@ -5,6 +5,7 @@ Nothing is printed once the agent runs: stdout and stderr are its own.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -12,7 +13,7 @@ import sys
 import threading
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
@@ -23,6 +24,7 @@ from a2a_proxy.capture.segments import Limits
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.redact import policy_words
 from a2a_proxy.cli.sizes import octets
+from a2a_proxy.cli.wanted import Wanted, wanted
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.header import check_writable
 from a2a_proxy.recording.names import recording_name
@@ -54,6 +56,7 @@ class StdioConfig(msgspec.Struct, frozen=True):
     """Of the journal."""
     fail_on: str
     """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
+    wanted: Wanted = Wanted()
 
 
 def stdio_config(
@@ -65,11 +68,12 @@ def stdio_config(
     fail_on: str,
     redact: tuple[str, ...] = (),
     redact_policy: Path | None = None,
+    **followers: Any,
 ) -> StdioConfig:
-    """The config of the options. Raises UserError."""
+    """The config of the options; `followers` are those of `wanted`. Raises UserError."""
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     limits = Limits(max_bytes=octets("--journal-max", journal_max))
-    return StdioConfig(command, record, words, limits, fail_on)
+    return StdioConfig(command, record, words, limits, fail_on, wanted(**followers))
 
 
 def run_stdio(config: StdioConfig) -> NoReturn:
@@ -84,7 +88,8 @@ def run_stdio(config: StdioConfig) -> NoReturn:
         _check(config.record)
     clock = session_clock()
     with state_directory():
-        folder = places.new_journal(_session(config, clock()))
+        session = _session(config, clock())
+        folder = places.new_journal(session)
     try:
         relay = _start(config.command)
         try:
@@ -98,7 +103,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
         folder.release()
         raise
     relay.start(Tape(journal, clock))
-    recorder = _Recorder(folder, journal)
+    recorder = _Recorder(folder, journal, session, config.wanted)
     recorder.start()
     code = relay.wait()
     recorder.join(_LAUNCH_SECONDS)
@@ -111,8 +116,10 @@ def run_stdio(config: StdioConfig) -> NoReturn:
 class _Recorder(threading.Thread):
     """Starts the recorder process without anybody waiting for it. It outlives this one, and finishes alone."""
 
-    def __init__(self, folder: JournalFolder, journal: Journal) -> None:
+    def __init__(self, folder: JournalFolder, journal: Journal, session: SessionFile, wanted: Wanted) -> None:
         super().__init__(name="recorder-start", daemon=True)
+        self._session = session
+        self._wanted = wanted
         self._folder = folder
         self._journal = journal
         self._keeper: Keeper | None = None
@@ -129,6 +136,16 @@ class _Recorder(threading.Thread):
         self._journal.wake_by(keeper.wake_write)
         keeper.launch()
         self._keeper = keeper
+        if self._wanted != Wanted():
+            self._follow()
+
+    def _follow(self) -> None:
+        from a2a_proxy.cli.beside import Work, start
+
+        session, wanted = self._session, self._wanted
+        with contextlib.suppress(OSError):  # nobody can be told, and the recording has all
+            where = str(self._folder.path)
+            start(Work(session.recording, session.uuid, where, wanted.hooks, wanted.otlp, wanted.archive))
 
     def failed(self, severity: str) -> bool:
         """Wait for the recording's end; True where something so grave was found, or nobody can tell."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
@@ -26,7 +27,12 @@ def day(at: int) -> str:
 def utc(at: int) -> str:
     """RFC 3339 in UTC with nanoseconds, for machines."""
     seconds, rest = divmod(at, _SECOND)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+    return f"{_utc_second(seconds)}.{rest:09d}Z"
+
+
+@lru_cache(maxsize=64)
+def _utc_second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def duration(ns: int) -> str:

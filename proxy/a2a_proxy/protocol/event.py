@@ -5,7 +5,9 @@ For looking and exporting, not for the hot path. What is known is renamed and mo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -24,24 +26,41 @@ from a2a_proxy.protocol.schema import JSON, MEDIA_LINE, is_protobuf, line_and_na
 def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Json:
     """The event, answer or request in canonical 1.0 JSON form; empty where the payload cannot be read.
 
-    Events are wrapped as in a StreamResponse: `{"statusUpdate": {...}}`. Errors are `{"error": {...}}`.
+    Events are wrapped as in a StreamResponse: `{"statusUpdate": {...}}`. Errors are `{"error": {...}}`. Nobody changes
+    what it gives: who asks for the same again gets the same object.
     """
     # 0.x without `kind` is the protobuf form, whose data parts have their JSON one level deeper.
-    form = Canonical(wraps_data=dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC))
+    wraps_data = dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
+    if wraps_data and schema == JSON:
+        wraps_data = b'"data"' in payload or b"\\u" in payload
+    row = None if kind is FrameKind.REQUEST else BY_NAME.get(operation)
+    expected = row.answer if row is not None else Answer.STREAM
+    return _normalised(
+        payload, schema, wraps_data, operation if kind is FrameKind.REQUEST else None, expected, kind is FrameKind.EVENT
+    )
+
+
+@lru_cache(maxsize=1)  # who shows a frame wants a line about it, and then all of it
+def _normalised(
+    payload: bytes, schema: str, wraps_data: bool, asks: str | None, expected: Answer, streaming: bool
+) -> Json:
+    """As `normalise`; `asks` is the operation of a request, None for what is none."""
     value = plain(payload, schema)
     if isinstance(value, dict) and ("jsonrpc" in value or "error" in value):
         if "error" in value and not isinstance(value.get("result"), dict):
             return {"error": value["error"]}
         value = value["result"] if "result" in value else value.get("params", {}) if "method" in value else value
-    value = camel(value)
+    value = camel(value) if schema != JSON or _SNAKE.search(payload) or b"\\u" in payload else value
     if schema.endswith(f"@{MEDIA_LINE}") and isinstance(value, dict):
         value = next((inner for name in _WRAPS if isinstance(inner := value.get(name), dict)), value)
-    if kind is FrameKind.REQUEST:
-        return request(form, value, operation) if isinstance(value, dict) else {}
-    row = BY_NAME.get(operation)
-    return answer(form, value, row.answer if row is not None else Answer.STREAM, kind is FrameKind.EVENT)
+    form = Canonical(wraps_data)
+    if asks is not None:
+        return request(form, value, asks) if isinstance(value, dict) else {}
+    return answer(form, value, expected, streaming)
 
 
+_SNAKE = re.compile(rb"_[a-z]")
+"""What a payload has that names a member in snake_case, but for one that is written with `\\u`."""
 _WRAPS = ("event", "message")
 """In the proposal with media, what stands around an event of 1.0, and around a request (2.4)."""
 
@@ -86,23 +105,21 @@ def _listed(value: Any, name: str, shape: Callable[[Json], Json]) -> Json:
 
 def event(form: Canonical, value: Json, streaming: bool) -> Json:
     """One result or event, wrapped. What is none of A2A's comes back as it is."""
-    if not any(name in value for name in ("kind", "status", "artifact", "parts", "content")):
-        wrappers = _wrappers(form)
-        found = next((name for name in wrappers if isinstance(value.get(name), dict)), None)
-        return {**value, found: wrappers[found](value[found])} if found else value
+    if _BARE.isdisjoint(value):
+        found = next((name for name in _SHAPES if isinstance(value.get(name), dict)), None)
+        return {**value, found: _SHAPES[found](form, value[found])} if found else value
     name = _NAMES.get(_kind(value, streaming))
-    return {name: _wrappers(form)[name](value)} if name else value
+    return {name: _SHAPES[name](form, value)} if name else value
 
 
-def _wrappers(form: Canonical) -> dict[str, Callable[[Json], Json]]:
-    return {
-        "task": form.task,
-        "statusUpdate": form.status_update,
-        "artifactUpdate": form.artifact_update,
-        "message": form.message,
-    }
-
-
+_BARE = frozenset(("kind", "status", "artifact", "parts", "content"))
+"""Members of objects that stand there without a wrapper."""
+_SHAPES: dict[str, Callable[[Canonical, Json], Json]] = {
+    "task": Canonical.task,
+    "statusUpdate": Canonical.status_update,
+    "artifactUpdate": Canonical.artifact_update,
+    "message": Canonical.message,
+}
 _NAMES = {
     EventKind.TASK: "task",
     EventKind.MESSAGE: "message",

@@ -55,7 +55,7 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
     """
     file = Path(path)
     check_recording(file)
-    uri = f"file:{quote(str(file.absolute()))}?mode=ro"
+    uri = f"{_uri(file)}?mode=ro"
     with translated(file):
         connection = _connect(uri)
         try:
@@ -99,9 +99,14 @@ def forget_log(path: str | os.PathLike[str]) -> None:
     Where somebody else has the file open, or it may not be written, the log stays.
     """
     if _settled(Path(path)) and has_log(path):
-        uri = f"file:{quote(str(Path(path).absolute()))}?mode=rw"
+        uri = f"{_uri(Path(path))}?mode=rw"
         with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(uri)) as connection:
             connection.execute("PRAGMA user_version").fetchone()
+
+
+def _uri(file: Path) -> str:
+    """Its name as SQLite takes it, also where that is no text in any encoding."""
+    return f"file:{quote(os.fsencode(file.absolute()))}"
 
 
 def _connect(target: str) -> sqlite3.Connection:
@@ -186,13 +191,20 @@ def _place(made: Path, file: Path) -> None:
             made.rename(file)
 
 
-@contextlib.contextmanager
-def translated(file: str | os.PathLike[str]) -> Iterator[None]:
-    """SQLite's errors as ours: message and hint."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _translate(file, error) from error
+class translated:  # used as a function is, and entered for every row that is read
+    """SQLite's errors within it as ours: message and hint."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: str | os.PathLike[str]) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise _translate(self._file, error) from error
 
 
 def _translate(file: str | os.PathLike[str], error: sqlite3.Error) -> RecordingError:

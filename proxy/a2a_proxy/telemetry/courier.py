@@ -6,7 +6,7 @@ What a backend refuses is given up at once, what it fails with after a while, bo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -19,6 +19,8 @@ from a2a_proxy.telemetry.values import Attributes, Log, Span
 
 BATCH = 512
 """Spans, or log records, of one request."""
+OCTETS = 2 << 20
+"""Octets of text in the spans of one request, about: receivers of gRPC refuse messages of more than 4 MiB."""
 _PAUSES = (0.5, 1.0, 2.0, 5.0)
 """Seconds before the next try; the last one holds."""
 _FAILING = 120.0
@@ -63,16 +65,22 @@ class Courier:
 
     def spans(self, resource: Attributes, spans: Sequence[Span]) -> bool:
         """Bring them; True where that is settled, one way or the other, False where it was told to stop."""
-        for start in range(0, len(spans), BATCH):
-            some = spans[start : start + BATCH]
-            answer = self._brought("spans", partial(self._backend.send_spans, resource, some))
-            if answer is Answer.LATER:
-                return False
-            calls = sum(not each.part for each in some)
-            if answer is Answer.SENT:
-                self._count.calls += calls
-            else:
-                self._count.errors += calls
+        return all(self._settled(resource, some) for some in requests(spans))
+
+    def _settled(self, resource: Attributes, some: Sequence[Span]) -> bool:
+        """One request, or more where a backend takes less at once; False where it was told to stop."""
+        outcome = self._brought(partial(self._backend.send_spans, resource, some))
+        if outcome.answer is Answer.LATER:
+            return False
+        if outcome.answer is Answer.LARGE and len(some) > 1:
+            half = len(some) // 2
+            return self._settled(resource, some[:half]) and self._settled(resource, some[half:])
+        calls = sum(not each.part for each in some)
+        lost = min(outcome.rejected, calls) if outcome.answer is Answer.SENT else calls
+        self._count.calls += calls - lost
+        self._count.errors += lost
+        if lost:
+            self._given_up("spans", outcome)
         return True
 
     def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
@@ -81,28 +89,27 @@ class Courier:
             if not self._takes_logs:
                 return
             some = logs[start : start + BATCH]
-            answer = self._brought("log records", partial(self._backend.send_logs, resource, some))
-            self._takes_logs = answer is not Answer.REFUSED
+            outcome = self._brought(partial(self._backend.send_logs, resource, some))
+            if outcome.answer not in (Answer.SENT, Answer.LATER):
+                self._given_up("log records", outcome)
+            self._takes_logs = outcome.answer is not Answer.REFUSED
 
-    def _brought(self, what: str, send: Callable[[], Outcome]) -> Answer:
-        """SENT; REFUSED or FAILED where it is given up; LATER where it was told to stop before either."""
+    def _brought(self, send: Callable[[], Outcome]) -> Outcome:
+        """SENT; REFUSED, FAILED or LARGE where it is not tried again; LATER where it was told to stop before."""
         began, tries = self._clock.now(), 0
         while not self.stopping():
             self.alive()
             outcome = send()
             if outcome.answer is Answer.SENT:
                 self._well()
-                return Answer.SENT
-            if outcome.answer is Answer.REFUSED:
-                self._given_up(what, outcome)
-                return Answer.REFUSED
-            if outcome.answer is Answer.FAILED and self._clock.now() - began >= _FAILING:
-                self._given_up(what, outcome)
-                return Answer.FAILED
+                return outcome
+            failed = outcome.answer is Answer.FAILED and self._clock.now() - began >= _FAILING
+            if failed or outcome.answer in (Answer.REFUSED, Answer.LARGE):
+                return outcome
             self._trouble(outcome)
             self._pause(_PAUSES[min(tries, len(_PAUSES) - 1)])
             tries += 1
-        return Answer.LATER
+        return Outcome(Answer.LATER)
 
     def _pause(self, seconds: float) -> None:
         until = self._clock.now() + seconds
@@ -128,3 +135,29 @@ class Courier:
         if what != "spans":
             hint = "it gets no more of them; OTEL_LOGS_EXPORTER=none does not offer them"
         self._tell(Told(f"OTLP: {self._where} refuses {what}: {outcome.why}", hint))
+
+
+def requests(spans: Sequence[Span]) -> Iterator[list[Span]]:
+    """The spans in groups that one request can have each; one that is larger goes alone."""
+    some: list[Span] = []
+    room = OCTETS
+    for span in spans:
+        weight = _weight(span)
+        if some and (len(some) == BATCH or weight > room):
+            yield some
+            some, room = [], OCTETS
+        some.append(span)
+        room -= weight
+    if some:
+        yield some
+
+
+def _weight(span: Span) -> int:
+    """Octets of its attributes and those of its events and links, about."""
+    held = [span.attributes, *(each.attributes for each in span.events), *(each.attributes for each in span.links)]
+    pairs = (pair for each in held for pair in each.items())
+    return sum(_EACH + len(name) + len(str(value).encode("utf-8", "replace")) for name, value in pairs)
+
+
+_EACH = 16
+"""Octets of an attribute besides its name and value; of a number more than it has."""

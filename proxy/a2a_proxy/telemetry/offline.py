@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import BinaryIO, Protocol, TypeVar
 
@@ -13,11 +13,11 @@ import msgspec
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow, key, split
 from a2a_proxy.telemetry.attributes import resource_of
-from a2a_proxy.telemetry.courier import BATCH
+from a2a_proxy.telemetry.courier import BATCH, requests
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.logs import frame_log
 from a2a_proxy.telemetry.otlp_json import logs_object, spans_object
-from a2a_proxy.telemetry.reading import Made, Spans
+from a2a_proxy.telemetry.reading import Beyond, Made, Spans
 from a2a_proxy.telemetry.sdk import Answer, Backend, Outcome
 from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.values import Attributes, Log, Span
@@ -67,14 +67,20 @@ class Sent:
 
     def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
         """`Sink.spans`."""
-        self._check(self._backend.send_spans(resource, spans))
+        outcome = self._backend.send_spans(resource, spans)
+        if outcome.answer is Answer.LARGE and len(spans) > 1:  # it would take less at once
+            half = len(spans) // 2
+            self.spans(resource, spans[:half])
+            self.spans(resource, spans[half:])
+            return
+        self._check(outcome)
 
     def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
         """`Sink.logs`."""
         self._check(self._backend.send_logs(resource, logs))
 
     def _check(self, outcome: Outcome) -> None:
-        if outcome.answer is Answer.SENT:
+        if outcome.answer is Answer.SENT and not outcome.rejected:
             return
         where = self._backend.target.shown
         if outcome.answer is Answer.LATER:
@@ -87,27 +93,42 @@ class Sent:
 class Export:
     """One export of one recording."""
 
-    def __init__(self, recording: Recording, sink: Sink, *, shape: Shape = PLAIN, frames: bool = False) -> None:
-        """`frames`: a log record for each frame as well."""
+    def __init__(
+        self,
+        recording: Recording,
+        sink: Sink,
+        *,
+        shape: Shape = PLAIN,
+        frames: bool = False,
+        beyond: Callable[[int], Beyond] | None = None,
+        done: Exported | None = None,
+    ) -> None:
+        """`frames`: a log record for each frame as well. `beyond`: by session, links to spans of other recordings.
+        `done`: what went out before is counted there."""
         self._recording = recording
         self._sink = sink
         self._shape = shape
         self._frames = frames
-        self.done = Exported()
+        self._beyond = beyond
+        self.done = done if done is not None else Exported()
         """What went out until now, also where the export was ended."""
 
-    def run(self, keys: set[int] | None) -> None:
-        """Send the calls of these keys; with None all. Raises TelemetryError, RecordingError."""
+    def run(self, keys: set[int] | None, only: set[int] | None = None) -> None:
+        """Send the calls of these keys, of `only` these sessions; with None all. Raises TelemetryError,
+        RecordingError."""
         for session in self._recording.sessions():
+            if only is not None and session.id not in only:
+                continue
             mine = None if keys is None else {each for each in keys if split(each)[0] == session.id}
             if mine is None or mine:
                 self._session(session, mine)
 
     def _session(self, session: SessionRow, keys: set[int] | None) -> None:
         resource = resource_of(session, os.environ)
-        spans = Spans(self._recording, session, self._shape)
+        beyond = self._beyond(session.id) if self._beyond is not None else lambda _: ()
+        spans = Spans(self._recording, session, self._shape, beyond=beyond)
         for some in _groups(self._made(session, spans, keys)):
-            for request in _groups(span for made in some for span in made.spans):
+            for request in requests([span for made in some for span in made.spans]):
                 self._sink.spans(resource, request)
                 self.done.spans += len(request)
             if self._frames:

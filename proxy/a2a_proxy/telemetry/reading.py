@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -17,9 +17,11 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.telemetry.cards import OPERATIONS as CARDS
 from a2a_proxy.telemetry.cards import Cards
+from a2a_proxy.telemetry.content import NOTHING
 from a2a_proxy.telemetry.earlier import Earlier
 from a2a_proxy.telemetry.events import Passage
 from a2a_proxy.telemetry.facts import Asked, Facts, asked, of_headers, state_label
+from a2a_proxy.telemetry.handing import handed_from, handoff_link, task_link
 from a2a_proxy.telemetry.ids import span_id, trace_id
 from a2a_proxy.telemetry.onward import beside, client_span, parent_of, sent_on
 from a2a_proxy.telemetry.segments import Progress, Window, passed, segment, windows
@@ -33,6 +35,9 @@ _KEPT = 4096
 """Rows of each kind that are remembered."""
 _EXCHANGES_KEPT = 256
 """Exchanges that a task's row names at most: the last ones."""
+
+Beyond = Callable[[int], Iterable[Link]]
+"""Links of an exchange of one session to spans of other recordings."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -53,10 +58,17 @@ class Spans:
     """Makes the spans of one session. Reads only."""
 
     def __init__(
-        self, recording: Recording, session: SessionRow, shape: Shape = PLAIN, *, late_apart: bool = False
+        self,
+        recording: Recording,
+        session: SessionRow,
+        shape: Shape = PLAIN,
+        *,
+        late_apart: bool = False,
+        beyond: Beyond = lambda _: (),
     ) -> None:
         """`late_apart`: what was found after a call was over is told apart from its span."""
         self._late_apart = late_apart
+        self._beyond = beyond
         self._recording = recording
         self._session = session
         self._uuid = session.facts.uuid
@@ -97,13 +109,24 @@ class Spans:
         return self._ids(exchange, self._asked(exchange))[0]
 
     def task(self, exchange: Exchange) -> Task | None:
-        """Its task as this session knows it. Who gets a push notification is not the agent: the task's id tells it."""
+        """Its task as this session knows it."""
         connection = self._connection(exchange.connection)
         if not exchange.task_id or connection is None:
             return None
-        agent = None if exchange.binding is Binding.WEBHOOK else connection.upstream
-        rows = self._recording.task(exchange.task_id, agent, session=self._session.id)
+        if exchange.binding is Binding.WEBHOOK:
+            return self._pushed(exchange.task_id, connection.upstream)
+        rows = self._recording.task(exchange.task_id, connection.upstream, session=self._session.id)
         return rows[0].task if rows else None
+
+    def _pushed(self, task_id: str, receiver: str) -> Task | None:
+        """The task of a push notification: its id tells the agent, as the receiver is none. A notification that came
+        before the agent's own answer counts as one of the receiver's."""
+        tasks = [row.task for row in self._recording.task(task_id, session=self._session.id)]
+        tasks.sort(key=lambda task: task.agent == receiver)
+        if not tasks:
+            return None
+        exchanges = sorted({each for task in tasks for each in task.exchanges})
+        return msgspec.structs.replace(tasks[0], exchanges=tuple(exchanges))
 
     def upstream(self, exchange: Exchange) -> str:
         """Address of its agent; empty where the connection is not known."""
@@ -147,7 +170,8 @@ class Spans:
         frames = (frame.frame for frame in self._recording.frames(row.key, payloads=False))
         findings = self._findings(row)
         frame = next(frames, None)
-        then = msgspec.structs.replace(facts, card=self._cards.last(facts.connection, row.exchange.started))
+        card = self._cards.last(facts.connection, row.exchange.started)
+        then = msgspec.structs.replace(facts, card=card, content=NOTHING)
         for cut in (Window(0, 0, cuts[0].begin), *cuts):
             passage = Passage(progress.state or passage.state, passage.last)
             while frame is not None and (frame.at < cut.end or cut.last):
@@ -175,7 +199,7 @@ class Spans:
             context=context,
             parent=parent,
             card=self._cards.last(connection, exchange.closed or exchange.started),
-            fetch=self._cards.fetch(exchange, connection),
+            fetch=self._cards.fetch(row, connection),
             delivery=self._earlier.delivery(exchange, task),
             resumed_from=self._earlier.resumed_from(exchange, task),
             content=said.content,
@@ -194,23 +218,14 @@ class Spans:
         first = self._first(exchange)
         context = self._context_of(first) if first != exchange.id else None
         if context is not None:
-            found.append(Link(context, {"a2a_proxy.link": "task", "a2a.task.id": exchange.task_id}))
+            found.append(task_link(context, exchange.task_id))
         for handoff in self._handoffs.get(exchange.id, {}).values():
-            context = self._context_of(handoff.exchange) if handoff.exchange != exchange.id else None
-            context = context or self._by_task(handoff)
+            before = handed_from(self._recording, self._session.id, handoff)
+            context = self._context_of(before) if before else None
             if context is not None:
-                told = {"kind": handoff.kind, "evidence": handoff.evidence, "agent": handoff.agent}
-                named = {f"a2a_proxy.handoff.{name}": value for name, value in told.items()}
-                found.append(Link(context, {"a2a_proxy.link": "handoff", **named}))
-        return tuple(found)
-
-    def _by_task(self, handoff: Handoff) -> Context | None:
-        """The span that began the task of the agent who hands off: the evidence may be in the new call itself."""
-        rows = self._recording.task(handoff.task_id, handoff.agent, session=self._session.id)
-        if not rows or not rows[0].task.exchanges:
-            return None
-        first = rows[0].task.exchanges[0]
-        return self._context_of(first) if first != handoff.to_exchange else None
+                found.append(handoff_link(context, handoff))
+        known = {link.context for link in found}
+        return (*found, *(link for link in self._beyond(exchange.id) if link.context not in known))
 
     def _context_of(self, number: int) -> Context | None:
         def find() -> Context | None:

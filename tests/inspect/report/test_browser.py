@@ -28,6 +28,13 @@ HOSTILE = (
 )
 
 
+LANES_IN_SIGHT = """(() => {
+  const edge = document.getElementById("diagram").getBoundingClientRect().right;
+  return [...document.querySelectorAll("#diagram .lane")].every(
+    lane => lane.getBoundingClientRect().right <= edge && lane.scrollWidth <= lane.clientWidth);
+})()"""
+
+
 class Reader:
     """Somebody who reads the report."""
 
@@ -114,6 +121,9 @@ async def test_it_is_used_by_keys_and_asks_nobody(tmp_path: Path) -> None:
         await reader.sees("task concierge-task", "task railway-task", "hand-off to", "delegation by traceparent")
         assert await reader.counts("#diagram .head .lane") == 4
         assert await reader.counts("#diagram .row.handoff") == 2
+        for width in (1280, 800):
+            await page.resize(width, 900)
+            await until_true(lambda: page.run(LANES_IN_SIGHT), f"a lane's name is cut at a width of {width}")
 
         await reader.opens(report(hostile(tmp_path / "hostile.db"), tmp_path))
         await reader.sees("<iframe src=http://evil.example/f>", "Payload")

@@ -113,6 +113,6 @@ def test_texts_stand_out_from_what_is_under_them() -> None:
         if contrast(text[mode], ground[mode]) < 4.5
     ]
     assert not low
-    bars = re.findall(r"\.state\.[^{]*\{ fill: light-dark\((#\w{6}), (#\w{6})\)", style)
+    bars = re.findall(r"\.state\.[^{]*\{ background: light-dark\((#\w{6}), (#\w{6})\)", style)
     assert len(bars) == 6
     assert all(contrast(bar[mode], pairs["text"][mode]) >= 4.5 for bar in bars for mode in (0, 1))

@@ -14,6 +14,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +34,6 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.trace import SpanKind, Tracer
 
-CALL = "SendStreamingMessage"
 TRACEPARENT = "traceparent"
 TEXT = "which room is free tonight"
 
@@ -68,17 +68,20 @@ class Traces:
     def __init__(self, args: argparse.Namespace) -> None:
         self._mode: str = args.trace
         self._name: str = args.name
+        self._came: ContextVar[str] = ContextVar("came", default="")
         self._tracer = _tracer(args) if self._mode == "spans" else None
 
     @contextmanager
     def serving(self, headers: Mapping[str, str]) -> Iterator[None]:
         """A call that came with these headers is answered."""
         if self._tracer is None:
-            self._came = headers.get(TRACEPARENT, "")
+            self._came.set(headers.get(TRACEPARENT, ""))
             yield
             return
         told = {"actor": self._name, "side": "serving"}
-        with self._tracer.start_as_current_span(CALL, propagate.extract(headers), SpanKind.SERVER, told):
+        with self._tracer.start_as_current_span(
+            f"{self._name} answers", propagate.extract(headers), SpanKind.SERVER, told
+        ):
             yield
 
     @contextmanager
@@ -86,12 +89,12 @@ class Traces:
         """The headers of a call that is made."""
         headers: dict[str, str] = {}
         if self._tracer is None:
-            if self._mode == "header" and self._came:
-                headers[TRACEPARENT] = self._came
+            if self._mode == "header" and self._came.get():
+                headers[TRACEPARENT] = self._came.get()
             yield headers
             return
-        told = {"actor": self._name, "side": "asking"}
-        with self._tracer.start_as_current_span(CALL, kind=SpanKind.CLIENT, attributes=told):
+        name, told = f"{self._name} asks", {"actor": self._name, "side": "asking"}
+        with self._tracer.start_as_current_span(name, kind=SpanKind.CLIENT, attributes=told):
             propagate.inject(headers)
             yield headers
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.cleaned import Wish
+from a2a_inspect.cleaned import Wish, cleaned
 from a2a_inspect.commands.export import What, chosen
 from a2a_inspect.export import new_file
 from a2a_inspect.place import STDOUT, opened, reading
@@ -19,8 +19,11 @@ from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.shape import shape_of
 from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Export, Exported, Lines, Sent, Sink
+from a2a_proxy.telemetry.reading import Beyond
 from a2a_proxy.telemetry.sdk import Backend
 from a2a_proxy.telemetry.settings import Settings
 from a2a_proxy.telemetry.shape import Compat, Shape, SpanKind
@@ -34,6 +37,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What was typed."""
 
     recording: Path | None
+    others: tuple[Path, ...] = ()
+    """Recordings of other proxies that saw the same conversation."""
     where: str = ""
     redact: tuple[str, ...] = ()
     redact_policy: Path | None = None
@@ -63,22 +68,62 @@ def export_otlp(options: Options) -> None:
         _send_unsent(options)
         return
     shape = options.shape
-    what = What(options.recording, options.where, Wish(options.redact, options.redact_policy))
-    with chosen(what) as taken, _sink(options) as (sink, where):
-        keys = None if taken.keys is None else set(taken.keys)
-        export = Export(taken.recording, sink, shape=shape, frames=options.frames)
+    done = Exported()
+    with _wanted(options) as parts, _sink(options) as (sink, where):
         try:
-            export.run(keys)
+            for part in parts:
+                export = Export(part.recording, sink, shape=shape, frames=options.frames, beyond=part.beyond, done=done)
+                export.run(part.keys, part.sessions)
         except TelemetryError as wrong:
-            sent = f" ({text.plural(export.done.spans, 'span')} went out before)" if export.done.spans else ""
+            sent = f" ({text.plural(done.spans, 'span')} went out before)" if done.spans else ""
             raise UserError(visible(wrong.message) + sent, wrong.hint) from wrong
-    print(_summed_up(export.done, where), file=sys.stderr)
+    print(_summed_up(done, where), file=sys.stderr)
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """What goes out of one recording."""
+
+    recording: Recording
+    keys: set[int] | None = None
+    sessions: set[int] | None = None
+    beyond: Callable[[int], Beyond] | None = None
+
+
+@contextmanager
+def _wanted(options: Options) -> Iterator[list[_Part]]:
+    """The recordings as the policy wants them, with what matches; several ones with the links between them.
+
+    Raises:
+        UserError: one cannot be read, the filter or a policy is wrong, or nothing matches in any.
+    """
+    wish = Wish(options.redact, options.redact_policy)
+    if not options.others:
+        with chosen(What(options.recording, options.where, wish)) as taken:
+            yield [_Part(taken.recording, None if taken.keys is None else set(taken.keys))]
+        return
+    from a2a_proxy.telemetry.across import across, own_sessions  # which can join recordings: one alone needs none of it
+
+    _ = wish.policy  # what is wrong with it is told before anything is read
+    with reading(), ExitStack() as all_of_them:
+        found = []
+        for path in (options.recording, *options.others):
+            recording = all_of_them.enter_context(opened(path))
+            keys = set(recording.asked().ids(options.where, Rows.EXCHANGES)) if options.where else None
+            found.append(all_of_them.enter_context(cleaned(recording, keys, wish)))
+        if options.where and not any(keys for _, keys in found):
+            raise UserError(f"nothing matches {visible(options.where)}", "see what there is with: a2a-inspect ls")
+        recordings = [recording for recording, _ in found]
+        linked = all_of_them.enter_context(across(recordings))
+        yield [
+            _Part(recording, keys, sessions, linked.beyond(number))
+            for number, ((recording, keys), sessions) in enumerate(zip(found, own_sessions(recordings), strict=True))
+        ]
 
 
 def _send_unsent(options: Options) -> None:
     """Go on where a live export has stopped, session by session."""
-    if options.output is not None or options.where or options.redact or options.redact_policy:
-        raise UserError("--unsent goes with --endpoint and --protocol only", "leave out the rest")
+    if options.output is not None or options.where or options.redact or options.redact_policy or options.others:
+        raise UserError("--unsent goes with one recording, --endpoint and --protocol", "leave out the rest")
     where = _target(options)
     settings = Settings(where, options.shape, options.frames, metrics=False)
     path = chosen_path(options.recording)

@@ -266,14 +266,18 @@ def _pairs(headers: tuple[tuple[bytes, bytes], ...]) -> list[list[str]]:
     return [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
 
 
+_KINDS = {kind: kind.name.lower() for kind in FrameKind}
+_EVENTS = {event: event.name.lower() if event else None for event in EventKind}
+
+
 def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
     """A frame as JSON with stable names; what it does not tell is left out."""
     facts: dict[str, object] = {
         "seq": frame.seq,
         "direction": "to_agent" if frame.direction is Direction.TO_AGENT else "to_client",
-        "kind": FrameKind(frame.kind).name.lower(),
+        "kind": _KINDS[frame.kind],
         "at": text.utc(frame.at),
-        "event": EventKind(frame.event).name.lower() if frame.event else None,
+        "event": _EVENTS[frame.event],
         "task_id": frame.task_id,
         "context_id": frame.context_id,
         "message_id": frame.message_id,

@@ -5,6 +5,7 @@ Of each frame two integers are kept; frames are read where their rows are asked 
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence, Set
 
@@ -24,6 +25,7 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.segment import CLIENT, Handoff, Segment
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.database import translated
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, FrameRow, TaskRow, key, split
 
@@ -31,6 +33,8 @@ _FINDINGS = 2000
 """Drawn, at most; of more, a last mark tells how many."""
 _KEPT = 64
 """Exchanges that are kept decoded."""
+_AHEAD = 64
+"""Rows whose frames are read at once."""
 
 _FRAMES = """SELECT f.id, f.at, f.exchange, f.seq, f.task, f.shape FROM frame f
   WHERE f.session = ? AND f.exchange IN (SELECT value FROM json_each(?)) AND f.at <= ? ORDER BY f.at, f.id"""
@@ -62,7 +66,8 @@ class Conversation:
         self._only = only
         self._links = links or Links(recording, self.session)
         self._exchanges: dict[int, ExchangeRow | None] = {}
-        self._last: FrameRow | None = None
+        self._frames_read: dict[int, FrameRow] = {}
+        """Those of some rows that follow each other, by id."""
         with translated(recording.path):
             self._read()
 
@@ -124,6 +129,8 @@ class Conversation:
             lane = self._about(mark)
             where = (lane, lane, mark.text, self.session, mark.exchange, mark.seq)
             return Row(mark.what, mark.at, mark.at - order.start, 0, *where, severity=mark.severity)
+        if entry not in self._frames_read:
+            self._read_ahead(index)
         row = self.frame(entry)
         if row is None:  # its session has been removed meanwhile
             return Row(What.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
@@ -133,10 +140,15 @@ class Conversation:
         return Row(What.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
 
     def frame(self, number: int) -> FrameRow | None:
-        """A frame by its id, without its payload; the one that was asked for last is not read again."""
-        if self._last is None or self._last.id != number:
-            self._last = self._recording.frame(number, payload=False)
-        return self._last
+        """A frame by its id, without its payload; that of a row that was asked for last is not read again."""
+        return self._frames_read.get(number) or self._recording.frame(number, payload=False)
+
+    def _read_ahead(self, index: int) -> None:
+        """The frames of this row and of those that follow. Where one is damaged, each is read when its row is."""
+        numbers = [entry for entry in self.order.entries[index : index + _AHEAD] if entry > 0]
+        self._frames_read = {}
+        with contextlib.suppress(RecordingError):
+            self._frames_read = {row.id: row for row in self._recording.frames_of(numbers)}
 
     def _about(self, mark: Mark) -> int:
         asks = mark.what in (What.TURN, What.INTERRUPTION)

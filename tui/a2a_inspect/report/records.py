@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import msgspec
+
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.session import evidence_words
 from a2a_inspect.commands.show import frame_object
@@ -84,6 +86,8 @@ def _payload(value: object) -> tuple[str, str]:
     if value is None or isinstance(value, str):
         return value or "", "text"
     try:
+        return msgspec.json.format(msgspec.json.encode(value), indent=0).decode(), "json"
+    except UnicodeEncodeError:  # half of a surrogate pair
         return json.dumps(value, ensure_ascii=False), "json"
     except RecursionError:
         return "nested too deeply to be shown", "text"

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import gzip
-import json
 import re
 from typing import Any, BinaryIO
+
+import msgspec
 
 from a2a_proxy.protocol.text import visible
 
@@ -20,7 +21,7 @@ BLOCK = 256 << 10
 RECORDS = 1000
 """Records after which it is in any case: what a list shows is read by the block."""
 _LEVEL = 6
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode = msgspec.json.Encoder().encode
 _ESCAPE = re.compile(r"\\[^\"\\n]")
 """How JSON writes a control character that is no end of a line. It finds some harmless texts too."""
 
@@ -72,8 +73,11 @@ class Tables:
 
 def plain(value: object) -> str:
     """JSON of what `shown` makes of it."""
-    text = _encode(value)
-    return text if text.isprintable() and not _ESCAPE.search(text) else _encode(shown(value))
+    try:
+        text = _encode(value).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        text = ""
+    return text if text and text.isprintable() and not _ESCAPE.search(text) else _encode(shown(value)).decode()
 
 
 def shown(value: Any) -> Any:

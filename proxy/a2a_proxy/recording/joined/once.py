@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from a2a_proxy.recording.database import private
 from a2a_proxy.recording.joined.joiner import Joiner
 from a2a_proxy.recording.joined.numbers import Numbers
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionFacts
-from a2a_proxy.recording.several import Several
+from a2a_proxy.recording.several import Member, Several, best_sessions
 from a2a_proxy.recording.writer import Writer
 
 
@@ -21,12 +21,19 @@ def joined_once(several: Several) -> Iterator[tuple[Recording, Numbers]]:
 
     Raises RecordingError where one cannot be read.
     """
-    sessions = [row for _, row in several.sessions()]
+    with joined_now(several.members) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def joined_now(members: Sequence[Member]) -> Iterator[tuple[Recording, Numbers]]:
+    """The same of recordings that are open already."""
+    sessions = [row for _, row in best_sessions(members)]
     started = min((row.facts.started for row in sessions), default=0)
     with contextlib.closing(private()) as db:
         writer = Writer.into(db, SessionFacts(uuid=str(uuid.uuid4()), tool="", started=started))
-        joiner = Joiner(writer, len(several.members))
-        for member in several.members:
+        joiner = Joiner(writer, len(members))
+        for member in members:
             joiner.add(member.number, member.recording)
         joiner.step()
         if sessions and all(row.how for row in sessions):

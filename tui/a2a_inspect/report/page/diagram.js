@@ -1,11 +1,16 @@
 // One row of the sequence diagram: times at the left, lifelines, and on them an arrow or a mark with its words.
 
-const HEIGHT = 36, ARROW = 26, EDGE = 76, NARROWEST = 140, TIMES = 218;
+const HEIGHT = 36, ARROW = 26, EDGE = 68, NARROWEST = 138;
+const TIMES = 207; // the columns before the picture and their gaps, `.row` in diagram.css
+const BESIDE_DETAIL = 0.68; // of the width is for the diagram, `.split` in style.css
 const FAINT = new Set(["end", "comment", "control", "log"]);
 const BAD = new Set(["error", "undecodable"]);
 const SIGNS = {wait: "?", missed: "≠", interruption: "×", handoff: "»", finding: "!", pause: "┊", turn: "┼"};
 
 function widthOf(lanes, room) { return Math.max(room - TIMES, (lanes.length - 1) * NARROWEST + 2 * EDGE); }
+
+// Whether all lanes stand beside the detail of a row; else that stands beneath.
+function fitsBeside(lanes, room) { return TIMES + (lanes.length - 1) * NARROWEST + 2 * EDGE <= room * BESIDE_DETAIL; }
 
 function placesOf(lanes, width) {
   if (lanes.length === 1) return [width / 2];

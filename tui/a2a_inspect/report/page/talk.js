@@ -1,7 +1,7 @@
 // A conversation: its tasks over time, its diagram, and beside it what the chosen row is.
 
 const PRINTED = 2000; // rows of the diagram on paper
-const PAPER = 900; // px of a diagram on paper
+const PAPER = 1030; // px of a diagram on paper, A4 across
 
 class TalkView {
   constructor(number, talk) {
@@ -16,7 +16,7 @@ class TalkView {
       make("h2", {}, talk.title),
       make("p", {class: "dim"}, words.filter(Boolean).join("  ·  "), " ", badges(talk.grave)),
       folded(counted(talk.tasks.length, "task"), {open: talk.tasks.length > 0 && talk.tasks.length < 4, class: "tasks"}, ...timelines(talk)),
-      this.printed, make("div", {class: "split"}, this.box, this.aside),
+      this.printed, this.split = make("div", {class: "split"}, this.box, this.aside),
     ];
   }
 
@@ -24,6 +24,8 @@ class TalkView {
   async start(row) {
     const {talk} = this, table = report.tables.row;
     const width = () => widthOf(talk.lanes, this.box.clientWidth);
+    this.watch = new ResizeObserver(() => this.split.classList.toggle("stacked", !fitsBeside(talk.lanes, page.main.clientWidth)));
+    this.watch.observe(page.main);
     this.list = new LongList(this.box, {
       label: `sequence diagram of ${talk.title}`, height: HEIGHT, count: talk.rows,
       load: (first, last) => table.range(talk.first + first, talk.first + last),
@@ -38,7 +40,10 @@ class TalkView {
     await table.range(talk.first, talk.first + Math.min(talk.rows, PRINTED)); // there when somebody prints
   }
 
-  close() { this.list?.close(); }
+  close() {
+    this.list?.close();
+    this.watch?.disconnect();
+  }
 
   async tell(index) {
     const asked = this.asked = this.talk.first + index;
@@ -58,7 +63,8 @@ class TalkView {
   print() {
     const {talk} = this, rows = report.tables.row.there(talk.first, talk.first + Math.min(talk.rows, PRINTED));
     const width = Math.max(PAPER - TIMES, widthOf(talk.lanes, 0));
-    this.printed.replaceChildren(diagramHead(talk.lanes, width), ...rows.map(row => diagramRow(row, talk.lanes, width)));
+    this.printed.replaceChildren(make("div", {class: "heads"}, diagramHead(talk.lanes, width)),
+      make("div", {class: "rows"}, rows.map(row => diagramRow(row, talk.lanes, width))));
     if (rows.length < talk.rows) this.printed.append(make("p", {}, `the first ${rows.length} of ${talk.rows} rows`));
   }
 }

@@ -2,7 +2,7 @@
 
 const STATES = new Set(["submitted", "working", "completed", "failed", "canceled", "rejected", "input-required", "auth-required"]);
 const OVER = new Set(["completed", "failed", "canceled", "rejected"]); // nothing comes after: they last
-const AFTER = 0.08; // of the time is drawn beyond the last frame, so that the last state is seen
+const AFTER = 0.12; // of the time is drawn beyond the last frame, so that the last state is seen
 const MOST = 50; // tasks that are drawn; of more it is told how many
 
 function timelines(talk) {
@@ -22,19 +22,17 @@ function timeline(task, share, until, brief) {
     ["generations", task.generations],
     ["artifacts", task.artifacts.join("; ")],
   ]);
-  const bar = draw("svg", {class: "bar", height: 34, role: "img", "aria-label": `states of task ${task.id}`},
-    draw("rect", {class: "ground", x: 0, y: 6, width: "100%", height: 22}));
+  const bar = make("div", {class: "bar", role: "img", "aria-label": `states of task ${task.id}`});
   task.states.forEach(([at, name], number) => {
     const rest = OVER.has(name) ? until : Math.max(task.end, at);
     const next = number + 1 < task.states.length ? task.states[number + 1][0] : rest;
-    const place = {x: `${share(at)}%`, width: `${Math.max(share(next) - share(at), 0.3)}%`};
-    bar.append(draw("svg", {...place, y: 6, height: 22}, draw("title", {}, name),
-      draw("rect", {class: `state ${STATES.has(name) ? name : "other"}`, width: "100%", height: 22}),
-      draw("text", {class: "name", x: 6, y: 15}, name)));
+    const place = {left: `${share(at)}%`, width: `${Math.max(share(next) - share(at), 0.3)}%`};
+    bar.append(placed(make("span", {class: `state ${STATES.has(name) ? name : "other"}`, title: name}, name), place));
   });
   for (const [at, words] of task.missed)
-    bar.append(draw("svg", {x: `${share(at)}%`, y: 0, width: 16, height: 34, class: "missing"},
-      draw("title", {}, words), draw("path", {d: "M0 0 h12 l-6 6 h-6 z M0 0 v34"}), draw("text", {x: 4, y: 33}, "≠")));
+    bar.append(placed(draw("svg", {width: 16, height: 34, class: "missing"},
+      draw("title", {}, words), draw("path", {d: "M0 0 h12 l-6 6 h-6 z M0 0 v34"}), draw("text", {x: 4, y: 33}, "≠")),
+    {left: `${share(at)}%`}));
   return make("figure", {class: "task"},
     make("figcaption", {}, make("b", {}, `task ${task.id}`), ` agent ${task.agent}`,
       task.context ? ` context ${task.context}` : ""),

@@ -1,0 +1,110 @@
+"""What follows the recording of a stdio agent, kept by a process of its own: `a2a-proxy stdio` ends as its agent does.
+
+It begins when there is a recording, ends some time after that has ended, and says how all went in a log: stdout and
+stderr of `a2a-proxy stdio` belong to the agent.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.capture import places
+from a2a_proxy.cli.archive import Archive
+from a2a_proxy.cli.console import TextConsole
+from a2a_proxy.cli.followers import PATIENCE, Followers, followed
+from a2a_proxy.follower.log import log_path, open_log
+from a2a_proxy.recorder.priority import give_way
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.telemetry.settings import Settings
+
+LOG = "stdio"
+"""Name of the log, as of a hook's."""
+_LOOK_EVERY = 0.5
+"""Seconds."""
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What the process is for."""
+
+    recording: str
+    session: str
+    """Uuid."""
+    journal: str
+    """Folder: while somebody holds it there is more to come."""
+    hooks: tuple[str, ...]
+    otlp: Settings | None
+    archive: Archive | None
+
+
+def start(work: Work) -> None:
+    """Start it; it outlives this process. Raises OSError."""
+    log = open_log(log_path(LOG))
+    try:
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "a2a_proxy.cli.beside", msgspec.json.encode(work).decode()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+
+
+def main() -> int:
+    """Follow until the session is recorded and everybody has seen it, or was given time to."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    give_way()
+    work = msgspec.json.decode(sys.argv[1], type=Work)
+    console = TextConsole(None, sys.stderr, quiet=True)
+    try:
+        keep(work, console)
+    finally:
+        console.close()
+    return 0
+
+
+def keep(work: Work, console: TextConsole, patience: float = PATIENCE) -> None:
+    """The same, with the lines of a run on `console`."""
+    console.note(f"{work.recording}: recorded from a stdio agent", loud=False)
+    if not _recorded(work, whole=False):
+        console.note("nothing was recorded: nobody has followed it", "finish with: a2a-inspect recover")
+        return
+    followers = Followers(followed(work.hooks, work.otlp, work.archive), console)
+    followers.start(work.recording, work.session)
+    whole = _recorded(work, whole=True)
+    followers.wait(lambda: not whole, patience)
+    followers.give_up()
+
+
+def _recorded(work: Work, *, whole: bool) -> bool:
+    """Wait until the session is in the recording, to its end where it has to be `whole`; False: nobody records it."""
+    while True:
+        goes_on = places.is_at_work(Path(work.journal))  # first: what was finished in between is seen
+        ended = _ended(work)
+        if ended or (ended is not None and not whole):
+            return True
+        if not goes_on:
+            return False
+        time.sleep(_LOOK_EVERY)
+
+
+def _ended(work: Work) -> bool | None:
+    """Whether the session is recorded to its end; None where it is not in the recording."""
+    try:
+        with Recording(work.recording) as recording:
+            return next((bool(row.how) for row in recording.sessions() if row.facts.uuid == work.session), None)
+    except RecordingError:
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

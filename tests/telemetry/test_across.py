@@ -1,0 +1,82 @@
+"""Recordings of several proxies: what one saw leads to what another saw, and no id changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.telemetry.across import across, own_sessions
+from a2a_proxy.telemetry.offline import Export
+from a2a_proxy.telemetry.values import Attributes, Log, Span
+from support_inspect import TASK
+from support_recording import STARTED
+from support_several import TRACE, begin, call, pair
+
+
+class Kept:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.got: list[Span] = []
+
+    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
+        self.got += spans
+
+    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+        raise AssertionError
+
+
+def exported(*paths: Path) -> list[list[Span]]:
+    """The spans of each."""
+    with ExitStack() as all_of_them:
+        recordings = [all_of_them.enter_context(Recording(path)) for path in paths]
+        linked = all_of_them.enter_context(across(recordings))
+        sinks = [Kept() for _ in recordings]
+        for number, (recording, sessions) in enumerate(zip(recordings, own_sessions(recordings), strict=True)):
+            Export(recording, sinks[number], beyond=linked.beyond(number)).run(None, sessions)
+        return [sink.got for sink in sinks]
+
+
+def alone(path: Path) -> list[Span]:
+    sink = Kept()
+    with Recording(path) as recording:
+        Export(recording, sink).run(None)
+    return sink.got
+
+
+def test_a_call_leads_to_the_agent_who_handed_over_in_another_recording(tmp_path: Path) -> None:
+    paths = pair(tmp_path)
+    first, second = exported(*paths)
+    [link] = second[0].links
+    assert (link.context, link.attributes["a2a_proxy.link"]) == (first[0].context, "handoff")
+    assert (link.attributes["a2a_proxy.handoff.evidence"], first[0].context.trace) == ("traceparent", TRACE)
+    assert second[0].context.trace == TRACE
+    for got, path in zip((first, second), paths, strict=True):
+        assert [replace(span, links=()) for span in got] == [replace(span, links=()) for span in alone(path)]
+    assert first == alone(paths[0])
+
+
+def test_one_task_in_two_recordings_is_one(tmp_path: Path) -> None:
+    """Two proxies in front of one agent."""
+    paths = tmp_path / "a.a2a.db", tmp_path / "b.a2a.db"
+    for session, path in ((1, paths[0]), (2, paths[1])):
+        writer = begin(path, session)
+        call(writer, 1, 1, session)
+        writer.finish(STARTED + 10**10)
+    [[began], [later]] = exported(*paths)
+    assert [(link.context, link.attributes) for link in later.links] == [
+        (began.context, {"a2a_proxy.link": "task", "a2a.task.id": TASK})
+    ]
+    assert began.links == ()
+
+
+def test_a_session_that_two_files_hold_goes_out_once(tmp_path: Path) -> None:
+    first, second = pair(tmp_path)
+    copy = tmp_path / "copy.a2a.db"
+    copy.write_bytes(first.read_bytes())
+    got = exported(first, second, copy)
+    assert [len(each) for each in got] == [3, 2, 0]
