@@ -123,6 +123,11 @@ class Session:
         sizes = {number: _size(segment_path(self._journal, number)) for number in later}
         return max(sum(sizes.values()) - (offset if segment in sizes else 0), 0)
 
+    def position(self) -> tuple[int, int] | None:
+        """How far the recorder has come in the journal: segment, and offset in it."""
+        row = self._recording.session(self._id)
+        return row.position if row is not None else None
+
     def lacking(self) -> str:
         """What the capture lacks, in words; empty where it lacks nothing so far."""
         row = self._recording.session(self._id)
