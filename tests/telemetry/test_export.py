@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -318,6 +319,19 @@ def test_a_backend_that_says_no_is_understood(backend: Open, answer: Any, judged
         outcome = made.send_spans({}, [])
         made.close()
     assert outcome.answer is judged
+    assert outcome.why
+
+
+def test_a_backend_that_never_answers_is_asked_later(received: Received) -> None:
+    well = threading.Event()
+    received.before = lambda: well.wait(30)
+    backend = Backend(target(received.endpoint, received.protocol, {}))
+    try:
+        outcome = backend.send_spans({}, [SPAN_VALUE])
+    finally:
+        well.set()
+        backend.close()
+    assert outcome.answer is Answer.LATER
     assert outcome.why
 
 
