@@ -32,9 +32,11 @@ RATE = 500
 NONE = "no export"
 MOODS = ("fine", "down", "slow", "refusing", "errors")
 PROTOCOLS = ("grpc", "http/protobuf")
-_BACK = 0.2
+_BACK = 0.1
 """Of a turn: so much longer the load goes on when the backend is well again."""
-_ROUNDS = 4
+_ROUNDS = len(PROTOCOLS)
+_UNEXPORTED_BEFORE = ("fine", "slow")
+"""Before these comes a turn without an export."""
 _WARM = 1.0
 """Seconds of load that are not counted."""
 _PATIENCE = 60.0
@@ -79,12 +81,11 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def turns(folder: Path, origin: int, seconds: float) -> list[Turn]:
-    """All moods, each for so many seconds in all, half of them over each protocol; before each two one without."""
+    """All moods, each for so many seconds in all, half of them over each protocol; turns without export between."""
     done: list[Turn] = []
-    for number in range(_ROUNDS):
-        protocol = PROTOCOLS[number % len(PROTOCOLS)]
-        for place, mood in enumerate(MOODS):
-            if place % 2 == 0:
+    for protocol in PROTOCOLS:
+        for mood in MOODS:
+            if mood in _UNEXPORTED_BEFORE:
                 done.append(turn(folder, origin, seconds / _ROUNDS))
             done.append(turn(folder, origin, seconds / _ROUNDS, mood, protocol))
     return done
