@@ -27,7 +27,7 @@ from a2a_proxy.follower.brake import processor_seconds
 from a2a_proxy.follower.ledger import Ledger
 from a2a_proxy.recording.reader import Recording
 
-RATE = 500
+RATE = 300
 """Calls a second."""
 NONE = "no export"
 MOODS = ("fine", "down", "slow", "refusing", "errors")

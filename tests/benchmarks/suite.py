@@ -422,7 +422,7 @@ def main() -> None:
             "stdio": suite.stdio,
             "replay": suite.replay,
             "hooks": lambda: suite.hooks(30_000 if typed.quick else 100_000),
-            "otlp": lambda: suite.otlp(_looked_at(typed)[0], typed.seconds or (8 if typed.quick else 60)),
+            "otlp": lambda: suite.otlp(_sizes(typed)[0], typed.seconds or (8 if typed.quick else 60)),
             "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),
         }
         loops: list[float] = []
