@@ -118,3 +118,6 @@ def test_what_is_a_part_of_a_call_does_not_count_as_one() -> None:
     desk = Desk()
     assert desk.courier.spans({}, [replace(SPAN, part=True), SPAN])
     assert (desk.taken, desk.count.calls) == ([2], 1)
+    refused = Desk(REFUSES)
+    assert refused.courier.spans({}, [replace(SPAN, part=True)])
+    assert (refused.count.errors, len(refused.told)) == (0, 1)

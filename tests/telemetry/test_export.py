@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -28,8 +29,9 @@ from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Export, Lines, Sent
 from a2a_proxy.telemetry.reading import Spans
 from a2a_proxy.telemetry.sdk import Answer, Backend, Outcome
+from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.target import target
-from a2a_proxy.telemetry.values import Context, Kind, Span
+from a2a_proxy.telemetry.values import SCHEMA_URL, Context, Kind, Span
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
 from support_otlp import Received, attributes, grpc_backend, http_backend
 from support_recording import STARTED
@@ -41,6 +43,8 @@ SPAN_VALUE = Span(
 )
 TRACEPARENT = f"00-{TRACE}-{SPAN}-01"
 
+ALL = Shape("server", content=True, compat=("kong", "openinference", "langfuse"), segment=500 * MS)
+
 Open = Callable[[], AbstractContextManager[Received]]
 
 
@@ -49,10 +53,10 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
 
 
-def send(recording: Recording, received: Received, *, frames: bool = False) -> Export:
+def send(recording: Recording, received: Received, *, frames: bool = False, shape: Shape = PLAIN) -> Export:
     backend = Backend(target(received.endpoint, received.protocol, {}))
     try:
-        export = Export(recording, Sent(backend), frames=frames)
+        export = Export(recording, Sent(backend), frames=frames, shape=shape)
         export.run(None)
         return export
     finally:
@@ -214,10 +218,32 @@ def three_agents(path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["lossy", "stdio", "live-bidi"])
 def test_the_file_says_what_the_exporters_send(name: str) -> None:
+    with open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
+        assert_alike(recording, ALL)
+
+
+def test_the_file_says_whose_trace_it_is_as_the_exporters_do(tmp_path: Path) -> None:
+    calls = [
+        exchange(1, traceparent=TRACEPARENT, request_headers=((b"tracestate", b"rojo=1, fw@acme=x y"),)),
+        exchange(2, operation="GetTask"),
+    ]
+    made = writer(tmp_path / "r.a2a.db")
+    task = Task("agent:8000", TASK, exchanges=(1, 2))
+    line = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED)
+    made.write([request(1)], changes=Changes([line], calls, [task]))
+    made.finish(STARTED + 10_000 * MS)
+    with Recording(tmp_path / "r.a2a.db") as recording:
+        first, poll = assert_alike(recording, PLAIN)
+    assert first.trace_state == "rojo=1,fw@acme=x y"
+    assert poll.trace_state == ""
+
+
+def assert_alike(recording: Recording, shape: Shape) -> list[Any]:
+    """The file and the exporters say the same; the spans."""
     lines = io.BytesIO()
-    with http_backend() as received, open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
-        Export(recording, Lines(lines)).run(None)
-        send(recording, received)
+    with http_backend() as received:
+        Export(recording, Lines(lines), shape=shape).run(None)
+        send(recording, received, shape=shape)
     [said] = [json.loads(line) for line in lines.getvalue().splitlines()]
     [sent] = received.requests
     request = json_format.ParseDict(_base64_ids(said), ExportTraceServiceRequest())
@@ -226,7 +252,10 @@ def test_the_file_says_what_the_exporters_send(name: str) -> None:
         for link in each.links:
             link.flags = 0
     assert request.resource_spans[0].resource.attributes == sent.resource_spans[0].resource.attributes
-    assert list(request.resource_spans[0].scope_spans[0].spans) == list(sent.resource_spans[0].scope_spans[0].spans)
+    scope = sent.resource_spans[0].scope_spans[0]
+    assert request.resource_spans[0].scope_spans[0] == scope
+    assert scope.schema_url == SCHEMA_URL
+    return list(scope.spans)
 
 
 def _base64_ids(value: Any) -> Any:
@@ -290,6 +319,19 @@ def test_a_backend_that_says_no_is_understood(backend: Open, answer: Any, judged
         outcome = made.send_spans({}, [])
         made.close()
     assert outcome.answer is judged
+    assert outcome.why
+
+
+def test_a_backend_that_never_answers_is_asked_later(received: Received) -> None:
+    well = threading.Event()
+    received.before = lambda: well.wait(30)
+    backend = Backend(target(received.endpoint, received.protocol, {}))
+    try:
+        outcome = backend.send_spans({}, [SPAN_VALUE])
+    finally:
+        well.set()
+        backend.close()
+    assert outcome.answer is Answer.LATER
     assert outcome.why
 
 

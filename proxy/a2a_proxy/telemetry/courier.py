@@ -79,7 +79,7 @@ class Courier:
         lost = min(outcome.rejected, calls) if outcome.answer is Answer.SENT else calls
         self._count.calls += calls - lost
         self._count.errors += lost
-        if lost:
+        if lost or outcome.answer is not Answer.SENT:
             self._given_up("spans", outcome)
         return True
 
