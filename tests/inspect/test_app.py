@@ -47,7 +47,7 @@ async def test_it_lists_exchanges(tmp_path: Path, size: tuple[int, int]) -> None
 async def test_a_small_terminal_shows_one_pane_at_a_time(tmp_path: Path) -> None:
     """Enter drills from the list to the frames to a frame, Esc goes back, crumbs say where one is."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
-        await person.sees("OPERATION")
+        await person.sees("OPERATION", "SendStreamingMessage")  # a key before the rows are there moves nothing
         assert person.misses("KIND", "Decoded")
         await person.types("g", "g", "enter")
         await person.sees("Exchanges › #1", "KIND", 'message user "Question 1"')
