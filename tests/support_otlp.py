@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -34,6 +35,8 @@ class Received:
         self.requests: list[Any] = []
         self.headers: list[dict[str, str]] = []
         self.answers: list[Any] = []
+        self.rejects = 0
+        """Spans of each request that it says it did not take."""
         self.asked = 0
         """Requests, those that were not taken too."""
         self.before: Callable[[], None] = lambda: None
@@ -51,6 +54,14 @@ class Received:
                 self.requests.append(request)
                 self.headers.append(headers)
             return answer
+
+    def response(self, signal: str) -> Any:
+        """What a request gets that is taken."""
+        made = _SERVICES[signal][1]()
+        if signal == "traces" and self.rejects:
+            made.partial_success.rejected_spans = self.rejects
+            made.partial_success.error_message = "too old"
+        return made
 
     def spans(self) -> list[Any]:
         """Every span, in order of arrival, also those that came twice."""
@@ -117,9 +128,15 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
             answer = self._received.take(asked, metadata)
             if answer is not None:
                 context.abort(answer, "told so")
-            return response()
+            return self._received.response(signal)
 
         return grpc.unary_unary_rpc_method_handler(export, request.FromString, response.SerializeToString)
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a client that did not wait for its answer
+            super().handle_error(request, address)
 
 
 @contextmanager
@@ -138,17 +155,19 @@ def http_backend(port: int = 0, given: Received | None = None) -> Iterator[Recei
             if signal not in _SERVICES:
                 return self._answer(404)
             request = _SERVICES[signal][0].FromString(body)
-            return self._answer(received.take(request, {key.lower(): value for key, value in self.headers.items()}))
+            status = received.take(request, {key.lower(): value for key, value in self.headers.items()})
+            return self._answer(status, b"" if status else received.response(signal).SerializeToString())
 
-        def _answer(self, status: int | None) -> None:
+        def _answer(self, status: int | None, body: bytes = b"") -> None:
             self.send_response(status or 200)
-            self.send_header("Content-Length", "0")
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server = _Server(("127.0.0.1", port), Handler)
     received.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

@@ -28,6 +28,7 @@ class View(msgspec.Struct):
     traceparent: str = ""
     agent: str = "agent:1"
     client: str = "127.0.0.1:5000"
+    sent_traceparent: str = ""
 
 
 class Timeline:
@@ -43,7 +44,8 @@ class Timeline:
         self, at: float, operation: str = "SendStreamingMessage", *, exchange: int = 1, took: float = 0, **fields: Any
     ) -> Timeline:
         """A request of the client, its last octet at `at` ms, its first `took` ms before."""
-        known = {name: fields.pop(name) for name in ("traceparent", "agent", "client") if name in fields}
+        names = ("traceparent", "sent_traceparent", "agent", "client")
+        known = {name: fields.pop(name) for name in names if name in fields}
         self.views.setdefault(exchange, View(exchange, Binding.JSONRPC, operation, **known))
         event = EventKind.MESSAGE if operation.startswith("Send") else EventKind.NONE
         members = {"event": event, "size": 100, **fields}

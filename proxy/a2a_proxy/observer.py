@@ -211,8 +211,9 @@ class Observer:
     def _edited(self, line: _Line, chunk: Chunk) -> None:
         """What else of an edit is kept: a call's trace goes on where it says, which is why it comes once a call."""
         edit = msgspec.json.decode(chunk.data, type=_Edit)
-        if edit.kind == "traceparent":
-            line.talk.traced(edit.stream, edit.after)
+        exchange = line.talk.traced(edit.stream, edit.after) if edit.kind == "traceparent" else None
+        if exchange is not None:
+            self._segments.traced(exchange)
 
     def _session(self, chunk: Chunk, out: list[Observation]) -> None:
         """A record about the session itself: its end, or a hole in the journal that may touch every open connection."""

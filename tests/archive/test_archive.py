@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from a2a_proxy.archive import segment
@@ -13,7 +15,10 @@ from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.find import Wanted, gone, segments
 from a2a_proxy.archive.ident import ID_FILE, proxy_id
 from a2a_proxy.archive.keep import Keeper
+from a2a_proxy.archive.manifest import Manifest
 from a2a_proxy.archive.place import Place
+from a2a_proxy.archive.ranges import Files
+from a2a_proxy.archive.rows import plain
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.cassette import open_any, write_cassette
@@ -173,6 +178,43 @@ def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
         file.unlink()
     with pytest.raises(ArchiveError, match="files that may have had it are gone"):
         bring(place, Wanted(since=1), "all", tmp_path / "none.a2a.db")
+
+
+def test_a_segment_tells_of_the_tasks_that_had_begun(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the recording had ended long before it was put: those that began later come later."""
+    monkeypatch.setattr(segment, "ROWS", 20)
+    with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
+        put(place, recording)
+        tasks = recording.counts().tasks
+    told = []
+    for each in segments(place, Wanted()):
+        facts = Files(place).read(each, "facts", [0], ["kind", "time", "task_id"])
+        facts = plain(facts.filter(pc.equal(facts.column("kind"), "task")))
+        assert each.cut.over or max(facts.column("time").to_pylist(), default=0) <= each.cut.until
+        told += facts.column("task_id").to_pylist()
+
+    assert len(set(told)) == tasks
+
+
+def test_each_row_group_of_facts_is_read_once(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the calls, their tasks or their connections lead to it."""
+    monkeypatch.setattr(segment, "ROWS", 20)
+    with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
+        put(place, recording)
+        task = next(recording.tasks()).task.task_id
+    asked: list[tuple[str, int]] = []
+    read = Files.read
+
+    def told(self: Files, manifest: Manifest, table: str, groups: list[int], columns: Any = None) -> pa.Table:
+        if "line" in (columns or ()):
+            asked.extend((manifest.cut.name, group) for group in groups)
+        return read(self, manifest, table, groups, columns)
+
+    monkeypatch.setattr(Files, "read", told)
+    bring(place, Wanted(idents=(("task", task),)), "it", tmp_path / "back.a2a.db")
+
+    assert asked
+    assert len(asked) == len(set(asked))
 
 
 def test_only_matching_segments_are_read(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ _WARM = 1.0
 """Seconds of load that are not counted."""
 _PATIENCE = 60.0
 """Seconds that the export has to catch up with a backend that is back, and the proxy to end."""
-_LAST = re.compile(r"OTLP: ([\d,]+) spans? sent to \S+?(?:, ([\d,]+) given up)?(?:, ([\d,]+) not sent)?\n")
+_LAST = re.compile(r"OTLP: ([\d,]+) calls? sent to \S+?(?:, ([\d,]+) given up)?(?:, ([\d,]+) not sent)?\n")
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,11 +45,12 @@ def direct(_folder: Path, origin: int) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def a2a_proxy(folder: Path, origin: int, upstream: str = "127.0.0.1") -> Iterator[int]:
+def a2a_proxy(folder: Path, origin: int, upstream: str = "127.0.0.1", *options: str) -> Iterator[int]:
     """The project itself, recording, with no option but where to listen, where to send and where to record."""
     with tempfile.TemporaryDirectory(dir=folder) as state:
         port, log = free_port(), Path(state) / "stderr"
-        process = start(proxy_command(port, f"{upstream}:{origin}", state), log, A2A_PROXY_STATE=state)
+        command = [*proxy_command(port, f"{upstream}:{origin}", state), *options]
+        process = start(command, log, A2A_PROXY_STATE=state)
         wait_listening(process, port, log)
         wait_said(process, "stop with Ctrl-C", log)
         try:
@@ -68,6 +69,13 @@ def proxy_command(port: int, upstream: str, state: str) -> list[str]:
 def a2a_proxy_rewriting(folder: Path, origin: int) -> Iterator[int]:
     """The project before an upstream that does not look like loopback: the authority of each request is rewritten."""
     with a2a_proxy(folder, origin, FOREIGN) as port:
+        yield port
+
+
+@contextlib.contextmanager
+def a2a_proxy_propagating(folder: Path, origin: int) -> Iterator[int]:
+    """The project with a `traceparent` of its own in each request."""
+    with a2a_proxy(folder, origin, "127.0.0.1", "--propagate") as port:
         yield port
 
 

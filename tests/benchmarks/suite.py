@@ -36,9 +36,10 @@ from processes import free_port, running
 from proxies import Contestant
 from report import Row, Target, encode, loop_ms, row, table
 
-OURS, REWRITING, DIRECT, MITMPROXY, NGINX = (
+OURS, REWRITING, PROPAGATING, DIRECT, MITMPROXY, NGINX = (
     "a2a-proxy, recording",
     "a2a-proxy, rewriting",
+    "a2a-proxy, propagating",
     "direct",
     "mitmproxy",
     "nginx",
@@ -46,6 +47,7 @@ OURS, REWRITING, DIRECT, MITMPROXY, NGINX = (
 HTTP1: dict[str, Contestant] = {
     DIRECT: proxies.direct,
     OURS: proxies.a2a_proxy,
+    PROPAGATING: proxies.a2a_proxy_propagating,
     MITMPROXY: proxies.mitmproxy,
     NGINX: proxies.nginx_http1,
     "HAProxy": proxies.haproxy_http1,
@@ -54,11 +56,12 @@ HTTP2: dict[str, Contestant] = {
     DIRECT: proxies.direct,
     OURS: proxies.a2a_proxy,
     REWRITING: proxies.a2a_proxy_rewriting,
+    PROPAGATING: proxies.a2a_proxy_propagating,
     NGINX: proxies.nginx_http2,
     "HAProxy": proxies.haproxy_http2,
     "nghttpx": proxies.nghttpx,
 }
-STREAM = {name: contestant for name, contestant in HTTP2.items() if name != REWRITING}
+STREAM = {name: contestant for name, contestant in HTTP2.items() if name not in (REWRITING, PROPAGATING)}
 BURST = 8
 """Messages in one read of the relay in a burst. Measured: 16 under h2load, 2 from Python's gRPC server."""
 FOLLOWED = 5_000

@@ -117,6 +117,6 @@ def test_the_spans_of_a_stdio_agent_come_though_the_proxy_has_ended(tmp_path: Pa
         client.close()
         assert client.process.wait(60) == 0
         log = tmp_path / "s" / "hooks" / "stdio.log"
-        until(lambda: log.exists() and "OTLP: 1 span sent" in log.read_text())
+        until(lambda: log.exists() and "OTLP: 1 call sent" in log.read_text())
         assert [span.name for span in received.spans()] == ["GetExtendedAgentCard"]
         assert client.err == b""

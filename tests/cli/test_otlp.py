@@ -107,6 +107,11 @@ def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch:
     assert sum(point.count for point in points) == 3
     labels = {pair.key for point in points for pair in point.attributes}
     assert labels == {"a2a.method.name", "a2a_proxy.binding", "a2a_proxy.outcome", "server.address"}
+    tasks = received.metrics()["a2a_proxy.tasks"].gauge.data_points
+    counts = {attributes(point)["a2a.task.state"]: point.as_int for point in tasks}
+    assert (counts["completed"], counts["working"]) == (0, 0)
+    [dropped] = received.metrics()["a2a_proxy.recorder.dropped"].sum.data_points
+    assert dropped.as_int == 0
     assert said == []
 
 

@@ -18,8 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.metrics import Metrics, metrics_listen
-from a2a_proxy.follower.metrics.keeper import MetricsKeeper
+from a2a_proxy.follower.metrics.keeper import STARTS, MetricsKeeper
 from a2a_proxy.follower.metrics.reading import Session
+from a2a_proxy.follower.metrics.ready import Progress
 from a2a_proxy.follower.metrics.serve import Pages
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.recording.cassette import open_any, read_cassette
@@ -116,6 +117,35 @@ def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.Monk
         lossy = msgspec.structs.replace(row, how="", complete="", lost=7)
         monkeypatch.setattr(recording, "session", lambda _: lossy)
         assert session.lacking() == "7 octets passed uncaptured"
+
+
+def test_a_recorder_that_does_not_get_on() -> None:
+    """Little behind and moving is well; much for long is not, nor is anything for long without a step."""
+    progress = Progress(0.0)
+    assert [progress.late(7, (1, at), float(at)) for at in (1, 20, 40)] == ["", "", ""]
+    assert [progress.late(7, (1, 40), float(at)) for at in (45, 50)] == ["", ""]
+    assert progress.late(7, (1, 40), 51.0) == "the recorder does not get on, 7 octets behind"
+    assert progress.late(7, (1, 41), 52.0) == ""
+    assert progress.late(0, (1, 48), 53.0) == ""
+    assert progress.late(0, (1, 48), 99.0) == ""  # nothing to do is no fault
+    assert progress.late(5 << 20, (1, 50), 100.0) == ""
+    assert progress.late(5 << 20, (1, 60), 110.0) == "the recorder is 5242880 octets behind"
+
+
+def test_where_it_was_given_up_nobody_waits_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The port is closed as soon as no process will come; before, it is open for the next one."""
+    sock = socket.create_server(("127.0.0.1", 0))
+    port = sock.getsockname()[1]
+    open_then: list[bool] = []
+    told: list[str] = []
+    keeper = MetricsKeeper([sock], lambda message, _: told.append(message), pauses=(0.0,))
+    monkeypatch.setattr(keeper, "_run_once", lambda: open_then.append(sock.fileno() >= 0) or 1)
+    keeper.start("r.a2a.db", "uuid", Path("journal"))
+    until(lambda: len(told) == 2)
+    assert open_then == [True] * STARTS
+    assert told[1].endswith("given up; recording goes on")
+    assert get(port, "/metrics")[0] == 0
+    keeper.close()
 
 
 @pytest.mark.parametrize("typed", ["9464", "host:x", "a@b:1", "[::1:9"])

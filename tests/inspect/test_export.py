@@ -10,9 +10,11 @@ import pytest
 
 from a2a_inspect.cleaned import Wish
 from a2a_inspect.commands.export import What, export_recording
+from a2a_inspect.export import new_file
 from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.note_writer import Place, annotate
 from a2a_proxy.recording.reader import Recording
 from support_inspect import sample
@@ -88,6 +90,17 @@ def test_a_file_is_never_replaced(form: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="exists"):
         export_recording(What(DEMO), target, form)
     assert target.read_text() == "mine"
+
+
+def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    """Somebody else has taken the name while this was written."""
+    target = tmp_path / "x.a2a.jsonl"
+    file = new_file(target)
+    file.__enter__().write(b"ours")
+    target.write_text("theirs")
+    with pytest.raises(RecordingError, match="exists"):
+        file.__exit__(None, None, None)
+    assert [(path, path.read_text()) for path in tmp_path.iterdir()] == [(target, "theirs")]
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -50,6 +50,15 @@ def test_cards_of_every_line() -> None:
     assert card_facts({"name": 7, "supportedInterfaces": {}, "url": []}).interfaces == ()
 
 
+def test_a_url_that_is_none_has_no_path() -> None:
+    """A card may have anything there; the other interfaces are still known."""
+    shared = Shared()
+    urls = ("http://[x", "http://agent/api")
+    card = {"name": "a", "supportedInterfaces": [{"url": url, "protocolBinding": "HTTP+JSON"} for url in urls]}
+    shared.learn_card("agent", card)
+    assert shared.tenant_of("agent", "/api/acme") == "acme"
+
+
 def test_addresses() -> None:
     """Names of this machine are one; ports are those of the scheme; nonsense has no address."""
     urls = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import sys
 import threading
 import time
 from pathlib import Path
@@ -90,6 +91,18 @@ def test_a_newer_schema_still_in_the_log(tmp_path: Path):
         with pytest.raises(RecordingError, match="newer a2a-proxy"):
             attempt()
     db.close()
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="file names are UTF-8 there")
+def test_a_name_that_is_no_text(tmp_path: Path):
+    """File names are octets; what is no UTF-8 can be read and closed as any other."""
+    path = tmp_path / os.fsdecode(b"\xff run?#%.a2a.db")
+    made = Writer(tmp_path / "run.a2a.db", facts(1))
+    made.write(event_frames(1))
+    made.finish(1)
+    (tmp_path / "run.a2a.db").rename(path)
+    with Recording(path) as recording:
+        assert len(recording.sessions()) == 1
 
 
 def test_a_folder(tmp_path: Path):

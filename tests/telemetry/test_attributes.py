@@ -207,3 +207,12 @@ def test_the_standard_variables_name_the_service() -> None:
     }
     named = resource_of(row, {"OTEL_SERVICE_NAME": "desk", "OTEL_RESOURCE_ATTRIBUTES": "team=a%20b,service.name=x,odd"})
     assert (named["service.name"], named["team"]) == ("desk", "a b")
+
+
+def test_an_address_may_be_anything() -> None:
+    """Of an agent or of a client, as a recording has it; where it is none, it is told as it is."""
+    facts = known()
+    assert facts.connection is not None
+    odd = msgspec.structs.replace(facts.connection, client="[y]:z", upstream="http://[x")
+    said = attributes_of(msgspec.structs.replace(facts, connection=odd), Passage())
+    assert (said["server.address"], said["client.address"]) == ("http://[x", "[y]:z")

@@ -15,6 +15,7 @@ from a2a_proxy.telemetry.values import Attributes, Context, Kind, Level, Log, Sp
 
 DOWN = Outcome(Answer.LATER, "connection refused")
 FAILS = Outcome(Answer.FAILED, "HTTP 500")
+LARGE = Outcome(Answer.LARGE, "HTTP 413")
 REFUSES = Outcome(Answer.REFUSED, "HTTP 401")
 CONTEXT = Context("1" * 32, "2" * 16)
 SPAN = Span(name="x", kind=Kind.INTERNAL, context=CONTEXT, parent=None, started=1, ended=2, attributes={})
@@ -65,6 +66,20 @@ def test_what_is_refused_is_given_up_at_once_and_counted() -> None:
     assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 401"]
 
 
+def test_a_part_that_is_not_taken_is_given_up_and_counted() -> None:
+    desk = Desk(Outcome(Answer.SENT, "too old", rejected=2))
+    assert desk.courier.spans({}, [SPAN] * 5)
+    assert (desk.asked, desk.count) == (1, Tally(3, 2))
+    assert desk.told == ["OTLP: c:4318 refuses spans: too old"]
+
+
+def test_what_is_too_much_at_once_goes_in_halves_and_one_span_alone_is_given_up() -> None:
+    desk = Desk(LARGE, LARGE, SENT, LARGE, SENT)
+    assert desk.courier.spans({}, [SPAN] * 4)
+    assert (desk.taken, desk.count) == ([1, 2], Tally(3, 1))
+    assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 413"]
+
+
 def test_what_fails_again_and_again_is_given_up_after_a_while() -> None:
     desk = Desk(*[FAILS] * 100)
     assert desk.courier.spans({}, [SPAN])
@@ -103,3 +118,6 @@ def test_what_is_a_part_of_a_call_does_not_count_as_one() -> None:
     desk = Desk()
     assert desk.courier.spans({}, [replace(SPAN, part=True), SPAN])
     assert (desk.taken, desk.count.calls) == ([2], 1)
+    refused = Desk(REFUSES)
+    assert refused.courier.spans({}, [replace(SPAN, part=True)])
+    assert (refused.count.errors, len(refused.told)) == (0, 1)

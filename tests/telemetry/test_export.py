@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import grpc
+import msgspec
 import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -26,15 +28,22 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Export, Lines, Sent
 from a2a_proxy.telemetry.reading import Spans
-from a2a_proxy.telemetry.sdk import Answer, Backend
+from a2a_proxy.telemetry.sdk import Answer, Backend, Outcome
+from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.values import SCHEMA_URL, Context, Kind, Span
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
 from support_otlp import Received, attributes, grpc_backend, http_backend
 from support_recording import STARTED
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+SPAN_VALUE = Span(
+    name="x", kind=Kind.INTERNAL, context=Context(TRACE, SPAN), parent=None, started=1, ended=2, attributes={}
+)
 TRACEPARENT = f"00-{TRACE}-{SPAN}-01"
+
+ALL = Shape("server", content=True, compat=("kong", "openinference", "langfuse"), segment=500 * MS)
 
 Open = Callable[[], AbstractContextManager[Received]]
 
@@ -44,10 +53,10 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
 
 
-def send(recording: Recording, received: Received, *, frames: bool = False) -> Export:
+def send(recording: Recording, received: Received, *, frames: bool = False, shape: Shape = PLAIN) -> Export:
     backend = Backend(target(received.endpoint, received.protocol, {}))
     try:
-        export = Export(recording, Sent(backend), frames=frames)
+        export = Export(recording, Sent(backend), frames=frames, shape=shape)
         export.run(None)
         return export
     finally:
@@ -209,10 +218,32 @@ def three_agents(path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["lossy", "stdio", "live-bidi"])
 def test_the_file_says_what_the_exporters_send(name: str) -> None:
+    with open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
+        assert_alike(recording, ALL)
+
+
+def test_the_file_says_whose_trace_it_is_as_the_exporters_do(tmp_path: Path) -> None:
+    calls = [
+        exchange(1, traceparent=TRACEPARENT, request_headers=((b"tracestate", b"rojo=1, fw@acme=x y"),)),
+        exchange(2, operation="GetTask"),
+    ]
+    made = writer(tmp_path / "r.a2a.db")
+    task = Task("agent:8000", TASK, exchanges=(1, 2))
+    line = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED)
+    made.write([request(1)], changes=Changes([line], calls, [task]))
+    made.finish(STARTED + 10_000 * MS)
+    with Recording(tmp_path / "r.a2a.db") as recording:
+        first, poll = assert_alike(recording, PLAIN)
+    assert first.trace_state == "rojo=1,fw@acme=x y"
+    assert poll.trace_state == ""
+
+
+def assert_alike(recording: Recording, shape: Shape) -> list[Any]:
+    """The file and the exporters say the same; the spans."""
     lines = io.BytesIO()
-    with http_backend() as received, open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
-        Export(recording, Lines(lines)).run(None)
-        send(recording, received)
+    with http_backend() as received:
+        Export(recording, Lines(lines), shape=shape).run(None)
+        send(recording, received, shape=shape)
     [said] = [json.loads(line) for line in lines.getvalue().splitlines()]
     [sent] = received.requests
     request = json_format.ParseDict(_base64_ids(said), ExportTraceServiceRequest())
@@ -221,7 +252,10 @@ def test_the_file_says_what_the_exporters_send(name: str) -> None:
         for link in each.links:
             link.flags = 0
     assert request.resource_spans[0].resource.attributes == sent.resource_spans[0].resource.attributes
-    assert list(request.resource_spans[0].scope_spans[0].spans) == list(sent.resource_spans[0].scope_spans[0].spans)
+    scope = sent.resource_spans[0].scope_spans[0]
+    assert request.resource_spans[0].scope_spans[0] == scope
+    assert scope.schema_url == SCHEMA_URL
+    return list(scope.spans)
 
 
 def _base64_ids(value: Any) -> Any:
@@ -270,6 +304,10 @@ def test_a_call_that_goes_on_has_no_span_yet(tmp_path: Path) -> None:
         (grpc_backend, grpc.StatusCode.UNAUTHENTICATED, Answer.REFUSED),
         (grpc_backend, grpc.StatusCode.INTERNAL, Answer.FAILED),
         (grpc_backend, grpc.StatusCode.UNAVAILABLE, Answer.LATER),
+        (grpc_backend, grpc.StatusCode.RESOURCE_EXHAUSTED, Answer.LATER),
+        (http_backend, 413, Answer.LARGE),
+        (http_backend, 429, Answer.LATER),
+        (http_backend, 500, Answer.FAILED),
         (http_backend, 401, Answer.REFUSED),
         (http_backend, 503, Answer.LATER),
     ],
@@ -282,6 +320,51 @@ def test_a_backend_that_says_no_is_understood(backend: Open, answer: Any, judged
         made.close()
     assert outcome.answer is judged
     assert outcome.why
+
+
+def test_a_backend_that_never_answers_is_asked_later(received: Received) -> None:
+    well = threading.Event()
+    received.before = lambda: well.wait(30)
+    backend = Backend(target(received.endpoint, received.protocol, {}))
+    try:
+        outcome = backend.send_spans({}, [SPAN_VALUE])
+    finally:
+        well.set()
+        backend.close()
+    assert outcome.answer is Answer.LATER
+    assert outcome.why
+
+
+def test_what_a_backend_takes_a_part_of_is_known(received: Received) -> None:
+    received.rejects = 1
+    backend = Backend(target(received.endpoint, received.protocol, {}))
+    try:
+        outcomes = [backend.send_spans({}, [SPAN_VALUE] * 3)]
+        received.rejects = 0
+        outcomes.append(backend.send_spans({}, [SPAN_VALUE]))
+    finally:
+        backend.close()
+    assert outcomes == [Outcome(Answer.SENT, "too old", rejected=1), Outcome(Answer.SENT)]
+
+
+def test_more_than_a_grpc_server_takes_is_not_waited_for() -> None:
+    large = msgspec.structs.replace(SPAN_VALUE, attributes={"a2a_proxy.text": "x" * (5 << 20)})
+    with grpc_backend() as received:
+        backend = Backend(target(received.endpoint, "grpc", {}))
+        outcome = backend.send_spans({}, [large])
+        backend.close()
+    assert outcome.answer is Answer.LARGE
+
+
+def test_an_offline_export_sends_halves_where_all_is_too_much_and_ends_where_a_part_is_not_taken() -> None:
+    with http_backend() as received, open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+        received.answers = [413, None, 413]
+        export = send(recording, received)
+        assert len({span.span_id for span in received.spans()}) == len(received.spans()) == export.done.spans
+        assert received.asked == 5
+        received.rejects = 1
+        with pytest.raises(TelemetryError, match="refuses: too old"):
+            send(recording, received)
 
 
 def test_an_offline_export_ends_where_it_is_refused() -> None:

@@ -85,6 +85,8 @@ def test_a_long_call_is_cut_and_the_first_piece_has_its_ids(tmp_path: Path) -> N
     assert [each.name for each in whole.events] == ["a2a_proxy.first_event", "a2a.task.state_change"]
     assert last.attributes["a2a_proxy.stream.max_gap_ms"] == 60_000
     assert exported(path, Shape(segment=3 * MINUTE)) == [whole]
+    spoken = exported(path, Shape(segment=MINUTE, content=True))
+    assert ["gen_ai.output.messages" in each.attributes for each in spoken] == [False, False, True]
 
 
 def test_the_text_is_told_where_it_is_wanted_and_nowhere_else(tmp_path: Path) -> None:
@@ -95,6 +97,9 @@ def test_the_text_is_told_where_it_is_wanted_and_nowhere_else(tmp_path: Path) ->
     said = [json.loads(str(span.attributes[f"gen_ai.{name}.messages"])) for name in ("input", "output")]
     assert [each[0]["parts"][0]["content"] for each in said] == ["Plan a day", "Thinking"]
     assert "Plan a day" not in span.name + span.error + str(span.events)
+    foreign = exchange(1, operation="", method="tools/list")
+    path = recorded(tmp_path / "f.a2a.db", [foreign], [request(1, "Plan a day")])
+    assert "Plan a day" not in str(exported(path, Shape(content=True)))
 
 
 @pytest.mark.parametrize("asks", [True, False])

@@ -108,6 +108,14 @@ def test_there_are_never_more_than_so_many() -> None:
 
 def test_what_is_no_step_is_none() -> None:
     assert spans(1, None, "x", [], {"step_action": 1, "call_type": []}) != []
+    odd_numbers = {
+        "cost": 10**4000,
+        "latency": float("inf"),
+        "total_tokens": "9" * 40,
+        "start_time": {"seconds": 10**99},
+    }
+    [made] = spans({"step_id": 10**4000, **odd_numbers})
+    assert set(made.attributes) == {f"a2a_proxy.{name}" for name in ("self_reported", "step.type", "step.timed")}
     for odd in ({"steps": 1, "trace_id": "t"}, {"steps": []}, [], "x", {"trace_id": "t"}):
         assert list(reports(STARTED, Event(message=Message(metadata={"k": odd})))) == []
 

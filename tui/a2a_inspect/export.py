@@ -36,17 +36,36 @@ def export(chosen: Chosen, target: Path | BinaryIO, form: str, **options: Any) -
 def new_file(target: Path) -> Iterator[BinaryIO]:
     """A file (0600) that has its name when all of it is written. Raises RecordingError."""
     if target.exists():
-        raise RecordingError(f"{target} exists", "name another file, or delete it first")
+        raise _exists(target)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
                 yield stream
-            os.replace(name, target)
+            _place(Path(name), target)
         finally:
             Path(name).unlink(missing_ok=True)
+    except FileExistsError as wrong:
+        raise _exists(target) from wrong
     except OSError as wrong:
-        raise RecordingError(f"cannot write {target}: {wrong.strerror}", "name another file") from wrong
+        why = (wrong.strerror or str(wrong)).lower()
+        raise RecordingError(f"cannot write {target}: {why}", "name another file") from wrong
+
+
+def _exists(target: Path) -> RecordingError:
+    return RecordingError(f"{target} exists", "name another file, or delete it first")
+
+
+def _place(made: Path, target: Path) -> None:
+    """Give it its name, where nobody else has taken that meanwhile: a link, or a rename where there are no links."""
+    try:
+        os.link(made, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        if target.exists():
+            raise FileExistsError(target) from None
+        made.rename(target)
 
 
 def free_name(folder: Path, recording: Path, what: str, suffix: str) -> Path:

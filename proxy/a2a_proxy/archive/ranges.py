@@ -13,7 +13,7 @@ from a2a_proxy.archive.manifest import Manifest, foreign
 from a2a_proxy.archive.place import Place
 from a2a_proxy.archive.schema import FACTS_SCHEMA, FRAMES_SCHEMA
 
-END = 128 << 10
+END = 64 << 10
 """Octets of a file's end that are read at first: its footer is seldom larger."""
 _KEPT = 64
 """Ends that are kept."""
@@ -32,7 +32,7 @@ class Files:
         """Some row groups of a file. Raises ArchiveError where it is not the one of the manifest."""
         key, size = manifest.cut.key(table), manifest.file(table).octets
         try:
-            if key in self.gone:
+            if not groups or key in self.gone:
                 return _nothing(table, columns)
             source = pa.PythonFile(_Ranges(self._place, key, size, self._end(key, size)), mode="r")
             with pq.ParquetFile(source, pre_buffer=True, page_checksum_verification=True) as file:

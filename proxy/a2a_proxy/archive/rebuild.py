@@ -64,6 +64,8 @@ class Rebuilt:
         self._what = what
         self._used: set[str] = set()
         self._tasks: set[str] = set()
+        self._seen: set[tuple[str, int]] = set()
+        """Row groups of facts that have been read, by segment."""
 
     def store(self, db: sqlite3.Connection) -> Brought:
         """Write it. Raises ArchiveError, RecordingError."""
@@ -104,35 +106,29 @@ class Rebuilt:
     def _known(self) -> _Known:
         """The newest of what is known of the calls."""
         start, numbers = self._facts.started, self._numbers
-        newest = self._newest("call", {str(number) for number in numbers})
-        calls = [line for (kind, _), line in newest.items() if kind == "exchange" and line["exchange"] in numbers]
-        connections = {line["connection"] for line in calls}
-        newest |= self._newest("call", {f"c{number}" for number in connections})
-        newest |= self._newest("task", self._tasks | {line.get("task_id", "") for line in calls} - {""})
-        of: dict[str, list[Any]] = defaultdict(list)
-        for (kind, _), line in sorted(newest.items(), key=lambda each: each[0]):
-            of[kind].append(line)
-        tasks = [lines.read_task(line, start) for line in of["task"] if numbers & set(line.get("exchanges", ()))]
+        newest = _Newest(numbers)
+        self._read(newest, "call", {str(number) for number in numbers})
+        self._read(newest, "task", self._tasks | newest.tasks)
+        self._read(newest, "call", {f"c{number}" for number in newest.connections})
+        of = newest.lines()
         return _Known(
-            [lines.read_connection(line, start) for line in of["connection"] if line["connection"] in connections],
-            [lines.read_exchange(line, start) for line in calls],
-            [self._trimmed(task) for task in tasks],
-            [lines.read_finding(line, start) for line in of["finding"] if line.get("exchange") in numbers],
+            [lines.read_connection(line, start) for line in of["connection"]],
+            [lines.read_exchange(line, start) for line in of["exchange"]],
+            [self._trimmed(lines.read_task(line, start)) for line in of["task"]],
+            [lines.read_finding(line, start) for line in of["finding"]],
         )
 
     def _trimmed(self, task: Task) -> Task:
         kept = tuple(number for number in task.exchanges if number in self._numbers)
         return msgspec.structs.replace(task, exchanges=kept)
 
-    def _newest(self, kind: str, idents: set[str]) -> dict[tuple[str, Any], Line]:
-        """The newest line of each thing in the row groups that may name one of these."""
-        found: dict[tuple[str, Any], Line] = {}
+    def _read(self, newest: _Newest, kind: str, idents: set[str]) -> None:
+        """Learn from the row groups that may name one of these, each read once."""
         for part in self._parts:
-            groups = part.facts.groups_with(kind, idents)
-            if groups:
-                table = self._files.read(part, "facts", groups, ["kind", "number", "line"])
-                found |= self._sensible(part, "facts", partial(_told, table))
-        return found
+            groups = [each for each in part.facts.groups_with(kind, idents) if (part.cut.name, each) not in self._seen]
+            self._seen.update((part.cut.name, each) for each in groups)
+            table = self._files.read(part, "facts", groups, ["kind", "number", "line"])
+            self._sensible(part, "facts", partial(newest.learn, part.cut.number, table))
 
     def _sensible(self, part: Manifest, table: str, make: Callable[[], _Value]) -> _Value:
         try:
@@ -145,13 +141,40 @@ def _frames(table: pa.Table) -> list[Frame]:
     return [frame for _, _, frame in read_frames(table)]
 
 
-def _told(table: pa.Table) -> dict[tuple[str, Any], Line]:
-    """What each row of facts is about, and its line."""
-    found: dict[tuple[str, Any], Line] = {}
-    for row in table.to_pylist():
-        line = json.loads(row["line"])
-        found[row["kind"], _about(row["kind"], row["number"], line)] = line
-    return found
+class _Newest:
+    """What the newest segments say of some calls, of their connections and tasks, and of what was found about them."""
+
+    def __init__(self, numbers: set[int]) -> None:
+        self._numbers = numbers
+        self._known: dict[tuple[str, Any], tuple[int, Line]] = {}
+        self.tasks: set[str] = set()
+        """That the calls name."""
+        self.connections: set[int] = set()
+
+    def learn(self, segment: int, table: pa.Table) -> None:
+        """From rows of a segment."""
+        for row in table.to_pylist():
+            kind, line = row["kind"], json.loads(row["line"])
+            name = kind, _about(kind, row["number"], line)
+            if self._wanted(kind, line) and self._known.get(name, (0,))[0] <= segment:
+                self._known[name] = segment, line
+            if kind == "exchange" and line["exchange"] in self._numbers:
+                self.connections.add(line["connection"])
+                self.tasks |= {line.get("task_id", "")} - {""}
+
+    def _wanted(self, kind: str, line: Line) -> bool:
+        """Of connections it is not known yet: they are few."""
+        if kind == "task":
+            return not self._numbers.isdisjoint(line.get("exchanges", ()))
+        return kind == "connection" or line.get("exchange") in self._numbers
+
+    def lines(self) -> dict[str, list[Line]]:
+        """By kind, in order."""
+        of: dict[str, list[Line]] = defaultdict(list)
+        for (kind, _), (_, line) in sorted(self._known.items(), key=lambda each: each[0]):
+            if kind != "connection" or line["connection"] in self.connections:
+                of[kind].append(line)
+        return of
 
 
 def _about(kind: str, number: int, line: Line) -> Any:

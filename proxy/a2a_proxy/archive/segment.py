@@ -27,6 +27,8 @@ from a2a_proxy.recording.sound import sound
 
 ROWS = 200_000
 """Frames of a segment, at most."""
+_NEVER = 1 << 62
+"""ns; after all times."""
 OCTETS = 128 << 20
 """Octets of their payloads, at most but for the last one."""
 
@@ -143,7 +145,7 @@ class _Gathered:
         self._since = found.rows[0].at if found.rows else before.until if before else session.facts.started
         lowest = min((row.at for row in found.rows), default=self._since)
         highest = max((row.at for row in found.rows), default=self._since)
-        self._lowest = lowest
+        self._lowest, self._highest = lowest, highest
         exchange, connection = (before.exchange, before.connection) if before else (0, 0)
         self._exchanges = self._numbers(
             "exchange", {row.exchange for row in found.rows}, before.open_exchanges if before else (), exchange
@@ -204,7 +206,9 @@ class _Gathered:
         return sorted((named | fresh | set(still)) - {0})
 
     def _touched(self) -> list[int]:
-        """Rows of the tasks that were heard of since the segment began."""
-        since = self._lowest - self._session.facts.started
-        query = "SELECT id FROM task WHERE session = ? AND last >= ? ORDER BY id"
-        return [row[0] for row in self._recording.db.execute(query, (self._session.id, since))]
+        """Rows of the tasks that were heard of since the segment began; those that began after it come later."""
+        start = self._session.facts.started
+        until = _NEVER if self._over else self._highest - start
+        query = "SELECT id FROM task WHERE session = ? AND last >= ? AND first <= ? ORDER BY id"
+        rows = self._recording.db.execute(query, (self._session.id, self._lowest - start, until))
+        return [row[0] for row in rows]

@@ -6,9 +6,7 @@ stderr of `a2a-proxy stdio` belong to the agent.
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,21 +16,19 @@ import msgspec
 from a2a_proxy.capture import places
 from a2a_proxy.cli.archive import Archive
 from a2a_proxy.cli.console import TextConsole
+from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followers import PATIENCE, Followers, followed
-from a2a_proxy.follower.log import log_path, open_log
 from a2a_proxy.recorder.priority import give_way
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry.settings import Settings
 
-LOG = "stdio"
-"""Name of the log, as of a hook's."""
 _LOOK_EVERY = 0.5
 """Seconds."""
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What the process is for."""
+    """What the process is for: its argument, as JSON."""
 
     recording: str
     session: str
@@ -44,21 +40,6 @@ class Work(msgspec.Struct, frozen=True):
     archive: Archive | None
 
 
-def start(work: Work) -> None:
-    """Start it; it outlives this process. Raises OSError."""
-    log = open_log(log_path(LOG))
-    try:
-        subprocess.Popen(
-            [sys.executable, "-P", "-m", "a2a_proxy.cli.beside", msgspec.json.encode(work).decode()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-            start_new_session=True,
-        )
-    finally:
-        os.close(log)
-
-
 def main() -> int:
     """Follow until the session is recorded and everybody has seen it, or was given time to."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -67,13 +48,15 @@ def main() -> int:
     console = TextConsole(None, sys.stderr, quiet=True)
     try:
         keep(work, console)
+    except UserError as wrong:
+        console.note(wrong.message, wrong.hint)
     finally:
         console.close()
     return 0
 
 
 def keep(work: Work, console: TextConsole, patience: float = PATIENCE) -> None:
-    """The same, with the lines of a run on `console`."""
+    """The same, with the lines of a run on `console`. Raises UserError."""
     console.note(f"{work.recording}: recorded from a stdio agent", loud=False)
     if not _recorded(work, whole=False):
         console.note("nothing was recorded: nobody has followed it", "finish with: a2a-inspect recover")

@@ -57,11 +57,11 @@ class Followers:
 
     async def end(self, leave: asyncio.Event, patience: float = PATIENCE) -> None:
         """Let them catch up for `patience` seconds, or until `leave`; end them and say how they did."""
-        await asyncio.to_thread(self.wait, leave.is_set, patience)
+        await asyncio.to_thread(self.wait, leave.is_set, patience, " (Ctrl-C again does not wait)")
         self.give_up()
 
-    def wait(self, leave: Callable[[], bool], patience: float) -> None:
-        """Until they have come to the end, for `patience` seconds, or until `leave`."""
+    def wait(self, leave: Callable[[], bool], patience: float, advice: str = "") -> None:
+        """Until they have come to the end, for `patience` seconds, or until `leave`; `advice` goes with word of it."""
         for _, keeper in self._kept:
             keeper.hurry()
         began, told = time.monotonic(), False
@@ -72,7 +72,7 @@ class Followers:
             if passed >= _UNNOTICED and not told:
                 told = True
                 names = ", ".join(keeper.label for keeper in waiting)
-                self._console.note(f"stopping: waiting for {names} (Ctrl-C again does not wait)", loud=False)
+                self._console.note(f"stopping: waiting for {names}{advice}", loud=False)
             waiting[0].wait(_STEP)
 
     def give_up(self) -> None:

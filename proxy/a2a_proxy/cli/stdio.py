@@ -9,6 +9,7 @@ import contextlib
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 import threading
 import uuid
@@ -36,6 +37,8 @@ from a2a_proxy.relay.tape import Tape
 if TYPE_CHECKING:
     from a2a_proxy.recorder.keeper import Keeper
 
+_LOG = "stdio"
+"""Name of the log of what follows, as of a hook's."""
 NOT_FOUND, NOT_RUN = 127, 126
 """Exit codes, as a shell has them."""
 _DISK_SECONDS = 2.0
@@ -140,12 +143,23 @@ class _Recorder(threading.Thread):
             self._follow()
 
     def _follow(self) -> None:
-        from a2a_proxy.cli.beside import Work, start
+        """Start the process that keeps what follows (`beside.Work`, whose module is too large for this process)."""
+        from a2a_proxy.follower.log import log_path, open_log
 
-        session, wanted = self._session, self._wanted
+        work = {"recording": self._session.recording, "session": self._session.uuid, "journal": str(self._folder.path)}
+        words = msgspec.json.encode({**work, **msgspec.structs.asdict(self._wanted)}).decode()
         with contextlib.suppress(OSError):  # nobody can be told, and the recording has all
-            where = str(self._folder.path)
-            start(Work(session.recording, session.uuid, where, wanted.hooks, wanted.otlp, wanted.archive))
+            log = open_log(log_path(_LOG))
+            try:
+                subprocess.Popen(
+                    [sys.executable, "-P", "-m", "a2a_proxy.cli.beside", words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            finally:
+                os.close(log)
 
     def failed(self, severity: str) -> bool:
         """Wait for the recording's end; True where something so grave was found, or nobody can tell."""

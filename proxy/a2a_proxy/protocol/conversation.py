@@ -70,12 +70,14 @@ class Conversation:
             except Exception as error:  # a peer's octets must not stop the recorder
                 self._give_up(event, error, out)
 
-    def traced(self, stream: int, sent: str) -> None:
-        """The request of an open call went on with this `traceparent`."""
+    def traced(self, stream: int, sent: str) -> ExchangeState | None:
+        """The request of an open call went on with this `traceparent`: its exchange, None where there is none."""
         call = self._calls.get(stream)
-        if call is not None:
-            call.exchange.sent_traceparent = sent
-            call.touch()
+        if call is None:
+            return None
+        call.exchange.sent_traceparent = sent
+        call.touch()
+        return call.exchange
 
     def _seldom(self, event: WireEvent, out: list[Frame | Finding]) -> None:
         """Everything but body octets."""

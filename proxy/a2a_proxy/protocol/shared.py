@@ -26,8 +26,11 @@ class Interface(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """Path of the URL without a closing slash."""
-        return urlsplit(self.url).path.rstrip("/")
+        """Path of the URL without a closing slash; empty where it is no URL."""
+        try:
+            return urlsplit(self.url).path.rstrip("/")
+        except ValueError:
+            return ""
 
 
 class CardFacts(msgspec.Struct, frozen=True):

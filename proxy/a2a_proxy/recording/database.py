@@ -55,7 +55,7 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
     """
     file = Path(path)
     check_recording(file)
-    uri = f"file:{quote(str(file.absolute()))}?mode=ro"
+    uri = f"{_uri(file)}?mode=ro"
     with translated(file):
         connection = _connect(uri)
         try:
@@ -99,9 +99,14 @@ def forget_log(path: str | os.PathLike[str]) -> None:
     Where somebody else has the file open, or it may not be written, the log stays.
     """
     if _settled(Path(path)) and has_log(path):
-        uri = f"file:{quote(str(Path(path).absolute()))}?mode=rw"
+        uri = f"{_uri(Path(path))}?mode=rw"
         with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(uri)) as connection:
             connection.execute("PRAGMA user_version").fetchone()
+
+
+def _uri(file: Path) -> str:
+    """Its name as SQLite takes it, also where that is no text in any encoding."""
+    return f"file:{quote(os.fsencode(file.absolute()))}"
 
 
 def _connect(target: str) -> sqlite3.Connection:

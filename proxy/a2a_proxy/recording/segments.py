@@ -43,6 +43,7 @@ class View(msgspec.Struct, frozen=True):
     agent: str
     client: str
     connection: int
+    sent_traceparent: str = ""
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -212,4 +213,5 @@ class _Views:
             self._shared.agent_of(upstream),
             client,
             exchange.connection,
+            exchange.sent_traceparent,
         )

@@ -168,8 +168,8 @@ def path_template(exchange: Exchange) -> str:
 
 def _address(text: str) -> tuple[str, int | None]:
     """Host and port of an address or URL, as far as it has them."""
-    parts = urlsplit(text if "://" in text else f"//{text}")
     try:
+        parts = urlsplit(text if "://" in text else f"//{text}")
         return parts.hostname or "", parts.port or {"https": 443, "http": 80}.get(parts.scheme)
     except ValueError:
         return text, None

@@ -19,7 +19,7 @@ _KEPT = 4096
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A card when it was brought."""
+    """A card that was not the one before, when it was brought."""
 
     exchange: int
     at: int
@@ -45,17 +45,15 @@ class Cards:
 
     def learn(self, row: ExchangeRow, connection: Connection | None) -> None:
         """What a call brought that is over."""
-        if connection is None or not row.exchange.closed:
+        card = self._brought(row) if connection is not None and row.exchange.closed else None
+        if card is None or connection is None:
             return
         known = self._cards.setdefault(connection.listen, [])
-        if any(seen.exchange == row.exchange.id for seen in known):
-            return
-        for frame in self._recording.frames(row.key):
-            card = _card_of(frame.frame, row.exchange)
-            if card is not None:
-                known.append(_Seen(row.exchange.id, row.exchange.closed, row.exchange.operation, card))
-                del known[:-_KEPT]
-                return
+        before = self._before(known, row.exchange)
+        if before is None or before.card != card:
+            known[:] = [each for each in known if each.exchange != row.exchange.id]
+            known.append(_Seen(row.exchange.id, row.exchange.closed, row.exchange.operation, card))
+            del known[:-_KEPT]
 
     def last(self, connection: Connection | None, until: int) -> Card | None:
         """The one that was brought last until then, ns."""
@@ -63,14 +61,21 @@ class Cards:
         before = [each.card for each in seen if each.at <= until]
         return before[-1] if before else None
 
-    def fetch(self, exchange: Exchange, connection: Connection | None) -> Fetch | None:
-        """What a call brought, beside what one like it brought before."""
-        seen = self._cards.get(connection.listen, []) if connection is not None else []
-        mine = next((each for each in seen if each.exchange == exchange.id), None)
-        if mine is None:
+    def fetch(self, row: ExchangeRow, connection: Connection | None) -> Fetch | None:
+        """What a call brought, beside what one like it brought before; None where it brought none."""
+        card = self._brought(row) if connection is not None and row.exchange.operation in OPERATIONS else None
+        if card is None or connection is None:
             return None
-        before = [each for each in seen if each.at < mine.at and each.operation == mine.operation]
-        return Fetch(mine.card, before[-1].card.digest != mine.card.digest if before else None)
+        before = self._before(self._cards.get(connection.listen, []), row.exchange)
+        return Fetch(card, before.card.digest != card.digest if before is not None else None)
+
+    def _before(self, known: list[_Seen], exchange: Exchange) -> _Seen | None:
+        alike = (each for each in known if each.operation == exchange.operation and each.exchange != exchange.id)
+        return next((each for each in sorted(alike, key=lambda seen: -seen.at) if each.at <= exchange.closed), None)
+
+    def _brought(self, row: ExchangeRow) -> Card | None:
+        cards = (_card_of(frame.frame, row.exchange) for frame in self._recording.frames(row.key))
+        return next((card for card in cards if card is not None), None)
 
 
 def _card_of(frame: Frame, exchange: Exchange) -> Card | None:

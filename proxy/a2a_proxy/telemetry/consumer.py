@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from a2a_proxy.follower.consumer import Kind
+from a2a_proxy.follower.tasks import task_states
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.cassette import open_any
@@ -16,8 +17,9 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.telemetry.attributes import resource_of
 from a2a_proxy.telemetry.courier import Courier
+from a2a_proxy.telemetry.facts import state_label
 from a2a_proxy.telemetry.logs import alive_log, finding_log, frame_log, started_log
-from a2a_proxy.telemetry.metrics import Metrics
+from a2a_proxy.telemetry.metrics import Metrics, Stand
 from a2a_proxy.telemetry.reading import Spans, late
 from a2a_proxy.telemetry.settings import Settings
 from a2a_proxy.telemetry.values import Attributes, Log, Span
@@ -120,8 +122,7 @@ class OtlpConsumer:
         self._looked = now
         rows = [row for row in map(self._recording.exchange, unfinished[:_LOOKED_AT]) if row is not None]
         calls = [row.exchange for row in rows]
-        if self._metrics is not None:
-            self._metrics.open(Counter(self._spans.upstream(each) for each in calls))
+        self._stands(calls)
         self._send_segments(rows, now)
         known = set(unfinished)
         self._told = {number: at for number, at in self._told.items() if key(self._session.id, number) in known}
@@ -131,9 +132,21 @@ class OtlpConsumer:
 
     def close(self) -> None:
         """There is no more."""
+        self._stands([])
         if self._metrics is not None:
             self._metrics.close()
         self._recording.close()
+
+    def _stands(self, calls: list[Exchange]) -> None:
+        """For the metrics: calls that go on, tasks, and what was not recorded."""
+        if self._metrics is None:
+            return
+        upstreams = Counter(self._spans.upstream(each) for each in calls)
+        tasks: Counter[str] = Counter()
+        for state, count in task_states(self._recording, self._session.id).items():
+            tasks[state_label(state)] += count
+        row = self._recording.session(self._session.id)
+        self._metrics.stand(Stand(upstreams, tasks, row.lost if row is not None else 0))
 
     def _open(self, session: SessionRow) -> None:
         self._file = _file_of(self._path)

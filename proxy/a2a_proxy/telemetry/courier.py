@@ -65,15 +65,22 @@ class Courier:
 
     def spans(self, resource: Attributes, spans: Sequence[Span]) -> bool:
         """Bring them; True where that is settled, one way or the other, False where it was told to stop."""
-        for some in requests(spans):
-            answer = self._brought("spans", partial(self._backend.send_spans, resource, some))
-            if answer is Answer.LATER:
-                return False
-            calls = sum(not each.part for each in some)
-            if answer is Answer.SENT:
-                self._count.calls += calls
-            else:
-                self._count.errors += calls
+        return all(self._settled(resource, some) for some in requests(spans))
+
+    def _settled(self, resource: Attributes, some: Sequence[Span]) -> bool:
+        """One request, or more where a backend takes less at once; False where it was told to stop."""
+        outcome = self._brought(partial(self._backend.send_spans, resource, some))
+        if outcome.answer is Answer.LATER:
+            return False
+        if outcome.answer is Answer.LARGE and len(some) > 1:
+            half = len(some) // 2
+            return self._settled(resource, some[:half]) and self._settled(resource, some[half:])
+        calls = sum(not each.part for each in some)
+        lost = min(outcome.rejected, calls) if outcome.answer is Answer.SENT else calls
+        self._count.calls += calls - lost
+        self._count.errors += lost
+        if lost or outcome.answer is not Answer.SENT:
+            self._given_up("spans", outcome)
         return True
 
     def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
@@ -82,28 +89,27 @@ class Courier:
             if not self._takes_logs:
                 return
             some = logs[start : start + BATCH]
-            answer = self._brought("log records", partial(self._backend.send_logs, resource, some))
-            self._takes_logs = answer is not Answer.REFUSED
+            outcome = self._brought(partial(self._backend.send_logs, resource, some))
+            if outcome.answer not in (Answer.SENT, Answer.LATER):
+                self._given_up("log records", outcome)
+            self._takes_logs = outcome.answer is not Answer.REFUSED
 
-    def _brought(self, what: str, send: Callable[[], Outcome]) -> Answer:
-        """SENT; REFUSED or FAILED where it is given up; LATER where it was told to stop before either."""
+    def _brought(self, send: Callable[[], Outcome]) -> Outcome:
+        """SENT; REFUSED, FAILED or LARGE where it is not tried again; LATER where it was told to stop before."""
         began, tries = self._clock.now(), 0
         while not self.stopping():
             self.alive()
             outcome = send()
             if outcome.answer is Answer.SENT:
                 self._well()
-                return Answer.SENT
-            if outcome.answer is Answer.REFUSED:
-                self._given_up(what, outcome)
-                return Answer.REFUSED
-            if outcome.answer is Answer.FAILED and self._clock.now() - began >= _FAILING:
-                self._given_up(what, outcome)
-                return Answer.FAILED
+                return outcome
+            failed = outcome.answer is Answer.FAILED and self._clock.now() - began >= _FAILING
+            if failed or outcome.answer in (Answer.REFUSED, Answer.LARGE):
+                return outcome
             self._trouble(outcome)
             self._pause(_PAUSES[min(tries, len(_PAUSES) - 1)])
             tries += 1
-        return Answer.LATER
+        return Outcome(Answer.LATER)
 
     def _pause(self, seconds: float) -> None:
         until = self._clock.now() + seconds

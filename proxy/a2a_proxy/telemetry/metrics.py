@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from a2a_proxy import __version__
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
@@ -25,6 +27,17 @@ if TYPE_CHECKING:
 
 GAP_RULE = "A2A-GEN-001"
 _TERMINAL = frozenset(state.value for state in TaskState if state.terminal)
+
+
+class Stand(msgspec.Struct, frozen=True):
+    """How things stand at one time."""
+
+    open: Mapping[str, int] = {}
+    """Calls that go on, by upstream."""
+    tasks: Mapping[str, int] = {}
+    """Tasks by state."""
+    dropped: int = 0
+    """Octets that passed and were not recorded."""
 
 
 class Metrics:
@@ -45,8 +58,11 @@ class Metrics:
         self._bytes = meter.create_counter("a2a_proxy.bytes", "By", "Octets of calls that are over.")
         self._findings = meter.create_counter("a2a_proxy.findings", "{finding}", "What the rules found.")
         self._gaps = meter.create_counter("a2a_proxy.generation.gaps", "{gap}", "Gaps in generations.")
-        self._open: Mapping[str, int] = {}
-        meter.create_observable_gauge("a2a_proxy.streams.open", [self._observe], "{stream}", "Calls that go on.")
+        self._stand = Stand()
+        meter.create_observable_gauge("a2a_proxy.streams.open", [self._open], "{stream}", "Calls that go on.")
+        meter.create_observable_gauge("a2a_proxy.tasks", [self._tasks], "{task}", "Tasks by state.")
+        lost = "Octets that passed and were not recorded."
+        meter.create_observable_counter("a2a_proxy.recorder.dropped", [self._dropped], "By", lost)
 
     def ended(self, exchange: Exchange, passage: Passage, upstream: str, task: Task | None) -> None:
         """A call is over."""
@@ -75,18 +91,28 @@ class Metrics:
         if finding.rule == GAP_RULE:
             self._gaps.add(1)
 
-    def open(self, upstreams: Mapping[str, int]) -> None:
-        """How many calls go on now, by upstream."""
-        self._open = upstreams
+    def stand(self, stand: Stand) -> None:
+        """How things stand now; it is sent by another thread."""
+        self._stand = stand
 
     def close(self) -> None:
         """Send what there is, and end."""
         self._provider.shutdown()
 
-    def _observe(self, _: CallbackOptions) -> Iterable[Observation]:
+    def _open(self, _: CallbackOptions) -> Iterable[Observation]:
         from opentelemetry.metrics import Observation
 
-        return [Observation(count, {"server.address": upstream}) for upstream, count in self._open.items()]
+        return [Observation(count, {"server.address": upstream}) for upstream, count in self._stand.open.items()]
+
+    def _tasks(self, _: CallbackOptions) -> Iterable[Observation]:
+        from opentelemetry.metrics import Observation
+
+        return [Observation(count, {"a2a.task.state": state}) for state, count in self._stand.tasks.items()]
+
+    def _dropped(self, _: CallbackOptions) -> Iterable[Observation]:
+        from opentelemetry.metrics import Observation
+
+        return [Observation(self._stand.dropped)]
 
 
 def _finished(task: Task | None, exchange: Exchange) -> int:

@@ -67,14 +67,20 @@ class Sent:
 
     def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
         """`Sink.spans`."""
-        self._check(self._backend.send_spans(resource, spans))
+        outcome = self._backend.send_spans(resource, spans)
+        if outcome.answer is Answer.LARGE and len(spans) > 1:  # it would take less at once
+            half = len(spans) // 2
+            self.spans(resource, spans[:half])
+            self.spans(resource, spans[half:])
+            return
+        self._check(outcome)
 
     def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
         """`Sink.logs`."""
         self._check(self._backend.send_logs(resource, logs))
 
     def _check(self, outcome: Outcome) -> None:
-        if outcome.answer is Answer.SENT:
+        if outcome.answer is Answer.SENT and not outcome.rejected:
             return
         where = self._backend.target.shown
         if outcome.answer is Answer.LATER:

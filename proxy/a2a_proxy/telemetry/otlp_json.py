@@ -57,8 +57,7 @@ def _event(event: SpanEvent) -> dict[str, Any]:
 
 
 def _link(link: Link) -> dict[str, Any]:
-    made = {"traceId": link.context.trace, "spanId": link.context.span, "attributes": _pairs(link.attributes)}
-    return made | {"traceState": link.context.state} if link.context.state else made
+    return {"traceId": link.context.trace, "spanId": link.context.span, "attributes": _pairs(link.attributes)}
 
 
 def _log(log: Log) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.telemetry.cards import OPERATIONS as CARDS
 from a2a_proxy.telemetry.cards import Cards
+from a2a_proxy.telemetry.content import NOTHING
 from a2a_proxy.telemetry.earlier import Earlier
 from a2a_proxy.telemetry.events import Passage
 from a2a_proxy.telemetry.facts import Asked, Facts, asked, of_headers, state_label
@@ -169,7 +170,8 @@ class Spans:
         frames = (frame.frame for frame in self._recording.frames(row.key, payloads=False))
         findings = self._findings(row)
         frame = next(frames, None)
-        then = msgspec.structs.replace(facts, card=self._cards.last(facts.connection, row.exchange.started))
+        card = self._cards.last(facts.connection, row.exchange.started)
+        then = msgspec.structs.replace(facts, card=card, content=NOTHING)
         for cut in (Window(0, 0, cuts[0].begin), *cuts):
             passage = Passage(progress.state or passage.state, passage.last)
             while frame is not None and (frame.at < cut.end or cut.last):
@@ -197,7 +199,7 @@ class Spans:
             context=context,
             parent=parent,
             card=self._cards.last(connection, exchange.closed or exchange.started),
-            fetch=self._cards.fetch(exchange, connection),
+            fetch=self._cards.fetch(row, connection),
             delivery=self._earlier.delivery(exchange, task),
             resumed_from=self._earlier.resumed_from(exchange, task),
             content=said.content,

@@ -6,6 +6,7 @@ Imported where something is sent; the packages are an extra.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ import msgspec
 
 from a2a_proxy import __version__
 from a2a_proxy.telemetry.errors import TelemetryError
+from a2a_proxy.telemetry.partial import Partial
 from a2a_proxy.telemetry.target import Target
 from a2a_proxy.telemetry.values import SCHEMA_URL, SCOPE, Attributes, Context, Level, Log, Span, SpanEvent, Value, sound
 
@@ -33,7 +35,10 @@ _PACKAGES = ("sdk.trace", "exporter.otlp.proto.grpc", "exporter.otlp.proto.http"
 _ANSWERED = ("INTERNAL", "UNKNOWN")
 _LATER = ("CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS")
 """gRPC statuses after which one tries again."""
+_TOO_LARGE = "larger than max"
+"""In the words of gRPC for a message that is larger than its peer takes; mostly 4 MiB."""
 _LATER_HTTP = (408, 429)
+_LARGE_HTTP = 413
 _ERRNO = re.compile(r"\[Errno -?\d+\] ([\w ]+)")
 
 
@@ -47,6 +52,8 @@ class Answer(Enum):
     """The backend failed with this one: it may fail again, or not."""
     REFUSED = "refused"
     """It does not want it, now or later."""
+    LARGE = "large"
+    """It would take less at once."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -54,6 +61,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     answer: Answer
     why: str = ""
+    rejected: int = 0
+    """Spans of a request that was SENT which the backend did not take all the same: `partial_success`."""
 
 
 SENT = Outcome(Answer.SENT)
@@ -80,7 +89,8 @@ class Backend:
         check_installed()
         self.target = target
         try:
-            self._spans = _span_exporter(target)
+            self._partial = Partial()
+            self._spans = _span_exporter(target, self._partial)
             self._logs = _log_exporter(target)
         except Exception as wrong:
             raise TelemetryError(
@@ -92,7 +102,11 @@ class Backend:
         """One request, tried for as long as `OTEL_EXPORTER_OTLP_TIMEOUT` says."""
         made = sdk_resource(resource)
         readable = [readable_span(each, made) for each in spans]
-        return self._sent(lambda: self._spans.export(readable).name)
+        self._partial.clear()
+        outcome = self._sent(lambda: self._spans.export(readable).name)
+        if outcome.answer is Answer.SENT and self._partial.rejected:
+            return Outcome(Answer.SENT, self._partial.why or "no reason given", min(self._partial.rejected, len(spans)))
+        return outcome
 
     def send_logs(self, resource: Attributes, logs: Sequence[Log]) -> Outcome:
         """The same for log records."""
@@ -147,6 +161,8 @@ class _Heard(logging.Handler):
             return
         arguments = record.args if isinstance(record.args, tuple) else ()
         if record.levelno < logging.ERROR:
+            if "max_request_size" in record.msg:  # the exporter does not try, and says nothing more
+                self._last = Outcome(Answer.LARGE, " ".join(record.getMessage().split()))
             self._said = _reason(arguments) or self._said
             return
         self._last = _judged(arguments, self._said or " ".join(record.getMessage().split()))
@@ -164,7 +180,8 @@ def _judged(arguments: tuple[Any, ...], said: str) -> Outcome:
         name = getattr(each, "name", "")
         if name and name.isupper():
             details = str(arguments[-1] or "") if arguments[-1] is not each else ""
-            return Outcome(_by_status(name), f"{name}: {' '.join(details.split())}" if details else name)
+            answer = Answer.LARGE if name == "RESOURCE_EXHAUSTED" and _TOO_LARGE in details else _by_status(name)
+            return Outcome(answer, f"{name}: {' '.join(details.split())}" if details else name)
         if isinstance(each, int) and 100 <= each < 600:
             return Outcome(_by_http(each), f"HTTP {each}: {' '.join(str(arguments[-1]).split())}")
     return Outcome(Answer.LATER, said)
@@ -179,17 +196,20 @@ def _by_status(name: str) -> Answer:
 def _by_http(status: int) -> Answer:
     if status in _LATER_HTTP or status in (502, 503, 504):
         return Answer.LATER
+    if status == _LARGE_HTTP:
+        return Answer.LARGE
     return Answer.FAILED if status >= 500 else Answer.REFUSED
 
 
-def _span_exporter(target: Target) -> SpanExporter:
+def _span_exporter(target: Target, partial: Partial) -> SpanExporter:
     if target.protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as Grpc
 
-        return Grpc(endpoint=target.of("traces"))
+        heard: type[Grpc] = partial.of_grpc(Grpc)
+        return heard(endpoint=target.of("traces"))
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as Http
 
-    return Http(endpoint=target.of("traces"))
+    return Http(endpoint=target.of("traces"), session=partial.session(os.environ))
 
 
 def _log_exporter(target: Target) -> LogRecordExporter:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.event import Event, Message
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.event import normalise, to_event, typed
 from a2a_proxy.recording.reader import Recording
@@ -30,7 +30,7 @@ def spoken(recording: Recording, row: ExchangeRow, *, content: bool) -> Spoken:
     """Of a call that is over. Steps are looked for where the client asked for them, by the extension's URI."""
     exchange = row.exchange
     asks = EXTENSION in exchange.extensions
-    if not (content or asks):
+    if not (content or asks) or not (exchange.operation or exchange.binding is Binding.WEBHOOK):
         return Spoken()
     asked: list[Message] = []
     events: list[Event] = []

@@ -6,6 +6,7 @@ may not exist or go in circles, and a report may come several times. Each step h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from math import isfinite
@@ -28,6 +29,8 @@ _NAME = 64
 """Characters of a name."""
 _APART = 86_400_000_000_000
 """ns between a step and its call; what is farther away is no time."""
+_DIGITS = re.compile(r"-?[0-9]{1,19}")
+_LARGEST = 1 << 63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _Place = tuple[str, str]
@@ -193,10 +196,10 @@ def _time(value: Any) -> int:
 
 
 def _whole(value: Any) -> int:
-    """A number, also one that stands in text as 64 bits do in JSON; 0 where it is none."""
-    if isinstance(value, str) and value.lstrip("-").isascii() and value.lstrip("-").isdigit() and len(value) < _NAME:
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    """A number of 64 bits, also one that stands in text as JSON has those; 0 where it is none."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST else 0
 
 
 def _number(said: dict[str, Any], name: str) -> int | float | None:
@@ -206,7 +209,7 @@ def _number(said: dict[str, Any], name: str) -> int | float | None:
 
 def _word(said: dict[str, Any], name: str) -> str:
     value = _member(said, name)
-    text = value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+    text = value if isinstance(value, str) else str(_whole(value) or "")
     return visible(text[:_NAME])
 
 

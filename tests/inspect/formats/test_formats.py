@@ -18,6 +18,7 @@ from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
 from a2a_proxy.recording.reader import Recording
+from support_hostile import evil_texts
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
 DEMO, LOSSY = RECORDINGS / "demo.a2a.jsonl", RECORDINGS / "lossy.a2a.jsonl"
@@ -90,6 +91,16 @@ def test_findings_are_those_of_check(tmp_path: Path) -> None:
         (tmp_path / f"x{ending}").unlink()
     some = json.loads(exported(tmp_path, "sarif", What(LOSSY, "rule:A2A-GEN-001")))
     assert 0 < len(some["runs"][0]["results"]) < len(run["results"])
+
+
+@pytest.mark.parametrize("form", ["har", "sarif", "junit", "mermaid"])
+def test_what_is_no_unicode_makes_no_document_that_is_none(form: str, tmp_path: Path) -> None:
+    """Readers of JSON, XML and Markdown want Unicode, and a peer may send the half of a pair."""
+    told = exported(tmp_path, form, What(evil_texts(tmp_path))).decode()
+    if form in ("har", "sarif"):
+        json.dumps(json.loads(told), ensure_ascii=False).encode()
+    if form == "junit":
+        ElementTree.fromstring(told)
 
 
 def test_parquet_has_a_row_a_frame(tmp_path: Path) -> None:

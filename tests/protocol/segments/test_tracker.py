@@ -309,6 +309,7 @@ def delegated(parent: dict[str, str], child: dict[str, object], **extra: object)
     [
         ({}, {"context_id": "c"}, "context"),
         ({"traceparent": _TRACE}, {"traceparent": _CHILD}, "traceparent"),
+        ({"sent_traceparent": _TRACE}, {"traceparent": _CHILD}, "traceparent"),
         (
             {},
             {"payload": json.dumps({"message": {"referenceTaskIds": ["t"], "parts": []}}).encode(), "schema": "json"},

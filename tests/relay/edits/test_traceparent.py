@@ -147,6 +147,56 @@ def test_generated_conversations(talk: list[tuple[bytes, bytes, bytes]], size: i
     assert editor.active
 
 
+def named(span: int, *fields: bytes, before: bytes = b"", body: bytes = b"{}") -> bytes:
+    first, value = (b"00-%s-%016x-01" % (TRACE.encode(), each) for each in (1, span))
+    length = b"Content-Length: %d" % len(body)
+    return ask(before + b"X-Copy: " + first, b"TraceParent:  " + value, length, *fields) + body
+
+
+BARE = ask(b"Content-Length: 2") + b"{}"
+STATE = ask(b"Content-Length: 2", b"tracestate: a=b") + b"{}"
+CARD_CALL = b'{"method":"agent/getAuthenticatedExtendedCard"}'
+ALIKE = {
+    "named": [named(span) for span in range(1, 6)],
+    "other names": [named(1), named(1), named(2, before=b"Y: 1\r\n"), named(3), named(4)],
+    "bare": [BARE, BARE, BARE[:-2] + b"[]", BARE],
+    "stateless": [STATE] * 3 + [BARE] * 3,
+    "in turns": [BARE, named(1), BARE, named(2)],
+    "not valid": [named(1), named(2), named(0), named(0), named(3), named(4)],
+    "another length": [named(1), named(2), named(3, body=b"{ }"), named(4, body=b"{ }"), named(5)],
+    "a card": [named(1, body=b" " * len(CARD_CALL)), named(2, body=CARD_CALL), named(3, body=b" " * len(CARD_CALL))],
+    "not understood": [BARE, BARE, ask(b"X:\n"), BARE],
+    "others": [BARE, ask(b"Content-Length: 0", method=b"HEAD"), BARE, ask(method=b"CONNECT"), BARE, BARE],
+}
+
+
+@pytest.mark.parametrize("plan", [PLAN, EditPlan(b"agent", rewriter(lambda _: None), "p:1", same)])
+@pytest.mark.parametrize("alike", ALIKE.values(), ids=ALIKE)
+def test_requests_that_are_alike_are_read_once(alike: list[bytes], plan: EditPlan) -> None:
+    """They become what they become in pieces, octet for octet, and the answers still belong to them."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    made = []
+    for size in (0, 3):
+        editor, out, facts = Http1Editor(plan), [], []
+        for octets in alike:
+            pieces = pieces_of(octets, range(0, len(octets), size) if size else ())
+            out.append(b"".join(part.data for piece in pieces for part in editor.feed(C, piece, 0.0)))
+            facts += [(fact.kind, fact.offset, fact.detail) for fact in editor.edits() if fact.kind != "ended"]
+            out += [part.data for part in editor.feed(S, answer, 0.0)]
+        made.append((out, facts, editor.active))
+    assert made[0] == made[1]
+    assert made[0][0][1::2] == [answer] * len(alike)
+
+
+def test_a_request_like_the_one_before_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    editor = Http1Editor(PLAN)
+    editor.feed(C, named(1), 0.0)
+    monkeypatch.setattr("a2a_proxy.relay.edits.http1.request_head", None)
+    (sent,) = editor.feed(C, named(2), 0.0)
+    goes_on = b"TraceParent: 00-%s-%s-01" % (TRACE.encode(), NEW_SPAN.encode())
+    assert sent.data == named(2).replace(b"TraceParent:  00-%s-%016x-01" % (TRACE.encode(), 2), goes_on)
+
+
 def test_a_thousand_requests_of_a_connection_have_ids_of_their_own() -> None:
     editor = Http1Editor(EditPlan(trace=Random(1).getrandbits))
     plain, named = ask(b"Content-Length: 0"), ask(b"traceparent: " + CAME)

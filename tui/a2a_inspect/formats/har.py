@@ -21,12 +21,17 @@ def write(chosen: Chosen, stream: BinaryIO) -> None:
         "comment": chosen.what or "all exchanges",
         "pages": [_page(row) for row in sessions],
     }
-    stream.write(b'{"log":' + json.dumps(log).encode()[:-1] + b',"entries":[')
+    stream.write(b'{"log":' + _octets(log)[:-1] + b',"entries":[')
     separator = b"\n"
     for each in _entries(chosen, sessions):
-        stream.write(separator + json.dumps(each).encode())
+        stream.write(separator + _octets(each))
         separator = b",\n"
     stream.write(b"\n]}}\n")
+
+
+def _octets(value: dict[str, Any]) -> bytes:
+    """As JSON. What a peer sent may be no Unicode, and strict readers refuse a document with the half of a pair."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def page_id(session: int) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from a2a_proxy.follower.entry import end_with
 from a2a_proxy.follower.metrics.numbers import CONTENT_TYPE
 from a2a_proxy.follower.metrics.reading import Session
+from a2a_proxy.follower.metrics.ready import Progress
 from a2a_proxy.follower.metrics.serve import Pages, serve
 from a2a_proxy.recorder.priority import give_way
 from a2a_proxy.recording.errors import RecordingError
@@ -23,10 +24,6 @@ from a2a_proxy.recording.reader import Recording
 
 _LOOK_EVERY = 0.25
 """Seconds between two looks at the recording."""
-_MUCH = 4 << 20
-"""Octets that the recorder may be behind for a moment."""
-_STUCK = 10.0
-"""Seconds for which it may not catch up with even that."""
 
 
 def main() -> int:
@@ -46,8 +43,10 @@ def main() -> int:
     while True:  # the recording may be deleted, and is made anew then
         try:
             _count(typed.recording, typed.session, typed.journal, pages)
-        except (RecordingError, OSError) as wrong:
-            pages.lacking = f"the recording cannot be read: {wrong}"
+        except RecordingError as wrong:
+            pages.lacking = f"the recording cannot be read: {wrong.message}"
+        except OSError as wrong:
+            pages.lacking = f"the recording cannot be read: {(wrong.strerror or str(wrong)).lower()}"
         time.sleep(_LOOK_EVERY)
 
 
@@ -59,13 +58,11 @@ def _count(path: str, uuid: str, journal: Path, pages: Pages) -> None:
         if row is None:
             return
         session = Session(recording, row, journal)
-        well = time.monotonic()
+        progress = Progress(time.monotonic())
         while _file(path) == file:
             if session.look():
                 continue
-            behind, now = session.behind(), time.monotonic()
-            well = now if behind <= _MUCH else well
-            late = f"the recorder is {behind} octets behind" if now - well > _STUCK else ""
+            late = progress.late(session.behind(), session.position(), time.monotonic())
             pages.metrics, pages.kind = session.numbers.page(), CONTENT_TYPE
             pages.lacking = session.lacking() or late  # last: who is told that all is well finds the numbers
             time.sleep(_LOOK_EVERY)

@@ -55,6 +55,10 @@ class MetricsKeeper:
         if self._thread.ident is not None:
             self._thread.join(_LAST)
         os.close(self._life_read)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Close the port: who asks there is refused, and does not wait for an answer that never comes."""
         for sock in self._sockets:
             sock.close()
 
@@ -63,6 +67,7 @@ class MetricsKeeper:
             try:
                 code = self._run_once()
             except OSError as wrong:
+                self._let_go()
                 self._tell(f"metrics are not served: {(wrong.strerror or str(wrong)).lower()}", "")
                 return
             if self._leaving.is_set():
@@ -71,6 +76,7 @@ class MetricsKeeper:
                 self._tell(f"the process that serves metrics died (exit code {code}); it is started again", "")
             self._leaving.wait(self._pauses[min(start, len(self._pauses) - 1)])
         if not self._leaving.is_set():
+            self._let_go()
             self._tell(f"the process that serves metrics died {STARTS} times, given up; recording goes on", "")
 
     def _run_once(self) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from a2a_proxy.capture.journal import segment_numbers, segment_path
 from a2a_proxy.follower.metrics.numbers import Numbers
+from a2a_proxy.follower.tasks import task_states
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
@@ -19,7 +20,6 @@ _BATCH = 5_000
 _KEPT = 4_096
 """Calls whose labels are known."""
 _CLOSED = "SELECT id FROM exchange WHERE id IN (SELECT value FROM json_each(?)) AND closed IS NOT NULL"
-_TASKS = "SELECT state, count(*) FROM task WHERE session = ? GROUP BY state"
 NO_CALL = ("", "", "")
 OTHER = "other"
 
@@ -106,11 +106,12 @@ class Session:
         return count == _BATCH
 
     def _stand(self) -> None:
-        tasks = {_word(state): count for state, count in self._recording.db.execute(_TASKS, (self._id,))}
-        every = {_word(int(state)): 0 for state in TaskState}
+        tasks: Counter[str] = Counter()
+        for state, count in task_states(self._recording, self._id).items():
+            tasks[_word(state)] += count
         row = self._recording.session(self._id)
         lost = row.lost if row is not None else 0
-        self.numbers.stand(dict(Counter(self._open.values())), {**every, **tasks}, lost, self.behind())
+        self.numbers.stand(dict(Counter(self._open.values())), dict(tasks), lost, self.behind())
 
     def behind(self) -> int:
         """Octets of the journal that are not in the recording yet."""
@@ -121,6 +122,11 @@ class Session:
         later = [number for number in segment_numbers(self._journal) if number >= segment]
         sizes = {number: _size(segment_path(self._journal, number)) for number in later}
         return max(sum(sizes.values()) - (offset if segment in sizes else 0), 0)
+
+    def position(self) -> tuple[int, int] | None:
+        """How far the recorder has come in the journal: segment, and offset in it."""
+        row = self._recording.session(self._id)
+        return row.position if row is not None else None
 
     def lacking(self) -> str:
         """What the capture lacks, in words; empty where it lacks nothing so far."""

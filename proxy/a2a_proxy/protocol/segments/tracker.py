@@ -29,6 +29,7 @@ from a2a_proxy.protocol.segments.evidence import (
 from a2a_proxy.protocol.segments.handoffs import Handoffs
 from a2a_proxy.protocol.segments.interruptions import Interruptions, output_open
 from a2a_proxy.protocol.segments.state import Call, SegmentState, Talk
+from a2a_proxy.protocol.segments.trail import trace_of
 
 _ROLES = {
     "SendMessage": "send",
@@ -64,6 +65,8 @@ class ExchangeView(Protocol):
     def agent(self) -> str: ...  # noqa: D102
     @property
     def traceparent(self) -> str: ...  # noqa: D102
+    @property
+    def sent_traceparent(self) -> str: ...  # noqa: D102
 
 
 class SegmentTracker:
@@ -103,6 +106,13 @@ class SegmentTracker:
         if kind is _END or kind is _CUT or kind is _ERROR:
             self._ended(frame)
         return None
+
+    def traced(self, exchange: ExchangeView) -> None:
+        """Its agent may have been sent another trace than the client had: then it hands over in that one."""
+        sent = exchange.sent_traceparent
+        call = self._book.calls.get(exchange.id) if sent else None
+        if call is not None and trace_of(sent) != trace_of(exchange.traceparent):
+            self._book.learn_trace(sent, call.talk)
 
     def tick(self, at: int) -> None:
         """It is `at` (ns), and nothing came before that is not told: judge silence."""
@@ -184,6 +194,7 @@ class SegmentTracker:
         self._barge_in(talk, frame, mark)
         self._speak(talk, frame, plain=self._is_plain(talk, frame, exchange))
         self._handoffs.asked(talk, frame, exchange.traceparent, client)
+        self.traced(exchange)
         if role == "live" and ends_activity(frame):
             assert talk.said is not None
             talk.said.activity_end = frame.at

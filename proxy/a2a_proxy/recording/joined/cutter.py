@@ -37,6 +37,7 @@ class Cutter:
             agent,
             client,
             value.connection,
+            value.sent_traceparent,
         )
         self._views[value.id] = view, upstream
         if len(self._views) > _KEPT:

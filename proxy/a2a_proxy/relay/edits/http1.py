@@ -12,6 +12,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Sent, traced
+from a2a_proxy.relay.edits.http1_again import Again, again
 from a2a_proxy.relay.edits.http1_message import (
     CARD_PATHS,
     CONDITIONS,
@@ -68,6 +69,10 @@ class Http1Editor:
         self._trace = plan.trace
         self._streams = 0
         """Requests so far."""
+        self._like: Again | None = None
+        """The last one, where the next may be like it."""
+        self._between = False
+        """A message begins with the next octet of the client."""
         self._cards = plan.cards
         self._active = True
         self._why = ""
@@ -124,6 +129,8 @@ class Http1Editor:
         passes = self.pass_to_agent if direction is _TO_AGENT else self.pass_to_client
         if passes(data):
             return [Sent(direction, data)]
+        if direction is _TO_AGENT and self._between and (sent := self._sent_again(data)):
+            return [Sent(direction, sent)]
         return self._scan(direction, data, now)
 
     # The short way for what comes most, one whole message with a head as the one before: some 0.4 us.
@@ -154,6 +161,19 @@ class Http1Editor:
             return True
         return False
 
+    def _sent_again(self, data: bytes) -> bytes:
+        """What to send for a whole request like the one before; empty where it is none."""
+        like, bits = self._like, self._trace
+        origin = like.origin_of(data) if like is not None else None
+        if like is None or bits is None or origin is None:
+            return b""
+        self._streams += 1
+        after = origin.next(bits)
+        self._facts.append(traced(self._streams, self._octets[0], origin, after, state=like.stateless))
+        self._asked.append(_PLAIN)
+        self._octets[0] += len(data)
+        return like.sent(data, after.encode())
+
     def _scan(self, direction: Direction, data: bytes, now: float) -> list[Sent]:
         outs: tuple[list[bytes], list[bytes]] = ([], [])
         scan = self._scan_request if direction is _TO_AGENT else self._scan_response
@@ -172,7 +192,7 @@ class Http1Editor:
 
     def _know(self) -> None:
         """The short way may be tried where a message begins, and nowhere else."""
-        plain = self._active and self._requests.between
+        plain = self._between = self._active and self._requests.between
         self._known_request_size = len(self._known_request) + self._known_request_body if plain else 0
         plain = self._active and self._responses.between and self._held is None
         self._known_response_size = len(self._known_response) + self._known_response_body if plain else 0
@@ -243,10 +263,11 @@ class Http1Editor:
         self._held_head = None
         self._known_request, self._known_request_body = b"", 0
         self._streams += 1
+        self._like = None
         try:
             method, target, framing = request_head(head)
             asked = self._asked_by(head, method, target)
-            new = head if held is None else self._edited(head, asked, offset)
+            new = head if held is None else self._edited(head, asked, framing, offset)
         except NotUnderstood as reason:
             self._why = str(reason)
             out += held or ()
@@ -273,7 +294,7 @@ class Http1Editor:
         host = field(head, b"host")
         return host.decode("latin-1") if host else self._plan.listen
 
-    def _edited(self, head: bytes, asked: _Asked, offset: int) -> bytes:
+    def _edited(self, head: bytes, asked: _Asked, framing: int, offset: int) -> bytes:
         changes: dict[bytes, bytes | None] = {}
         host = field(head, b"host")
         if self._host is not None and host is not None and host != self._host:
@@ -288,14 +309,14 @@ class Http1Editor:
                 fields = [name.decode() for name in asks]
                 self._facts.append(EditFact(_TO_AGENT, "card-request", offset, {"fields": fields}))
         new = with_fields(head, changes) if changes else head
-        return new if self._trace is None or asked.connect else self._traced(new, offset)
-
-    def _traced(self, head: bytes, offset: int) -> bytes:
-        assert self._trace is not None
+        if self._trace is None or asked.connect:
+            return new
         origin, state = trace_of(head)
-        after = origin.next(self._trace)
-        self._facts.append(traced(self._streams, offset, origin, after, state=state and not origin.trace))
-        return with_trace(head, origin, after.encode())
+        after, stateless = origin.next(self._trace), state and not origin.trace
+        self._facts.append(traced(self._streams, offset, origin, after, state=stateless))
+        if asked is _PLAIN and framing >= 0:
+            self._like = again(head, new, origin, framing, stateless=stateless)
+        return with_trace(new, origin, after.encode())
 
     def _tell_host(self, before: bytes, offset: int) -> None:
         if before not in self._hosts and len(self._hosts) < 16:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ def lines(report: Report) -> Iterator[str]:
         "results": [_result(one, each, positions) for one, each in kept],
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    yield json.dumps(document, indent=2)
+    # What a peer sent may be no Unicode, and strict readers refuse a document with the half of a pair.
+    yield json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _gravest(found: list[tuple[Checked, Found]]) -> tuple[list[tuple[Checked, Found]], int]:
@@ -73,7 +75,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
 def _result(one: Checked, found: Found, positions: dict[str, int]) -> dict[str, Any]:
     finding = found.finding
     place = f"session {one.session}, exchange {finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
-    file = {"uri": quote(Path(one.path).as_posix())}
+    file = {"uri": quote(os.fsencode(Path(one.path).as_posix()))}
     location = {
         "physicalLocation": {"artifactLocation": file, "region": _REGION},
         "logicalLocations": [{"fullyQualifiedName": place, "kind": "member"}],

@@ -1,0 +1,63 @@
+"""A whole request as the one before but for its body and the value of its `traceparent`: sent on without being parsed.
+
+That is what comes most, from clients with a trace of their own for each call as from those with none.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from a2a_proxy.protocol.trace_context import Origin, origin
+from a2a_proxy.relay.edits.http1_message import HINT, with_trace
+
+_WIDTH = 55
+"""Octets of a `traceparent` of version 00."""
+_MARK = b"\0"
+"""In no head that was understood."""
+
+
+class Again(msgspec.Struct, frozen=True):
+    """What was made of a request."""
+
+    size: int
+    """Octets of all of it."""
+    begin: bytes
+    """Of its head, as it came: up to the value of `traceparent`, or all of it."""
+    rest: bytes
+    """Of its head, behind that value."""
+    new_begin: bytes
+    new_rest: bytes
+    """The same as they were sent."""
+    origin: Origin
+    stateless: bool
+    """A `tracestate` was left out."""
+
+    def origin_of(self, data: bytes) -> Origin | None:
+        """What another request says of its trace; None where it is not like this one, or has to be looked into."""
+        begin, value = self.begin, len(self.begin)
+        head = value if not self.rest else value + _WIDTH + len(self.rest)
+        if len(data) != self.size or not data.startswith(begin) or data.find(HINT, head) >= 0:
+            return None
+        if not self.rest:
+            return self.origin
+        if not data.startswith(self.rest, value + _WIDTH):
+            return None
+        found = origin((data[value : value + _WIDTH],))
+        return found if found.trace else None
+
+    def sent(self, data: bytes, after: bytes) -> bytes:
+        """That other request, with its next `traceparent`."""
+        head = len(self.begin) + (_WIDTH + len(self.rest) if self.rest else 0)
+        return b"".join((self.new_begin, after, self.new_rest, data[head:]))
+
+
+def again(head: bytes, edited: bytes, found: Origin, body: int, *, stateless: bool) -> Again | None:
+    """Of a head, what other edits have made of it, and the octets of its body; None where the next one must be read."""
+    begin, rest = head, b""
+    if found.before is not None:
+        if not found.trace or len(found.before) != _WIDTH:
+            return None
+        value = head.index(found.before.encode(), head.lower().index(b"\r\ntraceparent:"))
+        begin, rest = head[:value], head[value + _WIDTH :]
+    new_begin, new_rest = with_trace(edited, found, _MARK).split(_MARK)
+    return Again(len(head) + body, begin, rest, new_begin, new_rest, found, stateless)

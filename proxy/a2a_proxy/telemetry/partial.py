@@ -1,0 +1,69 @@
+"""What a backend says it did not take of a request that it took: the exporters of the SDK pass over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_PROVIDER = "CREDENTIAL_PROVIDER"
+"""In the names of variables by which the SDK is given a session of somebody's own."""
+
+
+class Partial:
+    """Listens to the answers of one exporter of spans."""
+
+    def __init__(self) -> None:
+        self.rejected = 0
+        """Spans of the last request that the backend did not take."""
+        self.why = ""
+
+    def clear(self) -> None:
+        """A request begins."""
+        self.rejected, self.why = 0, ""
+
+    def of_grpc(self, exporter: Any) -> Any:
+        """The same class, heard: its stub answers what the backend has answered, and is made anew now and then."""
+        partial = self
+
+        class Heard(exporter):  # type: ignore[misc]
+            def _initialize_channel_and_stub(self) -> None:
+                super()._initialize_channel_and_stub()
+                self._client: Any = _Stub(self._client, partial)
+
+        return Heard
+
+    def session(self, variables: Mapping[str, str]) -> Any:
+        """A session that is heard; None where the SDK is to make one that variables describe."""
+        if any(_PROVIDER in name for name in variables):
+            return None
+        import requests
+
+        session = requests.Session()
+        session.hooks["response"].append(self._answered)
+        return session
+
+    def take(self, response: Any) -> None:
+        """An ExportTraceServiceResponse."""
+        self.rejected = max(response.partial_success.rejected_spans, 0)
+        self.why = " ".join(response.partial_success.error_message.split())
+
+    def _answered(self, response: Any, *_: Any, **__: Any) -> None:
+        from google.protobuf.message import DecodeError
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+        if response.ok:
+            try:
+                self.take(ExportTraceServiceResponse.FromString(response.content))
+            except DecodeError:
+                return  # a backend that answers in words of its own: it took all
+
+
+class _Stub:
+    def __init__(self, stub: Any, partial: Partial) -> None:
+        self._stub = stub
+        self._partial = partial
+
+    def Export(self, *given: Any, **named: Any) -> Any:
+        response = self._stub.Export(*given, **named)
+        self._partial.take(response)
+        return response

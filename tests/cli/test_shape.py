@@ -1,0 +1,38 @@
+"""What spans say, as it is typed."""
+
+from __future__ import annotations
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.shape import shape_of, shape_options, shape_words
+from a2a_proxy.telemetry.shape import Shape
+
+SECOND = 1_000_000_000
+
+
+@pytest.mark.parametrize(("typed", "seconds"), [("10s", 10), ("5m", 300), ("2h", 7200), ("", 0)])
+def test_a_segment_is_a_time(typed: str, seconds: int) -> None:
+    assert shape_of("internal", content=False, compat=(), segment=typed) == Shape(segment=seconds * SECOND)
+
+
+@pytest.mark.parametrize("typed", ["9s", "0m", "5", "m", "5x", "-5m", "1.5h", "5 m", "\u0665m"])
+def test_what_is_no_time_is_told(typed: str) -> None:
+    with pytest.raises(UserError, match="is no time for a segment"):
+        shape_of("internal", content=False, compat=(), segment=typed)
+
+
+def test_what_is_said_again_gives_the_same_spans() -> None:
+    made = shape_of("server", content=True, compat=("kong", "langfuse", "kong"), segment="5m")
+
+    @click.command()
+    @click.option("--span-kind", type=click.Choice(["internal", "server"]))
+    @shape_options("--")
+    def offline(span_kind: str, content: bool, compat: tuple[str, ...], segment: str) -> None:
+        again = shape_of(span_kind, content=content, compat=compat, segment=segment)  # type: ignore[arg-type]
+        click.echo(str(again == made))
+
+    assert CliRunner().invoke(offline, shape_words(made)).output == "True\n"
+    assert shape_words(Shape()) == []

@@ -1,0 +1,25 @@
+"""Tasks by state, as both kinds of metrics have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from a2a_proxy.follower.tasks import task_states
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.task import Task
+from a2a_proxy.recording.reader import Recording
+from support_inspect import writer
+from support_recording import STARTED
+
+
+def test_tasks_are_counted_by_the_state_they_are_in_now(tmp_path: Path) -> None:
+    made = writer(tmp_path / "r.a2a.db")
+    working, done = int(TaskState.WORKING), int(TaskState.COMPLETED)
+    made.write([], changes=Changes([], [], [Task("agent:8000", name, state=working) for name in "ab"]))
+    made.write([], changes=Changes([], [], [Task("agent:8000", name, state=done) for name in "bc"]))
+    made.finish(STARTED + 10**9)
+    with Recording(tmp_path / "r.a2a.db") as recording:
+        found = task_states(recording, recording.sessions()[0].id)
+    assert {state: count for state, count in found.items() if count} == {working: 1, done: 2}
+    assert set(map(int, TaskState)) <= set(found)
