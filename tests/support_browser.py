@@ -89,8 +89,10 @@ class Page:
 class Browser:
     """A running browser and the one websocket to it."""
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, host: str) -> None:
         self._socket = socket
+        self.host = host
+        """Where its protocol is spoken and its developer tools are served, `127.0.0.1:port`."""
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._pages: dict[str, Page] = {}
@@ -141,7 +143,7 @@ async def browsing(*options: str) -> AsyncIterator[Browser]:
         try:
             address = await _address(Path(folder))
             async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
-                browser = Browser(socket)
+                browser = Browser(socket, address.split("/")[2])
                 listening = asyncio.create_task(browser.listen())
                 try:
                     yield browser

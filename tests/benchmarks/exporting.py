@@ -32,9 +32,11 @@ RATE = 500
 NONE = "no export"
 MOODS = ("fine", "down", "slow", "refusing", "errors")
 PROTOCOLS = ("grpc", "http/protobuf")
-_BACK = 0.2
+_BACK = 0.1
 """Of a turn: so much longer the load goes on when the backend is well again."""
-_ROUNDS = 4
+_ROUNDS = len(PROTOCOLS)
+_UNEXPORTED_BEFORE = ("fine", "slow")
+"""Before these comes a turn without an export."""
 _WARM = 1.0
 """Seconds of load that are not counted."""
 _PATIENCE = 60.0
@@ -79,12 +81,11 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def turns(folder: Path, origin: int, seconds: float) -> list[Turn]:
-    """All moods, each for so many seconds in all, half of them over each protocol; before each two one without."""
+    """All moods, each for so many seconds in all, half of them over each protocol; turns without export between."""
     done: list[Turn] = []
-    for number in range(_ROUNDS):
-        protocol = PROTOCOLS[number % len(PROTOCOLS)]
-        for place, mood in enumerate(MOODS):
-            if place % 2 == 0:
+    for protocol in PROTOCOLS:
+        for mood in MOODS:
+            if mood in _UNEXPORTED_BEFORE:
                 done.append(turn(folder, origin, seconds / _ROUNDS))
             done.append(turn(folder, origin, seconds / _ROUNDS, mood, protocol))
     return done
@@ -168,7 +169,7 @@ class _Turn:
         process.send_signal(signal.SIGTERM)
         process.wait(_PATIENCE)
         stored, distinct = backend.count() if backend is not None else (0, 0)
-        sent, given_up, unsent = self._last_line() if backend is not None else [0, 0, 0]
+        sent, given_up, unsent = last_line(self._log.read_text()) if backend is not None else [0, 0, 0]
         return Turn(
             mood=self._mood,
             protocol=self._protocol,
@@ -242,12 +243,13 @@ class _Turn:
             self._open = self._stack.enter_context(path.open("rb"))
         return Ledger(self._open.fileno())
 
-    def _last_line(self) -> list[int]:
-        """Spans that were sent, given up and not sent."""
-        found = _LAST.search(said := self._log.read_text())
-        if found is None:
-            raise RuntimeError(f"the proxy does not say what it sent: {said[-2000:]}")
-        return [int((each or "0").replace(",", "")) for each in found.groups()]
+
+def last_line(said: str) -> list[int]:
+    """Calls that were sent, given up and not sent, as a proxy says at its end. Raises RuntimeError."""
+    found = _LAST.search(said)
+    if found is None:
+        raise RuntimeError(f"the proxy does not say what it sent: {said[-2000:]}")
+    return [int((each or "0").replace(",", "")) for each in found.groups()]
 
 
 def _until(true: Callable[[], bool]) -> None:

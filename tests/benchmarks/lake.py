@@ -110,6 +110,15 @@ def objects() -> dict[str, tuple[int, str]]:
     return {each["path"]: (each["size"], str(each["e_tag"])) for page in obstore.list(store) for each in page}
 
 
+def settled(of: str) -> set[str]:
+    """The keys of somebody who was killed: what was on its way then may come to the storage for a moment yet."""
+    before: set[str] | None = None
+    while (now := {key for key in objects() if of in key}) != before:
+        before = now
+        time.sleep(1)
+    return now
+
+
 def main() -> None:
     """All of it."""
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -139,7 +148,7 @@ def measure(folder: Path, proxies: int, frames: int) -> None:
     until(lambda: any("proxy=proxy-1/" in key and key.startswith("frames") for key in objects()), 600)
     running[1].send_signal(signal.SIGKILL)
     running[1].wait()
-    killed = {key for key in objects() if "proxy=proxy-1/" in key}
+    killed = settled("proxy=proxy-1/")
     again = started(paths[1], 1)
     puts = sum(int(each.communicate()[0] or 0) for number, each in [*running.items(), (0, again)] if number != 1)
     took = time.monotonic() - began

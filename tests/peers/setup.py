@@ -44,6 +44,9 @@ SOAK_VENVS = {
 """For `tests/e2e/test_backends.py` only: tracing backends, and agents that send spans of their own; an S3 server for
 `tests/benchmarks/lake.py`."""
 
+MERMAID = "mermaid@11.17.2"
+"""For `tests/inspect/formats/test_mermaid_drawn.py` only."""
+
 PROGRAMS: dict[str, Callable[[], str | None]] = {
     "nginx": partial(debian_program, "nginx"),
     "tmux": partial(debian_program, "tmux"),
@@ -66,16 +69,26 @@ def make_venv(requirements: tuple[str, ...], folder: Path) -> None:
     run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements])
 
 
-def make_js(folder: Path) -> None:
-    """The JavaScript SDK and the packages its gRPC transport wants; install scripts stay off, none is needed."""
+def npm_install(folder: Path, *packages: str) -> None:
+    """Packages, or those of the folder's `package.json`; install scripts stay off, none is needed."""
     npm = shutil.which("npm")
     if npm is None:
         sys.exit("npm was not found: the JavaScript peer needs Node.js 20 or newer with npm on PATH")
+    quiet = ("--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error")
+    run([npm, "install", *quiet, *packages], folder)
+
+
+def make_mermaid(folder: Path) -> None:
+    """What draws Mermaid's diagrams."""
+    folder.mkdir(parents=True)
+    npm_install(folder, MERMAID)
+
+
+def make_js(folder: Path) -> None:
+    """The JavaScript SDK and the packages its gRPC transport wants."""
     folder.mkdir(parents=True)
     shutil.copy(HERE / "js" / "package.json", folder)
-    run(
-        [npm, "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"], folder
-    )
+    npm_install(folder)
     # node looks for packages beside the file that imports them, so the client runs from here through this link.
     (folder / "js_client.mjs").symlink_to(os.path.relpath(HERE / "clients" / "js_client.mjs", folder))
 
@@ -102,6 +115,8 @@ def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:
         wanted[name] = f"python {version}\n" + "\n".join(requirements), partial(make_venv, requirements)
     package = hashlib.sha256((HERE / "js" / "package.json").read_bytes()).hexdigest()
     wanted["js"] = f"package.json {package}", make_js
+    if soak:
+        wanted["mermaid"] = MERMAID, make_mermaid
     return wanted
 
 

@@ -79,7 +79,7 @@ def _rebuilt(files: Files, parts: list[Manifest], calls: Calls, what: str) -> Re
 
 def _lost(files: Files) -> str:
     """Nobody should take for a proof what is not there any more."""
-    return f"; files that may have had it are gone: {', '.join(sorted(files.gone))}" if files.gone else ""
+    return f"; files that may have had it are gone: {len(files.gone)}, {min(files.gone)} first" if files.gone else ""
 
 
 def _by_start(parts: dict[str, list[Manifest]]) -> list[str]:

@@ -42,8 +42,10 @@ def call_cells(call: Exchange) -> dict[str, Any]:
 class Scenes:
     """What is around the frames of a recording. Frames of one call share what they have of it."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, calls: dict[int, Exchange] | None = None) -> None:
+        """`calls`: those that have been read already, by key."""
         self._recording = recording
+        self._calls = calls or {}
         self._sessions = {row.id: row.facts.uuid for row in recording.sessions()}
         self._plain: dict[tuple[int, int, int], Scene] = {}
         """By session, connection and call: that of frames of which nothing was found."""
@@ -59,9 +61,15 @@ class Scenes:
         return msgspec.structs.replace(plain, findings=found) if found else plain
 
     def _made(self, session: int, connection: int, exchange: int) -> Scene:
-        call = self._recording.exchange(key(session, exchange), headers=False) if exchange else None
+        call = self._call(key(session, exchange)) if exchange else None
         agent = self._agent(key(session, connection))
-        return Scene(self._sessions[session], call_cells(call.exchange) if call is not None else {}, agent)
+        return Scene(self._sessions[session], call_cells(call) if call is not None else {}, agent)
+
+    def _call(self, number: int) -> Exchange | None:
+        if number in self._calls:
+            return self._calls[number]
+        row = self._recording.exchange(number, headers=False)
+        return row.exchange if row is not None else None
 
     def _agent(self, number: int) -> str | None:
         if number not in self._agents:

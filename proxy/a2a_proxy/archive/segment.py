@@ -20,6 +20,7 @@ from a2a_proxy.archive.manifest import DAY, MANIFESTS, Cut, Manifest, day_of, de
 from a2a_proxy.archive.place import Place
 from a2a_proxy.archive.rows import frames_table
 from a2a_proxy.archive.scenes import Scenes
+from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.recording.cassette_out import session_line
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow, key
@@ -111,7 +112,7 @@ def put_segment(
         if (cut.session, cut.number) != (session.facts.uuid, gathered.cut.number):
             raise ArchiveError(f"{facts_key} is of another session", "give this proxy another id: --archive-id")
         frames_key = cut.key("frames")
-        frames = place.put_once(frames_key, file_of(_frames(recording, session, cut), cut, "frame"))
+        frames = place.put_once(frames_key, file_of(_frames(recording, session, cut, gathered.calls), cut, "frame"))
     manifest = Manifest(
         cut,
         tasks=len(distinct_of(frames, "task_id")),
@@ -126,8 +127,8 @@ def put_segment(
     return decode(place.put_once(name, encode(manifest)), name)
 
 
-def _frames(recording: Recording, session: SessionRow, cut: Cut) -> pa.Table:
-    scenes = Scenes(recording)
+def _frames(recording: Recording, session: SessionRow, cut: Cut, calls: list[Exchange]) -> pa.Table:
+    scenes = Scenes(recording, {key(session.id, call.id): call for call in calls})
     rows = recording.frames_after(cut.after, session=session.id)
     return frames_table((row, scenes.of(row)) for row in takewhile(lambda row: row.id <= cut.through, rows))
 
@@ -151,8 +152,9 @@ class _Gathered:
             "exchange", {row.exchange for row in found.rows}, before.open_exchanges if before else (), exchange
         )
         values = [recording.exchange(key(session.id, number)) for number in self._exchanges]
-        self._calls = [row.exchange for row in values if row is not None]
-        of_calls = {call.connection for call in self._calls} | {row.connection for row in found.rows}
+        self.calls = [row.exchange for row in values if row is not None]
+        """That it has frames of, or news."""
+        of_calls = {call.connection for call in self.calls} | {row.connection for row in found.rows}
         self._connections = self._numbers("connection", of_calls, before.open_connections if before else (), connection)
         channels = [recording.connection(key(session.id, number)) for number in self._connections]
         self._channels = [row.connection for row in channels if row is not None]
@@ -168,7 +170,7 @@ class _Gathered:
             findings=(found.finding, self._findings[-1].id if self._findings else found.finding),
             exchange=max([exchange, *self._exchanges]),
             connection=max([connection, *self._connections]),
-            open_exchanges=() if self._over else tuple(call.id for call in self._calls if not call.closed),
+            open_exchanges=() if self._over else tuple(call.id for call in self.calls if not call.closed),
             open_connections=() if self._over else tuple(each.id for each in self._channels if not each.closed),
             since=lowest,
             until=highest,
@@ -183,7 +185,7 @@ class _Gathered:
         for channel in self._channels:
             yield make.connection(channel)
         of_call = {}
-        for call in self._calls:
+        for call in self.calls:
             of_call[call.id] = self._agents.get(call.connection, "")
             yield make.exchange(call, of_call[call.id])
         for number in self._touched():

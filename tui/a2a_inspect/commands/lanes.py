@@ -53,7 +53,9 @@ def show_lanes(recording: Recording, drawing: Drawing) -> None:
             print(json.dumps(row_object(row, conversation.lanes)))
         return
     for line in (
-        diagram(conversation.lanes, rows_of(conversation)) if drawing.mermaid else _lines(conversation, drawing)
+        diagram(conversation.lanes, rows_of(conversation), len(conversation.order))
+        if drawing.mermaid
+        else _lines(conversation, drawing)
     ):
         print(line)
 

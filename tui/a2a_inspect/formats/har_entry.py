@@ -61,6 +61,7 @@ def entry(
         "timings": {"blocked": -1, "dns": -1, "connect": -1, "ssl": -1, **timings},
         **({"serverIPAddress": peer} if peer else {}),
         "connection": str(exchange.connection),
+        "_resourceType": "fetch",  # what Chromium would call it; without it, it guesses from names
         "_a2a": {
             **exchange_object(exchange),
             "frames": [_frame(frame, exchange) for frame in frames],
@@ -113,6 +114,7 @@ def _response(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, Any]:
         "redirectURL": _header(exchange.response_headers, b"location"),
         "headersSize": -1,
         "bodySize": -1,
+        "_transferSize": _octets(frames),  # what Chromium shows as size
         **({"_error": exchange.error} if exchange.error else {}),
     }
 

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from a2a_inspect.commands.lanes import rows_of
 from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.lanes.links import AllLinks
 from a2a_inspect.lanes.mermaid import diagram
 from a2a_inspect.lanes.read import Conversation
 from a2a_proxy.cli import text
@@ -20,9 +21,10 @@ def write(chosen: Chosen, stream: BinaryIO) -> None:
     """Write it: the conversations that have a chosen exchange, each whole. Raises RecordingError."""
     for session in chosen.sessions():
         drawn: set[int] = set()
+        links = AllLinks(chosen.recording, session.id)
         for number in _begun(chosen, session.id):
             if number not in drawn:
-                conversation = Conversation(chosen.recording, key(session.id, number))
+                conversation = Conversation(chosen.recording, key(session.id, number), links=links)
                 drawn |= set(conversation.exchanges)
                 _write(conversation, stream)
 
@@ -41,5 +43,6 @@ def _begun(chosen: Chosen, session: int) -> list[int]:
 def _write(conversation: Conversation, stream: BinaryIO) -> None:
     began = text.day(conversation.order.start) if conversation.order.frames else "nothing was recorded"
     title = heading(f"Session {conversation.session}, {conversation.title}, {began}")
-    for line in (f"## {title}", "", "```mermaid", *diagram(conversation.lanes, rows_of(conversation)), "```", ""):
+    lines = diagram(conversation.lanes, rows_of(conversation), len(conversation.order))
+    for line in (f"## {title}", "", "```mermaid", *lines, "```", ""):
         stream.write(f"{line}\n".encode("utf-8", "replace"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from a2a_inspect.lanes.model import Lane, Part, Row, What
@@ -14,16 +15,37 @@ _ESCAPED = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "%
 """What the language would read as its own: entities, ends of statements, tags, comments, formulas."""
 _WRAP = re.compile(r"(?<=wrap):")
 """`wrap:` and `nowrap:` at the beginning of a text are for the language."""
+_MOST = 48_000
+"""UTF-16 units of a diagram: the language's programs draw none of more than 50,000, unless told to."""
+_WIDE, _LINES = 48, 3
+"""Characters of a line, lines of a text."""
 
 
-def diagram(lanes: Sequence[Lane], rows: Iterable[Row]) -> Iterator[str]:
-    """Line by line."""
+def diagram(lanes: Sequence[Lane], rows: Iterable[Row], count: int) -> Iterator[str]:
+    """Line by line; of `count` rows so many as are drawn, then how many are left out."""
     yield "sequenceDiagram"
+    left = _MOST
     for number, lane in enumerate(lanes):
         part = "actor" if lane.part is Part.CLIENT else "participant"
-        yield f"    {part} L{number} as {_plain(lane.name)}"
-    for row in rows:
-        yield f"    {_statement(row, len(lanes))}"
+        line = f"    {part} L{number} as {_plain(lane.name)}"
+        left -= _units(line)
+        yield line
+    for number, row in enumerate(rows):
+        line = f"    {_statement(row, len(lanes))}"
+        left -= _units(line)
+        if left < 0:
+            words = f"{count - number} of {count} rows are left out<br/>Mermaid draws no more"
+            yield f"    Note over {_across(len(lanes))}: {words}"
+            return
+        yield line
+
+
+def _units(line: str) -> int:
+    return len(line.encode("utf-16-le", "replace")) // 2 + 1
+
+
+def _across(lanes: int) -> str:
+    return f"L0,L{lanes - 1}" if lanes > 1 else "L0"
 
 
 def _statement(row: Row, lanes: int) -> str:
@@ -33,10 +55,10 @@ def _statement(row: Row, lanes: int) -> str:
         return f"L{row.source}{arrow}L{row.target}: {_plain(row.text) or '(nothing)'}"
     if row.what in (What.PAUSE, What.TURN):
         words = row.text or f"{text.duration(row.since_before)} of silence"
-        across = f"L0,L{lanes - 1}" if lanes > 1 else "L0"
-        return f"Note over {across}: {_plain(words)}"
+        return f"Note over {_across(lanes)}: {_plain(words)}"
     return f"Note over L{row.source}: {_plain(row.text)}"
 
 
 def _plain(words: str) -> str:
-    return _WRAP.sub("#58;", visible(words).translate(_ESCAPED), count=1)
+    lines = textwrap.wrap(visible(words), _WIDE, max_lines=_LINES, placeholder="…")
+    return _WRAP.sub("#58;", "<br/>".join(line.translate(_ESCAPED) for line in lines), count=1)

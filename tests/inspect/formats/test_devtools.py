@@ -1,0 +1,82 @@
+"""HAR files in Chromium's developer tools, by the import of their network panel: what a reader sees there."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.formats.har import write
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.recording.cassette import open_any
+from support_browser import browsing, until_true
+from support_debian import headless_browser
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(headless_browser() is None, reason="Chromium is missing: run `python tests/peers/setup.py`"),
+]
+SAMPLES = sorted((Path(__file__).parents[3] / "recordings").glob("*.a2a.jsonl"))
+READY = """Promise.all([import("/devtools/panels/network/network.js"), import("/devtools/models/logs/logs.js")])
+  .then(([network, logs]) => Object.assign(window, {
+    panel: network.NetworkPanel.NetworkPanel, log: logs.NetworkLog.NetworkLog,
+  })).then(() => true)
+"""
+IMPORT = """(async text => {
+  log.instance().reset(true);
+  await panel.instance().networkLogView.onLoadFromFile(new File([text], "story.har"));
+  return Promise.all(log.instance().requests().map(async request => ({
+    url: request.url(), method: request.requestMethod, status: request.statusCode, type: request.resourceType().name(),
+    took: request.duration * 1000, size: request.transferSize, asked: await request.requestFormData(),
+  })));
+})"""
+EVENTS = "log.instance().requests().map(request => request.eventSourceMessages().length)"
+_EVENTS = (FrameKind.EVENT, FrameKind.ERROR)
+
+
+async def test_the_network_panel_shows_every_call() -> None:
+    """As a fetch with its method, status, time and size; an event stream event by event."""
+    async with browsing("--remote-allow-origins=*") as browser:
+        looked_at = (await browser.ask("Target.createTarget", url="about:blank"))["targetId"]
+        page = await browser.page()
+        tools = f"http://{browser.host}/devtools/devtools_app.html"
+        await page.go(f"{tools}?ws={browser.host}/devtools/page/{looked_at}&panel=network")
+        await page.run(READY)
+        for path in SAMPLES:
+            text, events = exported(path)
+            rows = await page.run(f"{IMPORT}({json.dumps(text)})")
+            entries = json.loads(text)["log"]["entries"]
+            assert len(rows) == len(entries) > 0
+            for row, entry in zip(rows, entries, strict=True):
+                check(row, entry)
+
+            async def all_there(wanted: list[int] = events) -> bool:
+                return bool(await page.run(EVENTS) == wanted)
+
+            await until_true(all_there, f"{path.name}: the events differ")  # they are read after the rows are there
+
+
+def exported(path: Path) -> tuple[str, list[int]]:
+    """The file, and how many events each call's event stream has."""
+    stream = io.BytesIO()
+    with open_any(path) as recording:
+        write(Chosen(recording), stream)
+        events = [
+            sum(each.frame.kind in _EVENTS for each in recording.frames(row.key))
+            if b"text/event-stream" in dict(row.exchange.response_headers).get(b"Content-Type", b"")
+            else 0
+            for row in recording.exchanges()
+        ]
+    return stream.getvalue().decode(), events
+
+
+def check(row: dict[str, Any], entry: dict[str, Any]) -> None:
+    request, response = entry["request"], entry["response"]
+    assert (row["url"], row["method"], row["status"]) == (request["url"], request["method"], response["status"])
+    assert (row["type"], row["size"]) == ("fetch", response["content"]["size"])
+    assert row["took"] == pytest.approx(entry["time"], abs=0.01)
+    assert (row["asked"] or "") == request.get("postData", {}).get("text", "")
