@@ -169,7 +169,7 @@ class _Turn:
         process.send_signal(signal.SIGTERM)
         process.wait(_PATIENCE)
         stored, distinct = backend.count() if backend is not None else (0, 0)
-        sent, given_up, unsent = self._last_line() if backend is not None else [0, 0, 0]
+        sent, given_up, unsent = last_line(self._log.read_text()) if backend is not None else [0, 0, 0]
         return Turn(
             mood=self._mood,
             protocol=self._protocol,
@@ -243,12 +243,13 @@ class _Turn:
             self._open = self._stack.enter_context(path.open("rb"))
         return Ledger(self._open.fileno())
 
-    def _last_line(self) -> list[int]:
-        """Spans that were sent, given up and not sent."""
-        found = _LAST.search(said := self._log.read_text())
-        if found is None:
-            raise RuntimeError(f"the proxy does not say what it sent: {said[-2000:]}")
-        return [int((each or "0").replace(",", "")) for each in found.groups()]
+
+def last_line(said: str) -> list[int]:
+    """Calls that were sent, given up and not sent, as a proxy says at its end. Raises RuntimeError."""
+    found = _LAST.search(said)
+    if found is None:
+        raise RuntimeError(f"the proxy does not say what it sent: {said[-2000:]}")
+    return [int((each or "0").replace(",", "")) for each in found.groups()]
 
 
 def _until(true: Callable[[], bool]) -> None:
