@@ -12,7 +12,7 @@ import pytest
 from a2a_inspect.commands.show import show_conversation
 from a2a_inspect.commands.wanted import Wanted
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.cassette import write_cassette
 from a2a_proxy.recording.reader import Recording
@@ -128,6 +128,16 @@ def test_show_one(small: Path, word: str) -> None:
     assert "#1 " not in text
     assert '"state": "TASK_STATE_INPUT_REQUIRED"' in text
     assert "A2A-Version: 1.0" in text
+
+
+def test_show_says_what_the_proxy_put_into_a_request(tmp_path: Path) -> None:
+    chunks = scripted(unary())
+    edit = b'{"kind":"traceparent","stream":1,"after":"00-1-2-01"}'
+    chunks.insert(3, Chunk(1, ChunkKind.EDIT, Direction.TO_AGENT, START, edit))
+    path = record(tmp_path / "sent.a2a.db", chunks)
+    line = "--> traceparent: 00-1-2-01 (put there by the proxy)"
+    assert [each.strip() for each in said(path, "show", path, "1", "--payloads")].count(line) == 1
+    assert json.loads(said(path, "show", path, "1", "--json")[0])["sent_traceparent"] == "00-1-2-01"
 
 
 def test_show_of_what_is_not_there(small: Path) -> None:

@@ -156,6 +156,18 @@ def test_trace_and_latencies() -> None:
     assert not [line for line in still if line.startswith("request ")]
 
 
+def test_a_trace_that_the_proxy_sent_on() -> None:
+    """What the client sent, what the agent got, and the trace that both are in, or the one that began here."""
+    sent = f"00-{'a' * 32}-{'b' * 16}-01"
+    for came in ("", f"00-{'a' * 32}-{'c' * 16}-01"):
+        call = exchange(1, traceparent=came, sent_traceparent=sent)
+        lines = trace_lines(Stream(ExchangeRow(1, 1, call), 2), None, [])
+        assert f"traceparent       {came or 'none was sent'}" in lines
+        assert f"sent on as        {sent}" in lines
+        assert f"trace id          {'a' * 32}" in lines
+        assert (f"parent span       {'c' * 16}" in lines) == bool(came)
+
+
 def test_times_of_frames() -> None:
     """Each from the exchange's first octet and from the one before it on its way."""
     with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:

@@ -15,6 +15,7 @@ from a2a_proxy.follower.ledger import Ledger
 from a2a_proxy.follower.process import Aim, Follower
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.telemetry import courier
 from a2a_proxy.telemetry.consumer import ALIVE, GRACE, LONG, Memory, OtlpConsumer
 from a2a_proxy.telemetry.courier import Clock, Courier
 from a2a_proxy.telemetry.reading import Spans
@@ -77,6 +78,11 @@ class Run:
 
     def keep(self) -> None:
         """Notes of a consumer that nobody feeds are kept as they are."""
+
+    done = 0
+
+    def settled(self, done: int) -> None:
+        """Nor is what it brings."""
 
     def consumer(self, courier: Courier | None = None, memory: Memory | None = None) -> OtlpConsumer:
         courier = courier or Courier(self, "c", self.count, lambda _: None)
@@ -171,6 +177,23 @@ def test_a_finding_made_after_the_call_is_a_log_record_once_and_no_event(run: Ru
     assert [(log.body, log.context, log.level) for log in found] == [("late", run.spans[0].context, Level.WARN)]
     told = [event.attributes["a2a_proxy.finding.summary"] for event in run.spans[0].events if "finding" in event.name]
     assert told == ["early"]
+
+
+def test_a_batch_of_several_requests_goes_on_with_the_one_in_which_its_process_died(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courier, "BATCH", 1)
+    sample(run.path)
+    for count in (1, 2):
+        run.sent = lambda: setattr(run, "fatal", True)
+        with pytest.raises(Died):
+            run.process().run()
+        run.fatal = False
+        assert (len(run.spans), run.ledger.read_mark().calls) == (count, count)
+    run.sent = lambda: None
+    run.process().run()
+    assert [span.attributes["a2a_proxy.exchange"] for span in run.spans] == [1, 2, 3]
+    assert run.ledger.read_mark().calls == 3
 
 
 def test_told_to_stop_when_the_spans_are_out_nothing_is_sent_again(run: Run) -> None:

@@ -25,7 +25,7 @@ class Mark(msgspec.Struct, frozen=True):
     """What changes with each call."""
 
     done: int = 0
-    """Items of the batch that have been handed over."""
+    """Items of the batch that have been handed over; of one that is taken as a whole, what its consumer counts."""
     calls: int = 0
     """Calls made since the beginning, over all processes."""
     errors: int = 0

@@ -143,7 +143,7 @@ class Follower:
                 consumer.take(item.kind, value)
             item.value = None
             frame = item.row if item.kind is Kind.FRAME else self._mark.frame
-            self._note(done=0 if consumer.whole else number + 1, frame=frame)
+            self._note(done=self._mark.done if consumer.whole else number + 1, frame=frame)
         return consumer.settle()
 
     def _passed(self, session: int, after: Cursor) -> None:
@@ -172,6 +172,15 @@ class Follower:
     def alive(self) -> None:
         """A call goes on, and is none that hangs."""
         self._note(done=self._mark.done)
+
+    @property
+    def done(self) -> int:
+        """How much of the batch is settled, as a consumer that takes it as a whole says, in this process or before."""
+        return self._mark.done
+
+    def settled(self, done: int) -> None:
+        """So much of the batch is: it outlives this process."""
+        self._note(done=done)
 
     @property
     def notes(self) -> dict[int, int]:

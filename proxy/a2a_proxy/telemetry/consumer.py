@@ -46,6 +46,13 @@ class Memory(Protocol):
     def keep(self) -> None:
         """From now on it is so."""
 
+    @property
+    def done(self) -> int:
+        """Spans of the batch that are settled: another process may have brought them."""
+
+    def settled(self, done: int) -> None:
+        """From now on so many are."""
+
 
 class OtlpConsumer:
     """Takes the rows of one session. A batch is done when the backend has its spans, or they are given up."""
@@ -107,7 +114,8 @@ class OtlpConsumer:
         spans, self._batch = self._batch, []
         logs, self._logs = self._logs, []
         over, self._over = self._over, []
-        if not self._courier.spans(self._resource, spans):
+        before = self._memory.done
+        if not self._courier.spans(self._resource, spans[before:], lambda more: self._memory.settled(before + more)):
             return False
         for each in over:
             self._memory.notes.pop(each, None)  # kept with the batch

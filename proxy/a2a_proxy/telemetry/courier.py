@@ -63,9 +63,17 @@ class Courier:
         self.stopping: Callable[[], bool] = lambda: False
         self.alive: Callable[[], None] = lambda: None
 
-    def spans(self, resource: Attributes, spans: Sequence[Span]) -> bool:
-        """Bring them; True where that is settled, one way or the other, False where it was told to stop."""
-        return all(self._settled(resource, some) for some in requests(spans))
+    def spans(
+        self, resource: Attributes, spans: Sequence[Span], settled: Callable[[int], None] = lambda _: None
+    ) -> bool:
+        """Bring them; True where that is settled, one way or the other, False where it was told to stop. `settled` is
+        told after each request how many are."""
+        done = 0
+        for some in requests(spans):
+            if not self._settled(resource, some):
+                return False
+            settled(done := done + len(some))
+        return True
 
     def _settled(self, resource: Attributes, some: Sequence[Span]) -> bool:
         """One request, or more where a backend takes less at once; False where it was told to stop."""

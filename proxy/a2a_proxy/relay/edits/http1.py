@@ -71,8 +71,8 @@ class Http1Editor:
         """Requests so far."""
         self._like: Again | None = None
         """The last one, where the next may be like it."""
-        self._between = False
-        """A message begins with the next octet of the client."""
+        self._may_be_alike = False
+        """There is one, and a message begins with the next octet of the client."""
         self._cards = plan.cards
         self._active = True
         self._why = ""
@@ -129,7 +129,7 @@ class Http1Editor:
         passes = self.pass_to_agent if direction is _TO_AGENT else self.pass_to_client
         if passes(data):
             return [Sent(direction, data)]
-        if direction is _TO_AGENT and self._between and (sent := self._sent_again(data)):
+        if self._may_be_alike and direction is _TO_AGENT and (sent := self._sent_again(data)):
             return [Sent(direction, sent)]
         return self._scan(direction, data, now)
 
@@ -192,7 +192,8 @@ class Http1Editor:
 
     def _know(self) -> None:
         """The short way may be tried where a message begins, and nowhere else."""
-        plain = self._between = self._active and self._requests.between
+        plain = self._active and self._requests.between
+        self._may_be_alike = plain and self._like is not None
         self._known_request_size = len(self._known_request) + self._known_request_body if plain else 0
         plain = self._active and self._responses.between and self._held is None
         self._known_response_size = len(self._known_response) + self._known_response_body if plain else 0
