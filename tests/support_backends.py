@@ -26,7 +26,7 @@ import msgspec
 from support_peers import ENVIRONMENTS
 from support_spans import Seen
 
-START_SECONDS, READ_SECONDS = 180, 60
+START_SECONDS, READ_SECONDS = 300, 180
 
 
 class Phoenix(msgspec.Struct):

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -89,5 +90,7 @@ class Person:
 @asynccontextmanager
 async def looking(path: Path, size: tuple[int, int] = LARGE) -> AsyncIterator[Person]:
     app = InspectApp(Source(path))
-    async with app.run_test(size=size, notifications=True) as pilot:
-        yield Person(app, pilot)
+    # On a machine that is busy the second key of `gg` is typed seconds after the first.
+    with patch("a2a_inspect.screen.long_view._TWICE", 60.0):
+        async with app.run_test(size=size, notifications=True) as pilot:
+            yield Person(app, pilot)

@@ -5,16 +5,22 @@
 
 from __future__ import annotations
 
+import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from a2a_proxy.telemetry.sdk import SENT, Backend
+from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.values import Context, Kind, Span
 from support_backends import Mlflow, Phoenix, mlflow, phoenix
 from support_chain import AGENTS, ASKS, talk
 from support_peers import missing
 from support_proxy import inspect
 from support_spans import (
+    Seen,
     check_apart,
     check_as_recorded,
     check_chain,
@@ -55,12 +61,32 @@ def project(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     return name
 
 
+@pytest.fixture
+def experiment(a_mlflow: Mlflow, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """An experiment of MLflow for the spans of this test."""
+    made = a_mlflow.experiment(request.node.name)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"x-mlflow-experiment-id={made}")
+    return made
+
+
 def endpoint(where: Phoenix, protocol: str) -> str:
     return where.grpc if protocol == "grpc" else where.http
 
 
-def export(path: Path, to: str, protocol: str) -> None:
-    inspect(path.parent / "state", "export", "otlp", path, "--endpoint", to, "--protocol", protocol)
+def export(paths: list[Path], to: str, protocol: str) -> None:
+    inspect(paths[0].parent / "state", "export", "otlp", *paths, "--endpoint", to, "--protocol", protocol)
+
+
+def check_nothing_more(where: Phoenix, project: str, before: list[Seen], protocol: str) -> None:
+    """One span more is sent: when that is there, all that was sent before it has been dealt with."""
+    now = time.time_ns()
+    context = Context(uuid.uuid4().hex, uuid.uuid4().hex[:16])
+    last = Span(name="last", kind=Kind.INTERNAL, context=context, parent=None, started=now, ended=now, attributes={})
+    backend = Backend(target(endpoint(where, protocol), protocol, {}))
+    assert backend.send_spans({"openinference.project.name": project}, [last]) == SENT
+    backend.close()
+    *others, seen = where.spans(project, len(before) + 1)
+    assert (seen.name, others) == ("last", before)
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
@@ -75,35 +101,41 @@ def test_where_traces_are_forwarded_phoenix_has_one_tree(
     live = a_phoenix.spans(project, count)
     check_one_tree(live)
     check_as_recorded([each for each in live if "actor" not in each.attributes], calls, US)
-    export(*paths, endpoint(a_phoenix, OTHER[protocol]), OTHER[protocol])
-    assert a_phoenix.spans(project, count + 1) == live
+    export(paths, endpoint(a_phoenix, OTHER[protocol]), OTHER[protocol])
+    check_nothing_more(a_phoenix, project, live, OTHER[protocol])
 
 
 def test_three_proxies_make_one_tree_too(a_phoenix: Phoenix, project: str, tmp_path: Path) -> None:
     """Recorded apart, and sent long after."""
     paths = talk(tmp_path, trace="spans", apart=True, spans_to=a_phoenix.http, project=project)
-    for path in paths:
-        export(path, a_phoenix.http, "http/protobuf")
+    export(paths, a_phoenix.http, "http/protobuf")
     calls = recorded(paths)
     found = a_phoenix.spans(project, len(calls) + len(ASKS) + len(AGENTS))
     check_one_tree(found)
     check_as_recorded([each for each in found if "actor" not in each.attributes], calls, US)
 
 
-def test_where_traces_end_at_each_agent_mlflow_has_links(
-    a_mlflow: Mlflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_traces_end_at_each_agent_mlflow_has_links(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
     """A trace a call; those of the chain are joined by links. Sent live and afterwards: nothing is there twice."""
-    experiment = a_mlflow.experiment("chain")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"x-mlflow-experiment-id={experiment}")
     paths = talk(tmp_path, "--otlp", a_mlflow.http, "--otlp-protocol", "http/protobuf")
     calls = recorded(paths)
     live = a_mlflow.spans(experiment, len(calls))
     check_as_recorded(live, calls, NS)
     check_apart(live)
     check_links(live)
-    export(*paths, a_mlflow.http, "http/protobuf")
-    assert a_mlflow.spans(experiment, len(calls) + 1) == live
+    export(paths, a_mlflow.http, "http/protobuf")
+    assert a_mlflow.spans(experiment, len(calls)) == live  # it writes down what it takes before it answers
+
+
+def test_three_proxies_are_joined_by_links_too(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
+    """Recorded apart, and sent together."""
+    paths = talk(tmp_path, apart=True)
+    export(paths, a_mlflow.http, "http/protobuf")
+    calls = recorded(paths)
+    found = a_mlflow.spans(experiment, len(calls))
+    check_as_recorded(found, calls, NS)
+    check_apart(found)
+    check_links(found)
 
 
 def test_agents_that_only_hand_a_trace_on_are_one_tree_by_propagation(
@@ -115,5 +147,5 @@ def test_agents_that_only_hand_a_trace_on_are_one_tree_by_propagation(
     spans = a_phoenix.spans(project, 2 * len(recorded(paths)))
     check_as_recorded([each for each in spans if not is_onward(each)], recorded(paths), US)
     check_chain(spans)
-    export(*paths, a_phoenix.http, "http/protobuf")
-    assert a_phoenix.spans(project, len(spans) + 1) == spans
+    export(paths, a_phoenix.http, "http/protobuf")
+    check_nothing_more(a_phoenix, project, spans, "http/protobuf")

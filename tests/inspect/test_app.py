@@ -47,7 +47,7 @@ async def test_it_lists_exchanges(tmp_path: Path, size: tuple[int, int]) -> None
 async def test_a_small_terminal_shows_one_pane_at_a_time(tmp_path: Path) -> None:
     """Enter drills from the list to the frames to a frame, Esc goes back, crumbs say where one is."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
-        await person.sees("OPERATION")
+        await person.sees("OPERATION", "SendStreamingMessage")  # a key before the rows are there moves nothing
         assert person.misses("KIND", "Decoded")
         await person.types("g", "g", "enter")
         await person.sees("Exchanges › #1", "KIND", 'message user "Question 1"')
@@ -207,7 +207,7 @@ async def test_text_of_peers_never_acts_on_the_terminal(tmp_path: Path) -> None:
 async def test_payloads_that_cannot_be_decoded_are_still_shown(tmp_path: Path) -> None:
     """Broken JSON as text, deep nesting and large payloads with a word about it, none at all."""
     made = writer(tmp_path / "r.db")
-    payloads = [b'{"broken', b"[" * 100_000, b'{"a":"' + b"x" * (3 << 20) + b'"}', b""]
+    payloads = [b'{"broken', b"[" * 100_000, b'{"a":"' + b"x" * (1 << 20) + b'"}', b""]
     made.write([frame(1, seq, payload) for seq, payload in enumerate(payloads)], changes=changes(exchange(1)))
     made.close()
     async with looking(tmp_path / "r.db") as person:
@@ -221,9 +221,9 @@ async def test_payloads_that_cannot_be_decoded_are_still_shown(tmp_path: Path) -
         await person.types("plus")
         await person.until(lambda: len(person.raw.octets.all) == 256 << 10, "four times as much")
         await person.types("plus", "plus")
-        await person.until(lambda: len(person.raw.octets.all) == (3 << 20) + 8, "all of it")
+        await person.until(lambda: len(person.raw.octets.all) == (1 << 20) + 8, "all of it")
         await person.types("G")
-        await person.sees("00300000")
+        await person.sees("00100000")
         await person.types("]", "1")
         await person.sees("(no payload)")
 
@@ -258,24 +258,24 @@ async def work_to_open(path: Path, most: int) -> float:
 
 
 async def test_a_large_recording_opens_at_once(tmp_path: Path) -> None:
-    """200,000 exchanges: the end is on the screen with little more work than of 1,000, any other page after one key.
+    """60,000 exchanges: the end is on the screen with little more work than of 1,000, any other page after one key.
 
-    Reading all of it would be two hundred times the work; how often the screen is drawn meanwhile varies.
+    Reading all of it would be sixty times the work; how often the screen is drawn meanwhile varies.
     """
     work = []
     for name, most in (("warm", 1_000), ("small", 1_000)):
         filled(tmp_path / name, most)
         work.append(await work_to_open(tmp_path / name, most))
-    filled(tmp_path / "r.db", 200_000)
-    assert await work_to_open(tmp_path / "r.db", 200_000) < 10 * work[1]
+    filled(tmp_path / "r.db", 60_000)
+    assert await work_to_open(tmp_path / "r.db", 60_000) < 10 * work[1]
     async with looking(tmp_path / "r.db", SMALL) as person:
-        await person.sees("200000 exchanges", "199999")
+        await person.sees("60000 exchanges", "59999")
         await person.types("g", "g")
         await person.sees("1  ok")
-        person.exchanges.select(123_455)
-        await person.sees("123456")
+        person.exchanges.select(43_455)
+        await person.sees("43456")
         await person.types("pagedown", "G")
-        await person.sees("199999", "following  200000")
+        await person.sees("59999", "following  60000")
         assert len(person.exchanges._pages) <= 16
 
 

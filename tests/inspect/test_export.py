@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -101,6 +102,21 @@ def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="exists"):
         file.__exit__(None, None, None)
     assert [(path, path.read_text()) for path in tmp_path.iterdir()] == [(target, "theirs")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_end_from_outside_leaves_no_half_file(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Ctrl-C; afterwards the signal does what it did before."""
+    before = signal.getsignal(number)
+    monkeypatch.setattr("a2a_inspect.formats.jsonl.write", lambda *_: signal.raise_signal(number))
+    signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            export_recording(What(DEMO), tmp_path / "x", "jsonl")
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -64,6 +64,7 @@ def run(command: list[str], cwd: Path | None = None) -> None:
 
 def make_venv(requirements: tuple[str, ...], folder: Path) -> None:
     """A virtual environment of the interpreter that runs this script."""
+    folder = folder.resolve()  # its programs name the place of its interpreter, and a link may go
     run([sys.executable, "-m", "venv", str(folder)])
     run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements])
 

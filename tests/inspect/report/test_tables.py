@@ -20,7 +20,7 @@ hostile = st.lists(st.sampled_from(MARKUP) | st.text(max_size=8), max_size=4).ma
 records = st.recursive(hostile | st.integers() | st.booleans() | st.none(), lambda inner: st.lists(inner, max_size=3))
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(records, max_size=5))
 def test_what_goes_in_comes_out(values: list[object]) -> None:
     """Of every text what can be shown of it; the block is one element with letters in it, to any parser."""

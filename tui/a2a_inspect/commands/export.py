@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from a2a_inspect.cleaned import Wish, cleaned
+from a2a_inspect.ended import in_order
 from a2a_inspect.export import export
 from a2a_inspect.formats.chosen import Chosen
 from a2a_inspect.place import STDOUT, opened
@@ -36,7 +37,7 @@ def export_recording(what: What, target: Path | None, form: str, **options: Any)
     Raises:
         UserError: it cannot be read or written, the filter or a policy is wrong, or nothing matches it.
     """
-    with chosen(what) as taken:
+    with in_order(), chosen(what) as taken:
         if target is None or target == STDOUT:
             sys.stdout.flush()
             export(taken, sys.stdout.buffer, form, **options)

@@ -12,6 +12,7 @@ import msgspec
 
 from a2a_inspect.cleaned import Wish, cleaned
 from a2a_inspect.commands.export import What, chosen
+from a2a_inspect.ended import in_order
 from a2a_inspect.export import new_file
 from a2a_inspect.place import STDOUT, opened, reading
 from a2a_inspect.place import chosen as chosen_path
@@ -69,7 +70,7 @@ def export_otlp(options: Options) -> None:
         return
     shape = options.shape
     done = Exported()
-    with _wanted(options) as parts, _sink(options) as (sink, where):
+    with in_order(), _wanted(options) as parts, _sink(options) as (sink, where):
         try:
             for part in parts:
                 export = Export(part.recording, sink, shape=shape, frames=options.frames, beyond=part.beyond, done=done)

@@ -1,0 +1,28 @@
+"""An end from outside (SIGTERM, SIGHUP) as Ctrl-C: what is half written is removed before the program is over."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def in_order() -> Iterator[None]:
+    """Within, they raise KeyboardInterrupt; one that was ignored before stays so. For commands: in the main thread."""
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    heard = [number for number, handler in before.items() if handler is signal.SIG_DFL]
+    for number in heard:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
