@@ -112,6 +112,11 @@ def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch:
     assert (counts["completed"], counts["working"]) == (0, 0)
     [dropped] = received.metrics()["a2a_proxy.recorder.dropped"].sum.data_points
     assert dropped.as_int == 0
+    frames = received.metrics()["a2a_proxy.frames"].sum
+    assert frames.is_monotonic
+    assert sum(point.as_int for point in frames.data_points) == 9
+    octets = received.metrics()["a2a_proxy.bytes"].sum.data_points
+    assert {attributes(point)["network.io.direction"] for point in octets} == {"to agent", "to client"}
     assert said == []
 
 

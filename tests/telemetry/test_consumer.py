@@ -234,7 +234,7 @@ def test_segments_of_a_call_that_goes_on_are_sent_once_whatever_dies(run: Run) -
     assert run.ledger.read_mark().calls == 1
     assert run.ledger.load().notes == {}
     with Recording(run.path) as recording:
-        long_after = Spans(recording, recording.sessions()[0], run.settings.shape).made(1)
+        long_after = Spans(recording, recording.sessions()[0], run.settings.shape).made(over)
     assert long_after is not None
     assert list(long_after.spans) == run.spans
 

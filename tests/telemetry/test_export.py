@@ -154,7 +154,7 @@ def test_a_hand_off_that_is_told_again_is_one_link(tmp_path: Path) -> None:
         spans = Spans(recording, session)
         for row in recording.handoffs():
             spans.learn(row.handoff)
-        made = [spans.made(number) for number in (1, 2, 3)]
+        made = [spans.made(row.exchange) for row in recording.exchanges(session.id)]
     assert [len(each.spans[0].links) for each in made if each] == [0, 1, 1]
 
 
@@ -174,7 +174,7 @@ def test_an_agent_that_has_not_named_its_task_is_linked_to_by_its_one_open_call(
     with Recording(tmp_path / "r.a2a.db") as recording:
         (session,) = recording.sessions()
         spans = Spans(recording, session)
-        found = spans.made(3)
+        found = spans.made(asked)
         context = spans.context(asking)
     assert found is not None
     assert [link.context for link in found.spans[0].links] == ([context] if linked else [])

@@ -172,7 +172,7 @@ class OtlpConsumer:
 
     def _ended(self, exchange: Exchange) -> None:
         number = key(self._session.id, exchange.id)
-        made = self._spans.made(exchange.id, self._memory.notes.get(number, 0))
+        made = self._spans.made(exchange, self._memory.notes.get(number, 0))
         if made is None:
             return
         self._batch += made.spans
@@ -181,7 +181,7 @@ class OtlpConsumer:
             rows = self._recording.frames(number, payloads=False)
             self._logs += [frame_log(row.frame, made.context) for row in rows]
         if self._metrics is not None:
-            self._metrics.ended(exchange, made.passage, self._spans.upstream(exchange), self._spans.task(exchange))
+            self._metrics.ended(exchange, made.passage, self._spans.upstream(exchange), made.task)
 
     def _send_segments(self, rows: list[ExchangeRow], now: int) -> None:
         """Those that are over of calls that go on, each once: what was sent is noted at once."""

@@ -135,9 +135,9 @@ class Export:
                 self._send_frames(session, resource, some)
 
     def _made(self, session: SessionRow, spans: Spans, keys: set[int] | None) -> Iterator[Made]:
-        rows = (row.key for row in self._recording.exchanges(session.id)) if keys is None else sorted(keys)
-        for each in rows:
-            made = spans.made(split(each)[1])
+        chosen = map(self._recording.exchange, sorted(keys)) if keys is not None else None
+        for row in self._recording.exchanges(session.id) if chosen is None else filter(None, chosen):
+            made = spans.made(row.exchange)
             if made is None:
                 self.done.open += 1
             else:

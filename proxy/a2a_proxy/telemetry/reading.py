@@ -52,6 +52,8 @@ class Made(msgspec.Struct, frozen=True):
     """Of the call: that of its span, or of its first segment."""
     spans: tuple[Span, ...]
     passage: Passage
+    task: Task | None
+    """Of the call, as the session knows it."""
 
 
 class Spans:
@@ -89,26 +91,28 @@ class Spans:
         """A hand-off that came after this was made, or that is known and told again."""
         self._handoffs.setdefault(handoff.to_exchange, {})[handoff.id] = handoff
 
-    def made(self, number: int, sent: int = 0) -> Made | None:
-        """The spans of the exchange of this number, after so many segments that were sent; None where it is gone, or
-        not over."""
-        row = self._recording.exchange(key(self._session.id, number))
-        if row is None or not row.exchange.closed:
+    def made(self, exchange: Exchange, sent: int = 0) -> Made | None:
+        """The spans of an exchange, after so many segments that were sent; None where it is not over."""
+        if not exchange.closed:
             return None
-        if row.exchange.operation in CARDS:
-            self._cards.learn(row, self._connection(row.exchange.connection))
+        row = ExchangeRow(key(self._session.id, exchange.id), self._session.id, exchange)
+        if exchange.operation in CARDS:
+            self._cards.learn(row, self._connection(exchange.connection))
         return self._made(row, sent)
 
     def passed(self, row: ExchangeRow, now: int, sent: int) -> list[Span]:
         """The segments of a call that goes on which are over at `now` (ns), after so many that were sent."""
         cuts = list(passed(row.exchange, self._shape.segment, now, sent))
-        return self._segments(row, self._facts(row, Spoken()), cuts) if cuts else []
+        if not cuts:
+            return []
+        task = self._task(row.exchange)
+        return self._segments(row, self._facts(row, Spoken(), task), cuts, task)
 
     def context(self, exchange: Exchange) -> Context:
         """The ids of its span, also while it goes on."""
         return self._ids(exchange, self._asked(exchange))[0]
 
-    def task(self, exchange: Exchange) -> Task | None:
+    def _task(self, exchange: Exchange) -> Task | None:
         """Its task as this session knows it."""
         connection = self._connection(exchange.connection)
         if not exchange.task_id or connection is None:
@@ -135,7 +139,8 @@ class Spans:
 
     def _made(self, row: ExchangeRow, sent: int) -> Made:
         said = spoken(self._recording, row, content=self._shape.content)
-        facts, whole = self._facts(row, said), self._passage(row)
+        task = self._task(row.exchange)
+        facts, whole = self._facts(row, said, task), self._passage(row, task)
         cuts = list(windows(row.exchange, self._shape.segment, sent))
         span = span_of(facts, whole, self._shape)
         went = sent_on(row.exchange)
@@ -144,12 +149,12 @@ class Spans:
         if left:
             told = {**span.attributes, "a2a_proxy.self_reported.left_out": left}
             span = msgspec.structs.replace(span, attributes=told)
-        spans = [span] if cuts[0].whole else [*self._segments(row, facts, cuts, whole_span=span)]
-        return Made(row.exchange.id, facts.context, (*spans, *onward, *steps), whole)
+        spans = [span] if cuts[0].whole else [*self._segments(row, facts, cuts, task, whole_span=span)]
+        return Made(row.exchange.id, facts.context, (*spans, *onward, *steps), whole, task)
 
-    def _passage(self, row: ExchangeRow) -> Passage:
+    def _passage(self, row: ExchangeRow, task: Task | None) -> Passage:
         """All that happened in it."""
-        passage = Passage(_state_before(self.task(row.exchange), row.exchange.started))
+        passage = Passage(_state_before(task, row.exchange.started))
         for frame in self._recording.frames(row.key, payloads=False):
             passage.take(frame.frame)
         for finding in self._findings(row):
@@ -161,12 +166,12 @@ class Spans:
         return [each for each in found if not (self._late_apart and late(each, row.exchange))]
 
     def _segments(
-        self, row: ExchangeRow, facts: Facts, cuts: list[Window], whole_span: Span | None = None
+        self, row: ExchangeRow, facts: Facts, cuts: list[Window], task: Task | None, whole_span: Span | None = None
     ) -> list[Span]:
         """One span for each; `whole_span` is that of the call, where it is over."""
         made: list[Span] = []
         progress = Progress(row.exchange)
-        passage = Passage(_state_before(self.task(row.exchange), row.exchange.started))
+        passage = Passage(_state_before(task, row.exchange.started))
         frames = (frame.frame for frame in self._recording.frames(row.key, payloads=False))
         findings = self._findings(row)
         frame = next(frames, None)
@@ -187,11 +192,11 @@ class Spans:
                 made.append(segment(span, cut, self._uuid, row.exchange.id, passage))
         return made
 
-    def _facts(self, row: ExchangeRow, said: Spoken) -> Facts:
+    def _facts(self, row: ExchangeRow, said: Spoken, task: Task | None) -> Facts:
         exchange = row.exchange
         asks = self._asked(exchange)
         context, parent = self._ids(exchange, asks)
-        connection, task = self._connection(exchange.connection), self.task(exchange)
+        connection = self._connection(exchange.connection)
         return Facts(
             exchange=exchange,
             connection=connection,
@@ -241,7 +246,7 @@ class Spans:
         known = (self.upstream(exchange), exchange.task_id)
         if known in self._firsts:
             return self._firsts[known]
-        task = self.task(exchange)
+        task = self._task(exchange)
         if task is None or not task.exchanges:
             return exchange.id
         return _kept(self._firsts, known, lambda: self._first_of(task))
