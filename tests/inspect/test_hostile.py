@@ -43,6 +43,7 @@ COMMANDS = (
     "lanes {} 1",
     "check {}",
     "check {} --format sarif",
+    "export har {}",
     "diff {} 1 {} 1",
     "note {}",
     "export {} -o {folder}/written.a2a.jsonl",

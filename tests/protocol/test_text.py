@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import json
 import sys
 
-from a2a_proxy.protocol.text import one_line, visible
+from a2a_proxy.protocol.text import one_line, strict_json, visible
 
 
 def test_no_character_can_act_on_a_terminal() -> None:
@@ -19,3 +20,15 @@ def test_length_is_bounded() -> None:
     """A cut line ends in an ellipsis."""
     assert one_line("x" * 200, 10) == "x" * 9 + "…"
     assert one_line("x" * 10, 10) == "x" * 10
+
+
+def test_json_is_for_strict_readers_and_terminals() -> None:
+    """All of Unicode comes back, but for halves of pairs; nothing in it acts or hides."""
+    everything = "".join(chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
+
+    written = strict_json({everything: [everything, "\ud800a\udfff"]})
+
+    assert json.loads(written) == {everything: [everything, "?a?"]}
+    assert not set(written) & set("\x00\x1b\x7f\x9b\u200b\u202e\u2066\ufeff\U000e0041")
+    assert strict_json("größe 🤖") == '"größe 🤖"'
+    assert strict_json([1], indent=2) == "[\n  1\n]"

@@ -1,8 +1,24 @@
-"""Peers' text made fit for one line of a terminal: control characters as symbols, bounded length."""
+"""Peers' text made fit for one line of a terminal, and for JSON that strict readers and terminals take."""
 
 from __future__ import annotations
 
+import json
+import re
+from typing import Any
+
 _PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "␡"}
+
+_HIDDEN = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""What acts on a terminal, or cannot be seen in it, and may stand in JSON as it is."""
+
+
+def strict_json(value: Any, indent: int | None = None) -> str:
+    """`value` as JSON. What a peer sent may be no Unicode, and strict readers refuse the half of a pair: it becomes a
+    question mark. Characters that act on a terminal are escaped, all others stand as they are."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False).encode("utf-8", "replace").decode()
+    return _HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def visible(text: str) -> str:

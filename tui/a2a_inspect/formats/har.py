@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from a2a_inspect.formats.chosen import Chosen
 from a2a_inspect.formats.har_entry import entry, moment
 from a2a_proxy import __version__
+from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.recording.rows import SessionRow, key
 
 
@@ -30,8 +30,7 @@ def write(chosen: Chosen, stream: BinaryIO) -> None:
 
 
 def _octets(value: dict[str, Any]) -> bytes:
-    """As JSON. What a peer sent may be no Unicode, and strict readers refuse a document with the half of a pair."""
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    return strict_json(value).encode()
 
 
 def page_id(session: int) -> str:

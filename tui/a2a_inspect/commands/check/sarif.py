@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from a2a_inspect.commands.check.report import OWN, Checked, Found, Report, facts
 from a2a_proxy import __version__
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.rules.engine import BROKEN
 from a2a_proxy.rules.rule import Rule
 
@@ -41,8 +41,7 @@ def lines(report: Report) -> Iterator[str]:
         "results": [_result(one, each, positions) for one, each in kept],
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    # What a peer sent may be no Unicode, and strict readers refuse a document with the half of a pair.
-    yield json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode()
+    yield strict_json(document, indent=2)
 
 
 def _gravest(found: list[tuple[Checked, Found]]) -> tuple[list[tuple[Checked, Found]], int]:
