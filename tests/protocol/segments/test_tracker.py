@@ -373,6 +373,20 @@ def test_in_a_chain_of_agents_each_is_handed_over_to_by_the_one_before(
     assert asked(*requests) == [(*pair, evidence) for pair in _CHAIN]
 
 
+@pytest.mark.parametrize("told_at", [110, 190])
+def test_in_a_chain_whose_context_the_first_agent_uses_before_it_tells_it(told_at: int) -> None:
+    """Agent 1 asks 2 in a context that it has not named to its own client yet; 2 asks 3 in it."""
+    order: dict[str, Any] = {"schema": "json", "payload": b'{"message": {"parts": [{"text": "the same order"}]}}'}
+    line = Timeline().ask(0, agent="agent:1", **order)
+    line.ask(100, exchange=2, agent="agent:2", context_id="c", **order)
+    line.state(told_at, "WORKING", task="t1", context_id="c")
+    line.state(told_at + 1, "WORKING", exchange=2, task="t2", context_id="c")
+    line.ask(200, exchange=3, agent="agent:3", context_id="c", **order)
+    line.state(210, "WORKING", exchange=3, task="t3", context_id="c")
+    found = [(each.agent, each.to_agent, each.evidence) for each in run(line, 300).handoffs]
+    assert found == [("agent:1", "agent:2", "content"), ("agent:2", "agent:3", "context")]
+
+
 @pytest.mark.parametrize(
     "requests",
     [

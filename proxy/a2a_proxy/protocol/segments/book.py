@@ -74,14 +74,16 @@ class Book:
         """That one, then the conversations that agents have begun in this context."""
         return self._contexts.get(context_id, []) if context_id else []
 
-    def learn_context(self, talk: Talk, *, delegated: bool = False) -> None:
-        """A client speaks in this conversation of its context; or an agent does, as a client of another one."""
+    def learn_context(self, talk: Talk, caller: Talk | None = None) -> None:
+        """A client speaks in this conversation of its context; or the agent of `caller` does, as a client. One that has
+        not told its own context yet is in the one that it uses."""
         trail = self.context_trail(talk.context_id)
-        if delegated and trail:
+        if caller is not None and trail:
             lengthened(trail, Step(talk))
-        elif talk.context_id and not delegated:
+        elif talk.context_id:
+            first = [Step(talk)] if caller is None or caller.context_id else [Step(caller), Step(talk)]
             others = [step for step in trail[1:] if step.talk is not talk]
-            self._contexts[talk.context_id] = [Step(talk), *others]
+            self._contexts[talk.context_id] = [*first, *others]
             _bound(self._contexts, MAX_CONTEXTS)
 
     def name_context(self, talk: Talk) -> None:

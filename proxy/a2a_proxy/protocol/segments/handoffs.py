@@ -45,29 +45,29 @@ class Handoffs:
         """A client (at `client`, `host:port`) speaks in `talk`: an agent that delegates, a client that moves on?"""
         if talk.agent not in self._agents and len(self._agents) < _MAX_AGENTS:
             self._agents[talk.agent] = None
-        delegated = False
+        delegator = None
         if len(self._agents) > 1:
             request = Request(talk.agent, client, frame.connection, span_of(traceparent))
-            delegated = self._hand_over(talk, frame, traceparent, request)
+            delegator = self._hand_over(talk, frame, traceparent, request)
         talk.connection = frame.connection
-        self._book.learn_context(talk, delegated=delegated)
+        self._book.learn_context(talk, delegator)
         if traceparent:
             self._book.learn_trace(traceparent, talk)
         if frame.size <= _SMALL:
             self._recent.append((talk, frame.payload, frame.schema))
 
-    def _hand_over(self, talk: Talk, frame: Frame, traceparent: str, request: Request) -> bool:
-        """Tell of it, where another agent has to do with it; True for a delegation."""
+    def _hand_over(self, talk: Talk, frame: Frame, traceparent: str, request: Request) -> Talk | None:
+        """Tell of it, where another agent has to do with it; for a delegation the conversation of who delegates."""
         kind = "delegation"
         parent, evidence = self._caller(talk, frame, traceparent, request)
         if parent is None:
             parent, evidence, kind = self._book.of_context(frame.context_id or talk.context_id), "context", "next"
             if parent is None or parent.agent == talk.agent:
-                return False
+                return None
         made = self._make(parent, frame, kind, evidence, talk.agent, talk.task_id)
         made.to_exchange, made.briefing = frame.exchange, frame.size
         self._await(talk, made)
-        return kind == "delegation"
+        return parent if kind == "delegation" else None
 
     def _caller(self, talk: Talk, frame: Frame, traceparent: str, request: Request) -> tuple[Talk | None, str]:
         """The conversation whose agent asks for this one, by the strongest evidence."""
