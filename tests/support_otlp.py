@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +15,8 @@ import grpc
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs_pb
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as metrics_pb
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as trace_pb
+
+from a2a_proxy.telemetry.values import Attributes, Log, Span
 
 _SERVICES: dict[str, tuple[Any, Any]] = {
     "traces": (trace_pb.ExportTraceServiceRequest, trace_pb.ExportTraceServiceResponse),
@@ -26,6 +28,20 @@ _METHODS = {
     "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
     "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
 }
+
+
+class Kept:
+    """A sink of an export that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.got: list[Span] = []
+        self.told: list[Log] = []
+
+    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
+        self.got += spans
+
+    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+        self.told += logs
 
 
 class Received:

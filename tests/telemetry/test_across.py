@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,23 +10,11 @@ from msgspec.structs import replace
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry.across import across, own_sessions
 from a2a_proxy.telemetry.offline import Export
-from a2a_proxy.telemetry.values import Attributes, Log, Span
+from a2a_proxy.telemetry.values import Span
 from support_inspect import TASK
+from support_otlp import Kept
 from support_recording import STARTED
 from support_several import TRACE, begin, call, pair
-
-
-class Kept:
-    """A sink that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.got: list[Span] = []
-
-    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
-        self.got += spans
-
-    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
-        raise AssertionError
 
 
 def exported(*paths: Path) -> list[list[Span]]:
@@ -38,6 +25,7 @@ def exported(*paths: Path) -> list[list[Span]]:
         sinks = [Kept() for _ in recordings]
         for number, (recording, sessions) in enumerate(zip(recordings, own_sessions(recordings), strict=True)):
             Export(recording, sinks[number], beyond=linked.beyond(number)).run(None, sessions)
+        assert [sink.told for sink in sinks] == [[]] * len(sinks)
         return [sink.got for sink in sinks]
 
 
@@ -45,6 +33,7 @@ def alone(path: Path) -> list[Span]:
     sink = Kept()
     with Recording(path) as recording:
         Export(recording, sink).run(None)
+    assert sink.told == []
     return sink.got
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +13,15 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry.offline import Export
 from a2a_proxy.telemetry.shape import PLAIN, Shape
-from a2a_proxy.telemetry.values import Attributes, Context, Kind, Log, Span
+from a2a_proxy.telemetry.values import Context, Kind
 from support_inspect import exchange, frame, request, status, writer
+from support_otlp import Kept
 from support_recording import STARTED
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 CAME = f"00-{TRACE}-{SPAN}-01"
 SENT = f"00-{TRACE}-{'c' * 16}-01"
 BEGUN = f"00-{'a' * 32}-{'c' * 16}-01"
-
-
-class Kept:
-    """A sink that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.got: list[Span] = []
-        self.told: list[Log] = []
-
-    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
-        self.got += spans
-
-    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
-        self.told += logs
 
 
 def exported(path: Path, call: Exchange, shape: Shape = PLAIN, **asked: Any) -> Kept:

@@ -17,28 +17,15 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry.offline import Export
 from a2a_proxy.telemetry.shape import PLAIN, Shape
-from a2a_proxy.telemetry.values import Attributes, Log, Span
+from a2a_proxy.telemetry.values import Span
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
+from support_otlp import Kept
 from support_recording import STARTED
 
 MINUTE = 60_000_000_000
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 CONNECTION = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED)
 RECEIVER = Connection(2, "127.0.0.1:5001", "127.0.0.1:9001", "client:9000", STARTED)
-
-
-class Kept:
-    """A sink that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.got: list[Span] = []
-        self.told: list[Log] = []
-
-    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
-        self.got += spans
-
-    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
-        self.told += logs
 
 
 def recorded(path: Path, exchanges: list[Exchange], frames: list[Frame], tasks: Sequence[Task] = ()) -> Path:

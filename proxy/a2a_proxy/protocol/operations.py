@@ -136,6 +136,10 @@ CARD = Operation("GetAgentCard", Answer.CARD)
 
 STREAMS = frozenset(each.name for each in OPERATIONS if each.streams)
 """Operations that answer with a stream of events."""
+SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
+"""Operations by which a client speaks to an agent."""
+CARDS = tuple(each.name for each in (CARD, *OPERATIONS) if each.answer is Answer.CARD)
+"""Operations that answer with an agent card."""
 BY_NAME: dict[str, Operation] = {operation.name: operation for operation in (*OPERATIONS, CARD)}
 
 _V1_METHODS = {operation.name: (operation, Dialect.V1_0) for operation in OPERATIONS}

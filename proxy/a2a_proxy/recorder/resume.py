@@ -18,13 +18,13 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.observation import Changes, Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.operations import CARDS
 from a2a_proxy.recorder.crashes import Crashes
 from a2a_proxy.recorder.feed import Feed
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.writer import Writer
 from a2a_proxy.redaction import Redactor
 
-_CARD_OPERATIONS = ("GetAgentCard", "GetExtendedAgentCard")
 _LATE = "late"
 
 
@@ -136,7 +136,7 @@ def _read(stored: Recording, session: int, observer: Observer) -> _Known:
         known.last = max(known.last, exchange.id)
         if not exchange.closed:
             known.exchanges.append(exchange)
-        if exchange.operation in _CARD_OPERATIONS:
+        if exchange.operation in CARDS:
             for frame in (found.frame for found in stored.frames(each.key)):
                 if frame.event is EventKind.CARD:
                     observer.learn_card(upstreams.get(exchange.connection, ""), plain(frame.payload, frame.schema))

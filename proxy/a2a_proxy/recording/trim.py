@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from a2a_proxy.protocol.operations import BY_NAME, Answer
+from a2a_proxy.protocol.operations import BY_NAME, SENDS, Answer
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow
 
-_SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
 CARD, BEGINNING, PUSH = "agent card", "began the task of", "registered the webhook of"
 
 
@@ -42,7 +41,7 @@ def _reason(row: ExchangeRow, tasks: dict[tuple[int, str], int], begun: set[tupl
     task = (row.session, row.exchange.task_id)
     if task not in tasks:
         return ""
-    if operation.name in _SENDS and task not in begun:
+    if operation.name in SENDS and task not in begun:
         begun.add(task)
         return f"{BEGINNING} #{tasks[task]}"
     if operation.answer is Answer.PUSH_CONFIG and operation.name.startswith("Create"):

@@ -15,6 +15,7 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.protocol.operations import SENDS as SENDS  # the rules have it from here, with what else they share
 from a2a_proxy.rules.glance import (
     NO_STATUS,
     ArtifactLook,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 TERMINAL = frozenset(int(state) for state in TaskState if state.terminal)
 INTERRUPTED = frozenset(int(state) for state in TaskState if state.interrupted)
-SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
 
 MAX_STATES = 32
 """Changes of state of one task that are remembered."""

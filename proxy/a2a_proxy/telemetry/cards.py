@@ -9,11 +9,11 @@ import msgspec
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.decoded import decoded
+from a2a_proxy.protocol.operations import CARDS
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.telemetry.facts import Card, Fetch
 
-OPERATIONS = ("GetAgentCard", "GetExtendedAgentCard")
 _KEPT = 4096
 """Cards of one address that are remembered."""
 
@@ -40,7 +40,7 @@ class Cards:
         names = "(SELECT id FROM text WHERE value IN (?, ?))"
         query = f"SELECT id FROM exchange WHERE id >= ? AND id < ? AND operation IN {names} ORDER BY id"
         span = key(session.id, 0), key(session.id + 1, 0)
-        numbers = [row[0] for row in self._recording.db.execute(query, (*span, *OPERATIONS))]
+        numbers = [row[0] for row in self._recording.db.execute(query, (*span, *CARDS))]
         return [row for row in map(self._recording.exchange, numbers) if row is not None]
 
     def learn(self, row: ExchangeRow, connection: Connection | None) -> None:
@@ -63,7 +63,7 @@ class Cards:
 
     def fetch(self, row: ExchangeRow, connection: Connection | None) -> Fetch | None:
         """What a call brought, beside what one like it brought before; None where it brought none."""
-        card = self._brought(row) if connection is not None and row.exchange.operation in OPERATIONS else None
+        card = self._brought(row) if connection is not None and row.exchange.operation in CARDS else None
         if card is None or connection is None:
             return None
         before = self._before(self._cards.get(connection.listen, []), row.exchange)

@@ -119,7 +119,8 @@ class Metrics:
 
 
 class _Sums:
-    """Counts by labels, which the SDK asks for when it sends: its own counters take longer than all else of a call."""
+    """Counts by labels, which the SDK asks for when it sends. Its own counters, added to three times a call, took a
+    tenth of the export's processor time."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[tuple[str, str], ...]] = Counter()

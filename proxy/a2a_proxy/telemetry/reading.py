@@ -13,9 +13,9 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.decoded import decoded
+from a2a_proxy.protocol.operations import CARDS
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
-from a2a_proxy.telemetry.cards import OPERATIONS as CARDS
 from a2a_proxy.telemetry.cards import Cards
 from a2a_proxy.telemetry.content import NOTHING
 from a2a_proxy.telemetry.earlier import Earlier
