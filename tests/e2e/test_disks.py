@@ -20,6 +20,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.recording.reader import Recording
 from support_cli import Agent, Proxy, call, recorder_of, run, until, until_dead
 from support_journal import read_all
+from support_kills import kill
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the recorder in /proc")
 Start = Callable[..., Proxy]
@@ -51,7 +52,7 @@ def start(tmp_path: Path, agent: Agent) -> Iterator[Start]:
     yield begin
     for each in made:
         if recorder := recorder_of(each.process.pid) if each.process.poll() is None else 0:
-            os.kill(recorder, signal.SIGKILL)
+            kill(recorder)
         each.process.kill()
         each.process.wait()
 
