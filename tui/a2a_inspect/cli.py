@@ -285,11 +285,11 @@ def prune_recordings(
     """
     import time
 
-    from a2a_inspect.commands.prune import Limits, age, prune
-    from a2a_proxy.cli.sizes import octets
+    from a2a_inspect.commands.prune import Limits, prune
+    from a2a_proxy.cli.sizes import octets, span
 
     limits = Limits(
-        age(older_than) if older_than is not None else None,
+        span("--older-than", older_than) if older_than is not None else None,
         keep,
         octets("--max-size", max_size) if max_size is not None else None,
     )
