@@ -11,6 +11,7 @@ from a2a_proxy.recording.rows import FrameRow
 
 _READ = 64 << 10
 """Octets: a larger payload is not read for one line, which tells its size instead."""
+_SPACES = str.maketrans("␉␊␍", "   ")
 
 
 def described(recording: Recording, row: FrameRow, exchange: Exchange | None) -> str:
@@ -23,3 +24,8 @@ def described(recording: Recording, row: FrameRow, exchange: Exchange | None) ->
     if exchange is None:
         return describe(row.frame, payload) + large
     return describe(row.frame, payload, exchange.operation, exchange.dialect) + large
+
+
+def flat(words: str) -> str:
+    """Ends of lines and tabs are spaces, also as `visible` writes them: few fonts of a browser have signs for them."""
+    return " ".join(words.translate(_SPACES).split())
