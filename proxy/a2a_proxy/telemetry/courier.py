@@ -77,18 +77,19 @@ class Courier:
 
     def _settled(self, resource: Attributes, some: Sequence[Span]) -> bool:
         """One request, or more where a backend takes less at once; False where it was told to stop."""
-        outcome = self._brought(partial(self._backend.send_spans, resource, some))
-        if outcome.answer is Answer.LATER:
-            return False
-        if outcome.answer is Answer.LARGE and len(some) > 1:
-            half = len(some) // 2
-            return self._settled(resource, some[:half]) and self._settled(resource, some[half:])
-        calls = sum(not each.part for each in some)
-        lost = min(outcome.rejected, calls) if outcome.answer is Answer.SENT else calls
-        self._count.calls += calls - lost
-        self._count.errors += lost
-        if lost or outcome.answer is not Answer.SENT:
-            self._given_up("spans", outcome)
+
+        def send(part: Sequence[Span]) -> Outcome:
+            return self._brought(partial(self._backend.send_spans, resource, part))
+
+        for part, outcome in in_parts(some, send):
+            if outcome.answer is Answer.LATER:
+                return False
+            calls = sum(not each.part for each in part)
+            lost = min(outcome.rejected, calls) if outcome.answer is Answer.SENT else calls
+            self._count.calls += calls - lost
+            self._count.errors += lost
+            if lost or outcome.answer is not Answer.SENT:
+                self._given_up("spans", outcome)
         return True
 
     def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
@@ -158,6 +159,20 @@ def requests(spans: Sequence[Span]) -> Iterator[list[Span]]:
         room -= weight
     if some:
         yield some
+
+
+def in_parts(
+    some: Sequence[Span], send: Callable[[Sequence[Span]], Outcome]
+) -> Iterator[tuple[Sequence[Span], Outcome]]:
+    """Send them, where that is too much for the backend each half, and so on: what was sent at once, and how that
+    went. What is not asked for is not sent."""
+    outcome = send(some)
+    if outcome.answer is Answer.LARGE and len(some) > 1:
+        half = len(some) // 2
+        yield from in_parts(some[:half], send)
+        yield from in_parts(some[half:], send)
+    else:
+        yield some, outcome
 
 
 def _weight(span: Span) -> int:

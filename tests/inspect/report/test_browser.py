@@ -34,6 +34,14 @@ LANES_IN_SIGHT = """(() => {
     lane => lane.getBoundingClientRect().right <= edge && lane.scrollWidth <= lane.clientWidth);
 })()"""
 
+APART = """(() => {
+  const boxes = [...document.querySelectorAll("header > h1, header input, header button, header select")]
+    .map(each => each.getBoundingClientRect());
+  const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+  return boxes.every((a, number) =>
+    a.left >= 0 && a.right <= innerWidth && a.height < 48 && boxes.slice(number + 1).every(b => apart(a, b)));
+})()"""
+
 
 class Reader:
     """Somebody who reads the report."""
@@ -108,9 +116,11 @@ async def test_it_is_used_by_keys_and_asks_nobody(tmp_path: Path) -> None:
         reader = Reader(page)
         await reader.opens(report(LOSSY, tmp_path))
         await reader.sees("6 conversations, 9 exchanges, 38 frames, 4 tasks, 2 findings", "A2A-GEN-001 Generation gap")
+        await reader.sees("#8.4", "5 after 3: 4 did not come")
         await page.run("document.getElementById('talks').focus()")
         await page.press(*"jjjjjj", "Enter")
         await reader.sees("generations 1-3 5-6, 4 missed on #8, healed by #9 GetTask at 6", "status completed")
+        await reader.sees("#8.4", "A2A-GEN-001", "#9.1", "A2A-ART-006", where="main > .found")
         await page.run("document.getElementById('diagram').focus()")
         await page.press("e")
         await reader.sees("A2A-GEN-001", "5 after 3: 4 did not come", "specification:", where=".detail")
@@ -120,10 +130,18 @@ async def test_it_is_used_by_keys_and_asks_nobody(tmp_path: Path) -> None:
         await page.run("dispatchEvent(new Event('beforeprint'))")
         await reader.finds(12, ".printed .row")
         await page.press("/", *"CUSTARD", "Enter")
-        await reader.sees("Search: CUSTARD", "4 places")
+        await reader.sees("Search: CUSTARD", "4 places", "#2.4", "#9.1")
         assert (await page.run("document.querySelector('main mark').textContent")) == "custard"
         await page.run("document.querySelector('main li a').click()")
         await reader.sees("Payload", "artifactUpdate", where=".detail")
+
+        await page.run("void (location.hash = '#8.3')")
+        await reader.sees("frame #8.3", where=".detail")
+        await page.run("void (location.hash = '#77')")
+        await reader.sees("Overview", "1 exchange ended in an error")
+        await page.resize(360, 740)
+        await until_true(lambda: page.run(APART), "the head overlaps on a telephone")
+        await page.resize(1400, 900)
 
         await reader.opens(report(THREE, tmp_path), "#t0")
         await reader.sees("task concierge-task", "task railway-task", "hand-off to", "delegation by traceparent")
