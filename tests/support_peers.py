@@ -23,7 +23,7 @@ from typing import Any
 PEERS = Path(__file__).resolve().parent / "peers"
 ENVIRONMENTS = PEERS.parent.parent / ".peers"
 SDK = {"sdk1", "sdk03", "js"}
-SOAK = {"phoenix", "mlflow", "traced"}
+SOAK = {"phoenix", "mlflow", "traced", "chdb", "spark"}
 """Environments that are made only where somebody asks for them."""
 OLD = {"0_1", "0_2", "vendor"}
 CLIENT_SECONDS = 600
@@ -39,6 +39,8 @@ def missing(*kinds: str) -> str | None:
             return f"the {kind} environment is missing: run `python tests/peers/setup.py`"
         if kind == "js" and shutil.which("node") is None:
             return "node is not on PATH"
+        if kind == "spark" and shutil.which("java") is None:
+            return "java is not on PATH: Spark wants Java 17 or newer"
     return None
 
 
@@ -50,6 +52,8 @@ def command(role: str, kind: str) -> list[str]:
         return [sys.executable, str(PEERS / "generations" / f"{role}.py")]
     if kind == "js":
         return ["node", "--preserve-symlinks-main", str(ENVIRONMENTS / "js" / "js_client.mjs")]
+    if role == "rows":
+        return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / "engines" / f"{kind}_rows.py")]
     if kind == "traced":
         return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / "traced" / f"{role}.py")]
     folder = "agents" if role == "agent" else "clients"

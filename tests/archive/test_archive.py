@@ -19,6 +19,7 @@ from a2a_proxy.archive.manifest import Manifest
 from a2a_proxy.archive.place import Place
 from a2a_proxy.archive.ranges import Files
 from a2a_proxy.archive.rows import plain
+from a2a_proxy.archive.url import check
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.cassette import open_any, write_cassette
@@ -258,10 +259,29 @@ def test_what_is_foreign_or_was_changed_is_told(place: Place, tmp_path: Path, wh
     assert not (tmp_path / "back.a2a.db").exists()
 
 
-@pytest.mark.parametrize("url", ["http://x/y", "s3:///x", "file://host/x", "x", "", "s3://a?b=1"])
+@pytest.mark.parametrize(
+    "url", ["http://x/y", "s3:///x", "file://host/x", "x", "", "s3://a?b=1", "s3://[", "s3://a b/c", "s3://ü"]
+)
 def test_what_is_no_place_is_told(url: str) -> None:
-    with pytest.raises(ArchiveError, match="no place for an archive"):
-        Place(url)
+    for look in (check, Place):
+        with pytest.raises(ArchiveError, match="no place for an archive"):
+            look(url)
+
+
+def test_an_endpoint_that_is_no_url_is_told_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
+    for look in (check, Place):
+        with pytest.raises(ArchiveError, match="AWS_ENDPOINT_URL is no URL") as wrong:
+            look("s3://bucket/prefix")
+        assert "http://localhost:9000" in wrong.value.hint
+
+
+def test_where_the_library_gives_up_it_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its Rust panics, which is no exception of Python's."""
+    for name, word in (("ENDPOINT_URL", "http://127.0.0.1:99999"), ("ACCESS_KEY_ID", "x"), ("SECRET_ACCESS_KEY", "y")):
+        monkeypatch.setenv(f"AWS_{name}", word)
+    with pytest.raises(ArchiveError, match=r"s3://bucket cannot be used \(list manifests\)"):
+        segments(Place("s3://bucket"), Wanted())
 
 
 def test_each_state_directory_has_one_id(tmp_path: Path) -> None:

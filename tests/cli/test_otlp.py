@@ -14,6 +14,7 @@ from a2a_inspect.commands.otlp import Options, export_otlp
 from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.otlp import otlp_settings, summed_up
+from a2a_proxy.follower.buckets import CALLS
 from a2a_proxy.follower.entry import Job
 from a2a_proxy.follower.keeper import Report
 from a2a_proxy.follower.ledger import Ledger
@@ -106,7 +107,9 @@ def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch:
     points = received.metrics()["a2a_proxy.operation.duration"].histogram.data_points
     assert sum(point.count for point in points) == 3
     labels = {pair.key for point in points for pair in point.attributes}
-    assert labels == {"a2a.method.name", "a2a_proxy.binding", "a2a_proxy.outcome", "server.address"}
+    assert labels == {"a2a.method.name", "a2a_proxy.binding", "a2a_proxy.outcome", "server.address", "server.port"}
+    assert {(said["server.address"], said["server.port"]) for said in map(attributes, points)} == {("agent", 8000)}
+    assert all(tuple(point.explicit_bounds) == CALLS for point in points)
     tasks = received.metrics()["a2a_proxy.tasks"].gauge.data_points
     counts = {attributes(point)["a2a.task.state"]: point.as_int for point in tasks}
     assert (counts["completed"], counts["working"]) == (0, 0)
@@ -116,7 +119,7 @@ def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch:
     assert frames.is_monotonic
     assert sum(point.as_int for point in frames.data_points) == 9
     octets = received.metrics()["a2a_proxy.bytes"].sum.data_points
-    assert {attributes(point)["network.io.direction"] for point in octets} == {"to agent", "to client"}
+    assert {attributes(point)["a2a_proxy.direction"] for point in octets} == {"to agent", "to client"}
     assert said == []
 
 

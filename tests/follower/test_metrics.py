@@ -19,6 +19,7 @@ from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.metrics import Metrics, metrics_listen
 from a2a_proxy.follower.metrics.keeper import STARTS, MetricsKeeper
+from a2a_proxy.follower.metrics.numbers import Numbers
 from a2a_proxy.follower.metrics.reading import Session
 from a2a_proxy.follower.metrics.ready import Progress
 from a2a_proxy.follower.metrics.serve import Pages
@@ -89,6 +90,20 @@ def test_labels_are_few() -> None:
     with open_any(RECORDINGS / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
         ids = {row.task.task_id for row in recording.tasks()} | {row.task.context_id for row in recording.tasks()}
     assert not ids & {value for each in found.values() for labels, _ in each for value in labels.values()}
+
+
+def test_what_stands_at_nothing_is_told_and_what_was_lost_only_grows() -> None:
+    """A series that vanishes looks like a proxy that does; a clock that was set back makes no sum smaller."""
+    numbers = Numbers()
+    call = ("SendMessage", "rest", "agent:1")
+    for opened, lost in (({call: 2}, 7), ({}, 9), ({}, 9)):
+        numbers.stand(opened, {"working": 1}, lost, 0)
+    numbers.task_ended(-5, "completed", "agent:1")
+    found = samples(numbers.page())
+
+    assert total(found["a2a_proxy_open_calls"], method="SendMessage") == 0
+    assert total(found["a2a_proxy_recorder_lost_bytes_total"]) == 9
+    assert total(found["a2a_proxy_task_duration_seconds_sum"]) == 0
 
 
 def test_pages() -> None:

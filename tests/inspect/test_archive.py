@@ -1,6 +1,9 @@
 """`a2a-inspect archive`: what it says."""
 
+import contextlib
 import json
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +81,46 @@ def test_files_that_are_gone_are_told(url: str, tmp_path: Path, capsys: pytest.C
     fetch(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", Options())
     told = capsys.readouterr().out.splitlines()[1]
     assert told.startswith("gone from the archive, perhaps by a rule of the bucket: frames/dt=")
+
+
+def test_any_time_can_be_asked_for(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also one that the columns and the days of an archive cannot tell."""
+    for word, since in (("0001-01-01", True), ("10000000000000h", True), ("2300-01-01", False), ("9999-12-31", False)):
+        for name in ("since", "until"):
+            far = {**NOTHING, name: word}
+            there = (name == "since") is since
+            capsys.readouterr()
+            list_segments(url, far, Options(as_json=True))
+            assert bool(capsys.readouterr().out) == there
+            with contextlib.nullcontext() if there else pytest.raises(UserError, match="has nothing of"):
+                fetch(url, far | {"task": TASK}, tmp_path / f"{word}.a2a.db", Options())
+        assert (tmp_path / f"{word}.a2a.db").exists()
+
+
+def test_a_time_is_taken_to_the_ns_as_ls_tells_it(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    list_segments(url, NOTHING, Options(as_json=True))
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])["until"]
+    at = re.sub(r"\d(?=Z)", lambda digit: str(int(digit[0]) + 1), last)
+
+    for word, found in ((last, True), (at, False)):
+        list_segments(url, {**NOTHING, "since": word}, Options(as_json=True))
+        assert bool(capsys.readouterr().out) == found
+
+
+def test_without_the_extra_it_says_what_to_install(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.startswith("a2a_proxy.archive.")]:
+        if name != "a2a_proxy.archive.errors":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    for ask in (
+        lambda: list_segments(url, NOTHING, Options()),
+        lambda: fetch(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", Options()),
+        lambda: put(tmp_path / "r.a2a.db", url, Options(archive_id="there")),
+    ):
+        with pytest.raises(UserError, match="needs pyarrow, which is not installed") as wrong:
+            ask()
+        assert "a2a-proxy[lake]" in wrong.value.hint
 
 
 @pytest.mark.parametrize(

@@ -7,21 +7,23 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
-from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from junitparser import JUnitXml, TestCase
 
+from a2a_inspect.commands.check import junit as junit_format
 from a2a_inspect.commands.check import sarif, text_format
 from a2a_inspect.commands.check.report import Checked, Found, Report
 from a2a_inspect.commands.check.sarif import fingerprint
+from a2a_proxy.cli.junit import MOST
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.rules.catalogue import rules
 from support_cli import Ran, run_here
 from support_rules import record
 
 SARIF = Path(__file__).parents[2] / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
-RULE = rules()["A2A-RPC-002"]
+RULE, OTHER = rules()["A2A-RPC-002"], rules()["A2A-GEN-001"]
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +63,8 @@ def test_nothing_found_names_the_rules_that_ran(clean: Path, tmp_path: Path) -> 
     assert f"{len(rules())} rules ran: " in done.out
     *_, summary = check(tmp_path, clean, "--format", "json").lines
     assert json.loads(summary)["rules"] == list(rules())
-    suite = ElementTree.fromstring(check(tmp_path, clean, "--format", "junit").out)[0]
-    assert (suite.get("tests"), suite.get("failures")) == (str(len(rules())), "0")
+    (suite,) = JUnitXml.fromstring(junit(clean, tmp_path))
+    assert (suite.tests, suite.failures, len(list(suite))) == (len(rules()), 0, len(rules()))
     (document,) = json.loads(check(tmp_path, clean, "--format", "sarif").out)["runs"]
     assert {rule["id"] for rule in document["tool"]["driver"]["rules"]} >= set(rules())
     assert document["results"] == []
@@ -110,14 +112,56 @@ def test_what_is_found_without_a_rule_can_be_chosen(tmp_path: Path) -> None:
 
 def test_junit(flagged: Path, tmp_path: Path) -> None:
     """A failing case with the finding; below the severity that counts it is output only."""
-    cases = {case.get("name", "")[:11]: case for case in ElementTree.fromstring(junit(flagged, tmp_path))[0]}
-    failure = cases["A2A-RPC-002"].find("failure")
-    assert failure is not None
-    assert "error #1.0 GetTask: there is no member" in (failure.text or "")
-    assert f"({RULE.title}; {RULE.section}; at jsonrpc)" in (failure.text or "")
-    quiet = ElementTree.fromstring(junit(flagged, tmp_path, "--fail-on", "never"))[0]
-    assert quiet.get("failures") == "0"
-    assert quiet.find("testcase/system-out") is not None
+    (failure,) = case_of(JUnitXml.fromstring(junit(flagged, tmp_path)), RULE.id).result
+    assert failure.type == "error"
+    assert failure.message.startswith("there is no member `jsonrpc` in the request")
+    assert "error #1.0 GetTask: there is no member" in failure.text
+    assert f"({RULE.title}; {RULE.section}; at jsonrpc)" in failure.text
+    quiet = JUnitXml.fromstring(junit(flagged, tmp_path, "--fail-on", "never"))
+    assert quiet.failures == 0
+    assert "error #1.0 GetTask: there is no member" in case_of(quiet, RULE.id).system_out
+
+
+def test_junit_says_what_does_not_count_and_what_could_not_be_judged() -> None:
+    """Such cases are skipped, and services show why only where it is the text of the element."""
+    known = Found(Finding(RULE.id, Severity.ERROR, 1, "x"), suppressed="an old client")
+    report = Report([RULE, OTHER], Severity.ERROR, [Checked("r", 1, 1, 1, "", [known], quiet=[OTHER.id])])
+    document = JUnitXml.fromstring("\n".join(junit_format.lines(report)))
+    (suite,) = document
+    assert (suite.tests, suite.failures, suite.skipped) == (2, 0, 2)
+    told = {case.name[:11]: (case.result[0].message, case.result[0].text) for case in suite}
+    assert told[RULE.id] == ("suppressed: an old client",) * 2
+    assert told[OTHER.id] == ("without payloads (metadata only) it can say nothing",) * 2
+
+
+def test_junit_has_each_case_once_whatever_is_checked() -> None:
+    """Services take cases of one class and name for the same, in whatever suites, and show the first one."""
+    found = [Found(Finding(RULE.id, Severity.ERROR, 1, "x"))]
+    one, two = Checked("r", 1, 1, 1, "", found), Checked("r", 2, 1, 1, "7 octets were not captured", found)
+    document = JUnitXml.fromstring("\n".join(junit_format.lines(Report([RULE], Severity.ERROR, [one, two]))))
+    names = [(case.classname, case.name) for suite in document for case in suite]
+    assert len(set(names)) == len(names) == document.tests == document.failures == 3
+    (alone,) = JUnitXml.fromstring("\n".join(junit_format.lines(Report([RULE], Severity.ERROR, [one]))))
+    assert [case.name for case in alone] == [f"{RULE.id} {RULE.title}"]
+
+
+def test_junit_tells_the_gravest_of_many() -> None:
+    """And how many are not there: services refuse what is too large."""
+    grades = [Severity.INFO] * MOST + [Severity.WARNING, Severity.ERROR]
+    found = [Found(Finding(RULE.id, grade, 1, str(at))) for at, grade in enumerate(grades)]
+    report = Report([RULE], Severity.ERROR, [Checked("r", 1, 1, 1, "", found)])
+    document = JUnitXml.fromstring("\n".join(junit_format.lines(report)))
+    (failure,) = case_of(document, RULE.id).result
+    lines = failure.text.splitlines()
+    assert failure.message == str(MOST + 1)
+    assert [line.split()[0] for line in lines[:3]] == ["error:", "warning:", "info:"]
+    assert (len(lines), lines[-1]) == (MOST + 1, "and 2 more lines, left out here")
+
+
+def case_of(document: JUnitXml, rule: str) -> TestCase:
+    """The one of this rule."""
+    (case,) = (case for suite in document for case in suite if case.name.startswith(f"{rule} "))
+    return case
 
 
 def junit(path: Path, tmp_path: Path, *words: str) -> str:
@@ -242,6 +286,10 @@ def test_sarif_has_what_code_scanning_asks_for() -> None:
         assert all(told)
         assert max(map(len, told[:2])) <= 1024
         assert len(rule.get("name", "")) <= 255
+    rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
+    rule = rules["A2A-GEN-001"]
+    assert "**Why it matters:**" in rule["help"]["markdown"]
+    assert (rule["properties"]["problem.severity"], rule["properties"]["tags"]) == ("error", ["a2a", "gen"])
 
 
 def test_sarif_has_the_gravest_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ Run it as often as you like: a stamp per environment names what was asked for, a
 
     python tests/peers/setup.py            makes what is missing
     python tests/peers/setup.py --check    exits 1 when something is missing, and makes nothing
-    python tests/peers/setup.py --soak     makes what only tests of the mark `soak` and benchmarks need as well: 1.7 GB
+    python tests/peers/setup.py --soak     makes what only tests of the mark `soak` and benchmarks need as well: 3.2 GB
 """
 
 from __future__ import annotations
@@ -40,9 +40,12 @@ SOAK_VENVS = {
         "opentelemetry-exporter-otlp-proto-http==1.45.*",
     ),
     "moto": ("moto[server]==5.*",),
+    "chdb": ("chdb==4.4.*",),
+    "spark": ("pyspark==4.3.*",),
 }
 """For `tests/e2e/test_backends.py` only: tracing backends, and agents that send spans of their own; an S3 server for
-`tests/benchmarks/lake.py`."""
+`tests/benchmarks/lake.py`; ClickHouse in a process, and Spark, which wants Java 17 or newer, for
+`tests/archive/test_engines.py`."""
 
 MERMAID = "mermaid@11.17.2"
 """For `tests/inspect/formats/test_mermaid_drawn.py` only."""

@@ -28,7 +28,7 @@ def known(**more: Any) -> Facts:
 
 
 def test_a_stream_says_who_what_and_how() -> None:
-    said = attributes_of(known(rpc_id="7", bytes_to_agent=300, half_close="agent"), Passage())
+    said = attributes_of(known(rpc_id='"7"', bytes_to_agent=300, half_close="agent"), Passage())
     assert said == {
         "a2a.method.name": "SendStreamingMessage",
         "a2a.protocol.version": "1.0",

@@ -26,7 +26,7 @@ def gone(url: str, key: str, wrong: Exception) -> ArchiveError:
     return GoneError(f"{url} has no {key}", "it was deleted, or a rule of the bucket has removed it")
 
 
-def fault(url: str, doing: str, wrong: Exception) -> ArchiveError:
+def fault(url: str, doing: str, wrong: BaseException) -> ArchiveError:
     """What went wrong while something was done: `list manifests`."""
     said = " ".join(str(wrong).split())
     if "NoSuchBucket" in said:
@@ -37,7 +37,8 @@ def fault(url: str, doing: str, wrong: Exception) -> ArchiveError:
     status, code = answered.groups() if answered else ("", "")
     if isinstance(wrong, _REFUSED) or status in ("401", "403"):
         return ArchiveError(f"{url}: access is refused{f' ({code})' if code else ''}: {doing}", _CHECK)
-    hint = "check the URL and AWS_ENDPOINT_URL"
+    folder = url.startswith("file:")
+    hint = "check the folder, and whether its disk has room" if folder else "check the URL and AWS_ENDPOINT_URL"
     if status:
         return ArchiveError(f"{url} cannot be used: it answers {status}{f' ({code})' if code else ''}", hint)
     if "HTTP error" in said:

@@ -14,6 +14,8 @@ from a2a_proxy.archive.place import Place
 _AT_ONCE = 16
 """Requests that wait for their answers at a time."""
 _DAY = "dt="
+LATEST = 1 << 62
+"""ns, in the year 2116: no time that is looked for is later. Columns of times take no more than 64 bits."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +23,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     since: int = 0
     """ns; of frames."""
-    until: int = 1 << 62
+    until: int = LATEST
     idents: tuple[tuple[str, str], ...] = ()
     """Pairs of `task`, `context` or `trace` and the identifier."""
 
@@ -40,13 +42,9 @@ def segments(place: Place, wanted: Wanted) -> list[Manifest]:
 
 def days(place: Place, since: int, until: int) -> list[str]:
     """The days from `since` to `until` (ns) of which there is something. Raises ArchiveError."""
-    first, last = day_of(since), day_of(min(until, _LAST))
+    first, last = day_of(since), day_of(until)
     found = [name.removeprefix(_DAY) for name in place.folders(MANIFESTS) if name.startswith(_DAY)]
     return [day for day in found if first <= day <= last]
-
-
-_LAST = 253_402_300_799_000_000_000
-"""The end of the year 9999, ns: what a date can say."""
 
 
 def manifests(place: Place, of: Iterable[str], proxy: str = "", session: str = "") -> list[Manifest]:

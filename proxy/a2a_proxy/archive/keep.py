@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from a2a_proxy.archive.find import days, manifests
+from a2a_proxy.archive.find import LATEST, days, manifests
 from a2a_proxy.archive.manifest import Manifest
 from a2a_proxy.archive.place import Place
 from a2a_proxy.archive.segment import Next, next_rows, put_segment
@@ -47,5 +47,5 @@ class Keeper:
 
     def _known(self) -> Manifest | None:
         uuid = self._session.facts.uuid
-        since = days(self._place, self._session.facts.started, 1 << 62)
+        since = days(self._place, self._session.facts.started, LATEST)
         return max(manifests(self._place, since, self._proxy, uuid), key=lambda each: each.cut.number, default=None)

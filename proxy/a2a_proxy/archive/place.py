@@ -20,12 +20,13 @@ from obstore.store import LocalStore, S3Store
 
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.faults import fault, gone
-from a2a_proxy.archive.url import absent, parsed
+from a2a_proxy.archive.url import absent, endpoint, parsed
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_PANIC = "PanicException"
+"""What obstore raises where its Rust gives up: a port of 99999, or a line break in a key. No name leads to it."""
 _RETRIES: Any = {"max_retries": 4, "retry_timeout": datetime.timedelta(seconds=30)}
 
 
@@ -60,9 +61,9 @@ class Place:
             if not Path(target.path).is_dir():
                 raise absent(url)
             return LocalStore(target.path)
-        endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), "")
-        config: Any = {"endpoint": endpoint} if endpoint else {}
-        options: Any = {"allow_http": endpoint.startswith("http://"), "connect_timeout": "10s", "timeout": "60s"}
+        where = endpoint(os.environ)
+        config: Any = {"endpoint": where} if where else {}
+        options: Any = {"allow_http": where.startswith("http://"), "connect_timeout": "10s", "timeout": "60s"}
         prefix = target.path or None
         return S3Store(target.bucket, prefix=prefix, config=config, client_options=options, retry_config=_RETRIES)
 
@@ -133,4 +134,8 @@ class Place:
         except FileNotFoundError as wrong:  # obstore raises Python's own for what is not there
             raise gone(self.url, key, wrong) from wrong
         except (exceptions.BaseError, OSError, ValueError) as wrong:
+            raise fault(self.url, f"{doing} {key}", wrong) from wrong
+        except BaseException as wrong:
+            if type(wrong).__name__ != _PANIC:
+                raise
             raise fault(self.url, f"{doing} {key}", wrong) from wrong

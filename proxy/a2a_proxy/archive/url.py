@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from a2a_proxy.archive.errors import ArchiveError, missing
 
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_URL = re.compile(r"https?://[!-~]+")
+_BUCKET = re.compile(r"[\w.-]+", re.ASCII)
 _EXAMPLES = "for example s3://bucket/prefix, or file:///srv/a2a"
 
 
@@ -22,10 +28,13 @@ class Target(NamedTuple):
 
 def parsed(url: str) -> Target:
     """What a URL names. Raises ArchiveError where it is none of an archive."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # `s3://[`
+        raise ArchiveError(f"{url!r} is no place for an archive", _EXAMPLES) from None
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
         return Target("", unquote(parts.path))
-    if parts.scheme == "s3" and parts.netloc and not (parts.query or parts.fragment):
+    if parts.scheme == "s3" and _BUCKET.fullmatch(parts.netloc) and not (parts.query or parts.fragment):
         return Target(parts.netloc, unquote(parts.path).strip("/"))
     raise ArchiveError(f"{url!r} is no place for an archive", _EXAMPLES)
 
@@ -36,8 +45,18 @@ def check(url: str) -> None:
     for name in ("obstore", "pyarrow"):
         if importlib.util.find_spec(name) is None:
             raise missing(name)
-    if not target.bucket and not Path(target.path).is_dir():
+    if target.bucket:
+        endpoint(os.environ)
+    elif not Path(target.path).is_dir():
         raise absent(url)
+
+
+def endpoint(environ: Mapping[str, str]) -> str:
+    """Where S3 is spoken, empty for Amazon's own. Raises ArchiveError where it is no URL."""
+    name = next((each for each in _ENDPOINTS if environ.get(each)), "")
+    if name and not _URL.fullmatch(environ[name]):
+        raise ArchiveError(f"{name} is no URL", "for example http://localhost:9000")
+    return environ[name] if name else ""
 
 
 def absent(url: str) -> ArchiveError:

@@ -1,12 +1,14 @@
 """The attributes of a call's span: names of the OpenTelemetry drafts where there are any, else `a2a_proxy.*`. Pure.
 
-An attribute of which nothing is known is left out. Payload text is in none of them.
+An attribute of which nothing is known is left out. The text of messages is in none of them, unless it was asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.protocol.errors import GRPC_STATUS, REASONS
@@ -124,10 +126,19 @@ def _rpc(exchange: Exchange) -> dict[str, Value | None]:
             "rpc.method": exchange.method,
             "rpc.status_code": code,
             "rpc.response.status_code": code,
-            "jsonrpc.request.id": exchange.rpc_id,
+            "jsonrpc.request.id": _text_of(exchange.rpc_id),
             "jsonrpc.protocol.version": "2.0",
         }
     return {}
+
+
+def _text_of(rpc_id: str) -> str:
+    """A JSON-RPC id as text: without the quotes that it has in JSON."""
+    try:
+        found = msgspec.json.decode(rpc_id)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return rpc_id
+    return found if isinstance(found, str) else rpc_id
 
 
 def _network(facts: Facts) -> dict[str, Value | None]:
@@ -135,7 +146,7 @@ def _network(facts: Facts) -> dict[str, Value | None]:
     if exchange.binding is Binding.STDIO:
         return {"network.transport": "pipe", "a2a_proxy.agent.command": connection.upstream if connection else ""}
     upstream, client = (connection.upstream, connection.client) if connection else ("", "")
-    host, port = _address(upstream)
+    host, port = address(upstream)
     grpc = exchange.binding is Binding.GRPC
     return {
         "network.transport": "tcp",
@@ -146,7 +157,7 @@ def _network(facts: Facts) -> dict[str, Value | None]:
         "http.response.status_code": exchange.status or None,
         "server.address": host,
         "server.port": port,
-        "client.address": _address(client)[0],
+        "client.address": address(client)[0],
     }
 
 
@@ -166,7 +177,7 @@ def path_template(exchange: Exchange) -> str:
     return path[: len(found.prefix)] + "/".join(words)
 
 
-def _address(text: str) -> tuple[str, int | None]:
+def address(text: str) -> tuple[str, int | None]:
     """Host and port of an address or URL, as far as it has them."""
     try:
         parts = urlsplit(text if "://" in text else f"//{text}")

@@ -17,7 +17,6 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.telemetry.attributes import resource_of
 from a2a_proxy.telemetry.courier import Courier
-from a2a_proxy.telemetry.facts import state_label
 from a2a_proxy.telemetry.logs import alive_log, finding_log, frame_log, started_log
 from a2a_proxy.telemetry.metrics import Metrics, Stand
 from a2a_proxy.telemetry.reading import Spans, late
@@ -150,9 +149,7 @@ class OtlpConsumer:
         if self._metrics is None:
             return
         upstreams = Counter(self._spans.upstream(each) for each in calls)
-        tasks: Counter[str] = Counter()
-        for state, count in task_states(self._recording, self._session.id).items():
-            tasks[state_label(state)] += count
+        tasks = task_states(self._recording, self._session.id)
         row = self._recording.session(self._session.id)
         self._metrics.stand(Stand(upstreams, tasks, row.lost if row is not None else 0))
 

@@ -6,18 +6,19 @@ Labels are few: method, binding, state, outcome, upstream; never an id.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from a2a_proxy import __version__
+from a2a_proxy.follower.buckets import CALLS, TASKS, WAITS
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.outcome import outcome
-from a2a_proxy.telemetry.attributes import binding_of, name_of
+from a2a_proxy.telemetry.attributes import address, binding_of, name_of
 from a2a_proxy.telemetry.events import Passage
 from a2a_proxy.telemetry.sdk import metric_exporter, sdk_resource
 from a2a_proxy.telemetry.target import Target
@@ -51,10 +52,16 @@ class Metrics:
         reader = PeriodicExportingMetricReader(metric_exporter(target))
         self._provider = MeterProvider([reader], sdk_resource(resource))
         meter = self._provider.get_meter(SCOPE, __version__)
-        self._duration = meter.create_histogram("a2a_proxy.operation.duration", "s", "From first octet to the end.")
-        self._first = meter.create_histogram("a2a_proxy.stream.first_event", "s", "Until the agent's first message.")
-        self._gap = meter.create_histogram("a2a_proxy.stream.event_gap", "s", "Between two messages of the agent.")
-        self._task = meter.create_histogram("a2a_proxy.task.duration", "s", "From first sight to a terminal state.")
+        make = meter.create_histogram
+        times: list[tuple[str, str, Sequence[float]]] = [
+            ("operation.duration", "From first octet to the end.", CALLS),
+            ("stream.first_event", "Until the agent's first message.", WAITS),
+            ("stream.event_gap", "Between two messages of the agent.", WAITS),
+            ("task.duration", "From first sight to a terminal state.", TASKS),
+        ]
+        self._duration, self._first, self._gap, self._task = (
+            make(f"a2a_proxy.{name}", "s", told, explicit_bucket_boundaries_advisory=of) for name, told, of in times
+        )
         self._frames, self._bytes = _Sums(), _Sums()
         frames, octets = "Frames of calls that are over.", "Octets of calls that are over."
         meter.create_observable_counter("a2a_proxy.frames", [self._frames.seen], "{frame}", frames)
@@ -73,7 +80,7 @@ class Metrics:
             "a2a.method.name": name_of(exchange),
             "a2a_proxy.binding": binding_of(exchange),
             "a2a_proxy.outcome": outcome(exchange),
-            "server.address": upstream,
+            **_server(upstream),
         }
         self._duration.record(_seconds(exchange.closed - exchange.started), labels)
         if exchange.first_event:
@@ -81,11 +88,11 @@ class Metrics:
         for gap in passage.gaps if exchange.streaming else ():
             self._gap.record(_seconds(gap), labels)
         self._frames.add(passage.frames, labels)
-        self._bytes.add(exchange.bytes_to_agent, labels, ("network.io.direction", "to agent"))
-        self._bytes.add(exchange.bytes_to_client, labels, ("network.io.direction", "to client"))
+        self._bytes.add(exchange.bytes_to_agent, labels, ("a2a_proxy.direction", "to agent"))
+        self._bytes.add(exchange.bytes_to_client, labels, ("a2a_proxy.direction", "to client"))
         at = _finished(task, exchange)
         if task is not None and at:
-            told = {"a2a.task.state": TaskState(task.states[-1][1]).label, "server.address": upstream}
+            told = {"a2a.task.state": TaskState(task.states[-1][1]).label, **_server(upstream)}
             self._task.record(_seconds(at - task.first), told)
 
     def found(self, finding: Finding) -> None:
@@ -105,7 +112,7 @@ class Metrics:
     def _open(self, _: CallbackOptions) -> Iterable[Observation]:
         from opentelemetry.metrics import Observation
 
-        return [Observation(count, {"server.address": upstream}) for upstream, count in self._stand.open.items()]
+        return [Observation(count, _server(upstream)) for upstream, count in self._stand.open.items()]
 
     def _tasks(self, _: CallbackOptions) -> Iterable[Observation]:
         from opentelemetry.metrics import Observation
@@ -123,9 +130,9 @@ class _Sums:
     tenth of the export's processor time."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[tuple[str, str], ...]] = Counter()
+        self._counts: Counter[tuple[tuple[str, str | int], ...]] = Counter()
 
-    def add(self, count: int, labels: Mapping[str, str], *more: tuple[str, str]) -> None:
+    def add(self, count: int, labels: Mapping[str, str | int], *more: tuple[str, str]) -> None:
         """So many more."""
         self._counts[*labels.items(), *more] += count
 
@@ -142,6 +149,12 @@ def _finished(task: Task | None, exchange: Exchange) -> int:
         return 0
     at = task.states[-1][0]
     return at if exchange.started <= at <= exchange.closed and exchange.last_event >= at else 0
+
+
+def _server(upstream: str) -> dict[str, str | int]:
+    """The agent's address as spans have it; the command of a stdio agent."""
+    host, port = address(upstream)
+    return {"server.address": upstream} if port is None else {"server.address": host, "server.port": port}
 
 
 def _seconds(ns: int) -> float:

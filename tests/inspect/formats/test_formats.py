@@ -6,18 +6,20 @@ import io
 import json
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
+from junitparser import JUnitXml
 
 from a2a_inspect.cleaned import Wish
 from a2a_inspect.commands.export import What, export_recording
 from a2a_inspect.formats.mermaid import heading
 from a2a_inspect.formats.registry import FORMATS
+from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.rules.catalogue import rules
 from support_hostile import evil_texts
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
@@ -83,14 +85,40 @@ def test_findings_are_those_of_check(tmp_path: Path) -> None:
     document = json.loads(exported(tmp_path, "sarif", What(LOSSY)))
     (run,) = document["runs"]
     assert "A2A-GEN-001" in {each["ruleId"] for each in run["results"]}
-    suite = ElementTree.fromstring(exported(tmp_path, "junit", What(LOSSY)))[0]
-    failed = {str(case.get("name"))[:11] for case in suite if case.find("failure") is not None}
-    told = {str(case.get("name"))[:11] for case in suite if len(case)}
-    assert failed <= told == {each["ruleId"] for each in run["results"]}
+    (suite,) = JUnitXml.fromstring(exported(tmp_path, "junit", What(LOSSY)))
+    failed = {case.name[:11] for case in suite if case.is_failure}
+    told = failed | {case.name[:11] for case in suite if case.system_out}
+    assert len(failed) == suite.failures > 0
+    assert told == {each["ruleId"] for each in run["results"]}
     for ending in (".sarif", ".xml"):
         (tmp_path / f"x{ending}").unlink()
     some = json.loads(exported(tmp_path, "sarif", What(LOSSY, "rule:A2A-GEN-001")))
     assert 0 < len(some["runs"][0]["results"]) < len(run["results"])
+
+
+def test_a_reader_of_junit_finds_all_of_it(tmp_path: Path) -> None:
+    """What services for CI show: counts, the class and name of each case, message, kind and text of a failure, and of
+    which session this is."""
+    document = JUnitXml.fromstring(exported(tmp_path, "junit", What(LOSSY)))
+    (suite,) = document
+    with open_any(LOSSY) as recording:
+        (session,) = recording.sessions()
+        counts = recording.counts(session.id)
+    assert {each.name: each.value for each in suite.properties()} == {
+        "recording": str(LOSSY),
+        "session": "1",
+        "exchanges": str(counts.exchanges),
+        "frames": str(counts.frames),
+    }
+    assert suite.timestamp == text.utc(session.facts.started)[:19]
+    cases = list(suite)
+    assert document.tests == suite.tests == len(cases) >= len(rules())
+    assert (document.failures, document.errors) == (suite.failures, suite.errors) == (1, 0)
+    (lost,) = (case for case in cases if case.is_failure)
+    assert (lost.classname, lost.name) == ("a2a.gen", "A2A-GEN-001 Generation gap")
+    (failure,) = lost.result
+    assert (failure.type, failure.message) == ("error", "5 after 3: 4 did not come")
+    assert failure.text.startswith("error #8.4 SendStreamingMessage: 5 after 3: 4 did not come (")
 
 
 @pytest.mark.parametrize("form", ["har", "sarif", "junit", "mermaid"])
@@ -100,7 +128,7 @@ def test_what_is_no_unicode_makes_no_document_that_is_none(form: str, tmp_path: 
     if form in ("har", "sarif"):
         json.dumps(json.loads(told), ensure_ascii=False).encode()
     if form == "junit":
-        ElementTree.fromstring(told)
+        assert sum(len(suite) for suite in JUnitXml.fromstring(told)) > 0
 
 
 def test_parquet_has_a_row_a_frame(tmp_path: Path) -> None:

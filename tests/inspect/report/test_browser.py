@@ -34,6 +34,14 @@ LANES_IN_SIGHT = """(() => {
     lane => lane.getBoundingClientRect().right <= edge && lane.scrollWidth <= lane.clientWidth);
 })()"""
 
+APART = """(() => {
+  const boxes = [...document.querySelectorAll("header > h1, header input, header button, header select")]
+    .map(each => each.getBoundingClientRect());
+  const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+  return boxes.every((a, number) =>
+    a.left >= 0 && a.right <= innerWidth && a.height < 48 && boxes.slice(number + 1).every(b => apart(a, b)));
+})()"""
+
 
 class Reader:
     """Somebody who reads the report."""
@@ -54,6 +62,14 @@ class Reader:
             return all(word in text for word in words)
 
         await until_true(there, f"{words} did not come")
+
+    async def finds(self, number: int, what: str) -> None:
+        """Wait until there are so many of it."""
+
+        async def there() -> bool:
+            return bool(await self.counts(what) == number)
+
+        await until_true(there, f"there are not {number} of {what}")
 
     async def counts(self, what: str) -> Any:
         return await self.page.run(f"document.querySelectorAll('{what}').length")
@@ -100,9 +116,11 @@ async def test_it_is_used_by_keys_and_asks_nobody(tmp_path: Path) -> None:
         reader = Reader(page)
         await reader.opens(report(LOSSY, tmp_path))
         await reader.sees("6 conversations, 9 exchanges, 38 frames, 4 tasks, 2 findings", "A2A-GEN-001 Generation gap")
+        await reader.sees("#8.4", "5 after 3: 4 did not come")
         await page.run("document.getElementById('talks').focus()")
         await page.press(*"jjjjjj", "Enter")
         await reader.sees("generations 1-3 5-6, 4 missed on #8, healed by #9 GetTask at 6", "status completed")
+        await reader.sees("#8.4", "A2A-GEN-001", "#9.1", "A2A-ART-006", where="main > .found")
         await page.run("document.getElementById('diagram').focus()")
         await page.press("e")
         await reader.sees("A2A-GEN-001", "5 after 3: 4 did not come", "specification:", where=".detail")
@@ -110,17 +128,25 @@ async def test_it_is_used_by_keys_and_asks_nobody(tmp_path: Path) -> None:
         await until_true(lambda: page.run(f"{chosen}?.getAttribute('aria-selected') === 'true'"), "no row is chosen")
         assert "A2A-GEN-001" in await page.run(f"{chosen}.getAttribute('aria-label')")
         await page.run("dispatchEvent(new Event('beforeprint'))")
-        assert await reader.counts(".printed .row") == 12
+        await reader.finds(12, ".printed .row")
         await page.press("/", *"CUSTARD", "Enter")
-        await reader.sees("Search: CUSTARD", "4 places")
+        await reader.sees("Search: CUSTARD", "4 places", "#2.4", "#9.1")
         assert (await page.run("document.querySelector('main mark').textContent")) == "custard"
         await page.run("document.querySelector('main li a').click()")
         await reader.sees("Payload", "artifactUpdate", where=".detail")
 
+        await page.run("void (location.hash = '#8.3')")
+        await reader.sees("frame #8.3", where=".detail")
+        await page.run("void (location.hash = '#77')")
+        await reader.sees("Overview", "1 exchange ended in an error")
+        await page.resize(360, 740)
+        await until_true(lambda: page.run(APART), "the head overlaps on a telephone")
+        await page.resize(1400, 900)
+
         await reader.opens(report(THREE, tmp_path), "#t0")
         await reader.sees("task concierge-task", "task railway-task", "hand-off to", "delegation by traceparent")
-        assert await reader.counts("#diagram .head .lane") == 4
-        assert await reader.counts("#diagram .row.handoff") == 2
+        await reader.finds(4, "#diagram .head .lane")
+        await reader.finds(2, "#diagram .row.handoff")
         for width in (1280, 800):
             await page.resize(width, 900)
             await until_true(lambda: page.run(LANES_IN_SIGHT), f"a lane's name is cut at a width of {width}")

@@ -65,6 +65,12 @@ def test_all_of_it_is_there_once(cassette: Path) -> None:
     assert {name: report.index["counts"][name] for name in counts} == counts
     assert {each["id"] for each in report.index["rules"]} == {each["rule"] for each in findings}
     assert sum(each["count"] for each in report.index["rules"]) == len(findings)
+    gravest = [["info", "warning", "error"].index(each["severity"]) for each in report.index["rules"]]
+    assert gravest == sorted(gravest, reverse=True)
+    for talk in talks:
+        first, end = talk["findings"]
+        assert sum(talk["grave"].values()) == end - first
+        assert all(talk["first"] <= each["row"] < talk["first"] + talk["rows"] for each in findings[first:end])
 
 
 def _frames(recording: Recording, key: int) -> list[Frame]:
@@ -90,7 +96,12 @@ def test_what_a_row_tells() -> None:
     assert rule["what"]
     assert rule["why"]
     assert rule["section"]
-    (task,) = report.table("talk")[-1]["tasks"]
+    talks = report.table("talk")
+    assert [talk["begin"] for talk in talks[:2]] == ["GetAgentCard", '"Plan a day in Lisbon for me"']
+    failed = next(talk for talk in talks if talk["title"] == "#5 GetTask")
+    assert failed["outcome"] == "error TASK_NOT_FOUND 404: there is no such task"
+    assert report.index["counts"]["failed"] == 1
+    (task,) = talks[-1]["tasks"]
     assert [name for _, name, _ in task["states"]] == ["submitted", "working", "completed"]
     assert "4 missed on #8, healed by #9 GetTask at 6" in task["generations"]
     assert len(task["missed"]) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -13,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_inspect.commands.prune import age
 from a2a_inspect.place import opened, reading
 from a2a_proxy.archive.errors import extra
 from a2a_proxy.capture import places
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.query.kinds import Wrong, length
 
 if TYPE_CHECKING:
     from a2a_proxy.archive.find import Wanted
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from a2a_proxy.archive.place import Place
 
 _NS = 1_000_000_000
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_PART = re.compile(r"[.,](\d+)", re.ASCII)
+"""Of a second."""
 _TOLD = 4
 """Files that are named in a line."""
 _KINDS = ("task", "context", "trace")
@@ -75,11 +79,10 @@ def list_segments(url: str, words: dict[str, str], options: Options) -> int:
     Raises:
         UserError: the archive cannot be read, or a time not be understood.
     """
-    wanted = _wanted(words)
     with _place(url, options) as place:
         from a2a_proxy.archive.find import gone, segments
 
-        found = segments(place, wanted)
+        found = segments(place, _wanted(words))
         lost = gone(place, found)
         faults = [fault for each in found for fault in (_faults(place, each) if options.verify else ())]
     for each in found:
@@ -105,7 +108,6 @@ def fetch(url: str, words: dict[str, str], into: Path, options: Options) -> None
     Raises:
         UserError: nothing says what is wanted, there is nothing of it, or it cannot be read or written.
     """
-    wanted = _wanted(words)
     given = {name: word for name, word in words.items() if word}
     if not given:
         raise UserError("nothing says what to fetch", f"for example: a2a-inspect archive fetch {url} --task ID --to F")
@@ -113,7 +115,7 @@ def fetch(url: str, words: dict[str, str], into: Path, options: Options) -> None
     with _place(url, options) as place:
         from a2a_proxy.archive.bring import bring
 
-        brought = bring(place, wanted, what, into)
+        brought = bring(place, _wanted(words), what, into)
     if options.as_json:
         traffic = {"lists": place.traffic.lists, "gets": place.traffic.gets, "octets": place.traffic.got}
         print(json.dumps({**msgspec.to_builtins(brought), **traffic}))
@@ -148,26 +150,30 @@ def _tell(line: str) -> None:
 
 
 def _wanted(words: dict[str, str]) -> Wanted:
-    from a2a_proxy.archive.find import Wanted
+    from a2a_proxy.archive.find import LATEST, Wanted
 
     now = time.time_ns()
     return Wanted(
         since=_moment("--since", words["since"], now) if words["since"] else 0,
-        until=_moment("--until", words["until"], now) if words["until"] else 1 << 62,
+        until=_moment("--until", words["until"], now) if words["until"] else LATEST,
         idents=tuple((kind, words[kind]) for kind in _KINDS if words[kind]),
     )
 
 
 def _moment(option: str, word: str, now: int) -> int:
     """A time as people write it, ns. Raises UserError."""
-    with contextlib.suppress(UserError):
-        return now - age(word)
+    from a2a_proxy.archive.find import LATEST
+
+    with contextlib.suppress(Wrong):
+        return max(now - length(word), 0)
     try:
         at = datetime.datetime.fromisoformat(word)
     except ValueError:
         hint = "for example 2h (ago), 2026-11-22, or 2026-11-22T08:30 (UTC)"
         raise UserError(f"{option}: {word!r} is no time", hint) from None
-    return int(at.replace(tzinfo=at.tzinfo or datetime.UTC).timestamp()) * _NS
+    seconds = (at.replace(microsecond=0, tzinfo=at.tzinfo or datetime.UTC) - _EPOCH) // datetime.timedelta(seconds=1)
+    part = _PART.search(word)  # to the ns, as `ls` tells times: a datetime ends at the us
+    return min(max(seconds * _NS + int(part[1][:9].ljust(9, "0") if part else 0), 0), LATEST)
 
 
 def _faults(place: Place, manifest: Manifest) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
+from a2a_inspect.described import flat
 from a2a_inspect.lanes.model import Row, What
 from a2a_inspect.lanes.read import Conversation
 from a2a_inspect.notes import Notes
@@ -15,6 +16,7 @@ from a2a_inspect.report.tables import Tables
 from a2a_proxy.cli import text
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key
@@ -41,6 +43,12 @@ class Talk:
         self._shown: dict[int, int] = {}
         """Finding -> its row; one that is not drawn has none (see `lanes.read`)."""
         self._grave: Counter[str] = Counter()
+        self.failed = 0
+        """Exchanges that ended in an error."""
+        self._begin = ""
+        """What its first frame says."""
+        self._outcome = ""
+        """How its first exchange ended."""
 
     def write(self) -> None:
         """Write it. Raises RecordingError where the recording is damaged."""
@@ -65,6 +73,9 @@ class Talk:
                 "first": first,
                 "rows": self._tables.count("row") - first,
                 "frames": talk.order.frames,
+                "begin": self._begin,
+                "outcome": self._outcome,
+                "findings": [findings, self._tables.count("finding")],
                 "span": (talk.order.times[-1] - start) / 1e6 if talk.order.frames else 0,
                 "lanes": [records.lane_record(lane) for lane in talk.lanes],
                 "operations": operations[:8],
@@ -84,6 +95,8 @@ class Talk:
                 continue
             first = self._firsts.get(number, -1)
             self._tables.add("exchange", records.exchange_record(row, self._notes.at(number), first))
+            self._outcome = self._outcome or " ".join(filter(None, (text.standing(row.exchange), row.exchange.error)))
+            self.failed += text.standing(row.exchange) == "error"
             yield text.title(row.exchange)
 
     def _findings(self) -> Iterator[Finding]:
@@ -102,11 +115,18 @@ class Talk:
         more = -1
         if row.what is What.FRAME:
             more = self._detail(row, number)
+            self._begin = self._begin or self._words(row)
         elif row.what is What.FINDING and (waiting := self._waiting.get((row.exchange, row.seq))):
             more = waiting.popleft()
             self._shown[more] = number
         self._tables.add("row", records.row_record(row, exchange, more))
         self._firsts.setdefault(row.exchange, number)
+
+    def _words(self, row: Row) -> str:
+        """What a frame says, without the operation behind it (`lanes.read`), for the list of conversations."""
+        exchange: Exchange | None = self._talk.exchange(row.exchange)
+        title = f"  {visible(text.title(exchange))}" if exchange is not None else ""
+        return flat(row.text.removesuffix(title).removeprefix("message user "))
 
     def _detail(self, row: Row, number: int) -> int:
         """The frame of a row; -1 where it has gone meanwhile."""

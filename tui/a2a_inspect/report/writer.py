@@ -20,7 +20,7 @@ from a2a_inspect.report.page import halves
 from a2a_inspect.report.tables import Tables, plain
 from a2a_inspect.report.talk import Talk
 from a2a_proxy import __version__
-from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.rows import SessionRow
 
 
@@ -37,9 +37,12 @@ class _Report:
         self._stream = stream
         self._tables = Tables(stream)
         self._rules: Counter[str] = Counter()
+        self._gravest: dict[str, Severity] = {}
+        """By rule."""
         self._grave: Counter[str] = Counter()
         self._tasks = 0
         self._frames = 0
+        self._failed = 0
 
     def run(self) -> None:
         name = Path(self._chosen.recording.path).name
@@ -65,11 +68,19 @@ class _Report:
                 "frames": self._frames,
                 "tasks": self._tasks,
                 "findings": self._tables.count("finding"),
+                "failed": self._failed,
             },
             "grave": self._grave,
-            "rules": [{**records.rule_record(rule), "count": count} for rule, count in self._rules.most_common()],
+            "rules": [self._rule(name) for name in sorted(self._rules, key=self._gravest_first)],
             "tables": tables,
         }
+
+    def _gravest_first(self, rule: str) -> tuple[int, int, str]:
+        return -self._gravest[rule], -self._rules[rule], rule
+
+    def _rule(self, name: str) -> dict[str, object]:
+        grave = self._gravest[name].name.lower()
+        return {**records.rule_record(name), "count": self._rules[name], "severity": grave}
 
     def _session(self, session: SessionRow) -> None:
         recording, only = self._chosen.recording, self._chosen.keys
@@ -80,7 +91,9 @@ class _Report:
                 continue
             talk = Conversation(recording, row.key, only=only, links=links)
             seen |= talk.exchanges
-            Talk(recording, talk, notes, self._tables, self._found).write()
+            made = Talk(recording, talk, notes, self._tables, self._found)
+            made.write()
+            self._failed += made.failed
             self._tasks += len(talk.tasks)
             self._frames += talk.order.frames
         if only is None:
@@ -89,5 +102,6 @@ class _Report:
 
     def _found(self, session: int, finding: Finding, row: int) -> None:
         self._rules[finding.rule] += 1
+        self._gravest[finding.rule] = max(finding.severity, self._gravest.get(finding.rule, finding.severity))
         self._grave[finding.severity.name.lower()] += 1
         self._tables.add("finding", records.finding_record(session, finding, row))

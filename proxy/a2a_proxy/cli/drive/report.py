@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from xml.etree import ElementTree
 
 import msgspec
 
@@ -12,6 +11,7 @@ from a2a_proxy.cli import text
 from a2a_proxy.cli.difference.blocks import blocks
 from a2a_proxy.cli.difference.layout import lines
 from a2a_proxy.cli.difference.objects import objects
+from a2a_proxy.cli.junit import Suite, document
 from a2a_proxy.drive.plan import Left, place_of
 from a2a_proxy.drive.run import Remark
 from a2a_proxy.protocol.text import visible
@@ -72,31 +72,24 @@ def json_lines(report: Report, _width: int = 0) -> Iterator[str]:
 
 def junit_lines(report: Report, _width: int = 0) -> Iterator[str]:
     """For CI: a case a call."""
-    suite = ElementTree.Element("testsuite", name=_clean(f"a2a-proxy drive {report.recorded} at {report.live}"))
-    failures = 0
+    suite = Suite(f"a2a-proxy drive {report.recorded} at {report.live}")
     for match in report.found.matches:
-        case = ElementTree.SubElement(suite, "testcase", classname="a2a.drive", name=_clean(_name(match)))
+        case = suite.case("a2a.drive", _name(match), took=_took(match))
         if match.change is not None:
-            failures += 1
             told = list(_told(match, report))
-            ElementTree.SubElement(case, "failure", type=str(match.change), message=told[0]).text = "\n".join(told)
+            case.failed(str(match.change), told[0], told)
     if any(row.counts for row in report.found.tasks):
-        failures += 1
-        case = ElementTree.SubElement(suite, "testcase", classname="a2a.drive", name="the course of the tasks")
         words = [line.text for line in lines(blocks(RunDifference([], report.found.tasks)), 0)]
-        ElementTree.SubElement(case, "failure", type="changed", message=words[-1]).text = "\n".join(words)
+        suite.case("a2a.drive", "the course of the tasks").failed("changed", words[-1], words)
     for each in report.left:
-        name = f"{each.place} {text.title(each.row.exchange)}"
-        case = ElementTree.SubElement(suite, "testcase", classname="a2a.drive", name=_clean(name))
-        ElementTree.SubElement(case, "skipped", message=_clean(each.why))
-    counts = {"tests": len(suite), "failures": failures, "errors": 0, "skipped": len(report.left)}
-    for name, count in counts.items():
-        suite.set(name, str(count))
-    root = ElementTree.Element("testsuites", name="a2a-proxy drive")
-    root.append(suite)
-    ElementTree.indent(root)
-    yield '<?xml version="1.0" encoding="utf-8"?>'
-    yield ElementTree.tostring(root, encoding="unicode")
+        suite.case("a2a.drive", f"{each.place} {text.title(each.row.exchange)}").skipped(each.why)
+    return document("a2a-proxy drive", [suite])
+
+
+def _took(match: Match) -> int | None:
+    """How long the live agent took for a call, ns; None where it did not end it."""
+    call = match.right.exchange if match.right is not None else None
+    return call.closed - call.started if call is not None and call.closed else None
 
 
 def _name(match: Match) -> str:
@@ -109,16 +102,11 @@ def _name(match: Match) -> str:
 def _told(match: Match, report: Report) -> Iterator[str]:
     """What is wrong with a call; the verdict of the whole is not repeated."""
     place = place_of(match.left) if match.left is not None else ""
-    yield from (_clean(remark.said) for remark in report.remarks if remark.place == place)
+    yield from (remark.said for remark in report.remarks if remark.place == place)
     if match.change is not None and match.difference is None:
         yield f"{match.change}"
     single = RunDifference([match], [])
-    yield from (_clean(line.text) for line in lines(blocks(single), 0) if line.text)
-
-
-def _clean(words: str) -> str:
-    """What XML cannot hold is escaped."""
-    return visible(words).encode("utf-8", "replace").decode()
+    yield from (line.text for line in lines(blocks(single), 0) if line.text)
 
 
 FORMATS: dict[str, Callable[[Report, int], Iterator[str]]] = {

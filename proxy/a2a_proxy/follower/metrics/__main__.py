@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from prometheus_client import disable_created_metrics
+
 from a2a_proxy.follower.entry import end_with
 from a2a_proxy.follower.metrics.numbers import CONTENT_TYPE
 from a2a_proxy.follower.metrics.reading import Session
@@ -38,6 +40,7 @@ def main() -> int:
     end_with(typed.life)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the proxy
     give_way()
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of the page, of no use in this format
     pages = Pages()
     serve([socket.socket(fileno=number) for number in typed.sockets], pages)
     while True:  # the recording may be deleted, and is made anew then

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from a2a_proxy.follower.buckets import CALLS, TASKS, WAITS
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
@@ -14,9 +15,6 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 GAP_RULE = "A2A-GEN-001"
 _NS = 1e-9
 """Seconds."""
-_SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-_LONG = (0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400)
-"""Buckets, seconds: of waiting for a peer, and of work that may take a day."""
 _CALL = ("method", "binding", "upstream")
 
 
@@ -37,28 +35,28 @@ class Numbers:
             "From the first octet of the request to the end of the call.",
             (*_CALL, "status"),
             registry=registry,
-            buckets=_LONG,
+            buckets=CALLS,
         )
         self._first_event = Histogram(
             "a2a_proxy_stream_first_event_seconds",
             "From the first octet of the request to the first message of the agent.",
             _CALL,
             registry=registry,
-            buckets=_SHORT,
+            buckets=WAITS,
         )
         self._event_gap = Histogram(
             "a2a_proxy_stream_event_gap_seconds",
             "Between two events of a stream.",
             _CALL,
             registry=registry,
-            buckets=_SHORT,
+            buckets=WAITS,
         )
         self._task = Histogram(
             "a2a_proxy_task_duration_seconds",
             "From the first sight of a task to the state in which it ended.",
             ("state", "upstream"),
             registry=registry,
-            buckets=_LONG,
+            buckets=TASKS,
         )
         way = (*_CALL, "direction")
         self._frames = Counter("a2a_proxy_frames", "Messages and wire events.", way, registry=registry)
@@ -67,8 +65,12 @@ class Numbers:
         self._findings = Counter("a2a_proxy_findings", "What the rules found.", found, registry=registry)
         self._gaps = Counter("a2a_proxy_generation_gaps", "Generations left out in a stream.", registry=registry)
         self._open = Gauge("a2a_proxy_open_calls", "Calls that are not over.", _CALL, registry=registry)
+        self._seen: set[tuple[str, str, str]] = set()
+        """Labels of calls that were open: a series goes to 0, it does not vanish."""
         self._tasks = Gauge("a2a_proxy_tasks", "Tasks of this session by state.", ("state",), registry=registry)
-        self._lost = Gauge("a2a_proxy_recorder_lost_bytes", "Octets that passed uncaptured.", registry=registry)
+        self._lost = Counter("a2a_proxy_recorder_lost_bytes", "Octets that passed uncaptured.", registry=registry)
+        self._counted = 0
+        """Of those."""
         self._behind = Gauge(
             "a2a_proxy_recorder_behind_bytes", "Octets of the journal not yet in the recording.", registry=registry
         )
@@ -81,17 +83,17 @@ class Numbers:
 
     def gap(self, ns: int, call: tuple[str, str, str]) -> None:
         """Time between two events."""
-        self._event_gap.labels(*call).observe(ns * _NS)
+        self._event_gap.labels(*call).observe(_seconds(ns))
 
     def ended(self, exchange: Exchange, call: tuple[str, str, str]) -> None:
         """A call is over."""
-        self._duration.labels(*call, status_of(exchange)).observe((exchange.closed - exchange.started) * _NS)
+        self._duration.labels(*call, status_of(exchange)).observe(_seconds(exchange.closed - exchange.started))
         if exchange.streaming and exchange.first_event:
-            self._first_event.labels(*call).observe((exchange.first_event - exchange.started) * _NS)
+            self._first_event.labels(*call).observe(_seconds(exchange.first_event - exchange.started))
 
     def task_ended(self, ns: int, state: str, upstream: str) -> None:
         """A task came to a state that is final."""
-        self._task.labels(state, upstream).observe(ns * _NS)
+        self._task.labels(state, upstream).observe(_seconds(ns))
 
     def finding(self, finding: Finding) -> None:
         """A finding."""
@@ -101,14 +103,20 @@ class Numbers:
 
     def stand(self, open_calls: dict[tuple[str, str, str], int], tasks: dict[str, int], lost: int, behind: int) -> None:
         """How things stand now."""
-        self._open.clear()
-        for call, count in open_calls.items():
-            self._open.labels(*call).set(count)
+        self._seen |= open_calls.keys()
+        for call in self._seen:
+            self._open.labels(*call).set(open_calls.get(call, 0))
         for state, count in tasks.items():
             self._tasks.labels(state).set(count)
-        self._lost.set(lost)
+        self._lost.inc(max(lost - self._counted, 0))
+        self._counted = max(lost, self._counted)
         self._behind.set(behind)
 
     def page(self) -> bytes:
         """The exposition, as Prometheus reads it."""
         return generate_latest(self._registry)
+
+
+def _seconds(ns: int) -> float:
+    """A sum must not fall, also where the clock was set back."""
+    return max(ns, 0) * _NS

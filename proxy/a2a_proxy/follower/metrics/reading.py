@@ -8,7 +8,7 @@ from pathlib import Path
 
 from a2a_proxy.capture.journal import segment_numbers, segment_path
 from a2a_proxy.follower.metrics.numbers import Numbers
-from a2a_proxy.follower.tasks import task_states
+from a2a_proxy.follower.tasks import OTHER, task_states
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
@@ -21,7 +21,6 @@ _KEPT = 4_096
 """Calls whose labels are known."""
 _CLOSED = "SELECT id FROM exchange WHERE id IN (SELECT value FROM json_each(?)) AND closed IS NOT NULL"
 NO_CALL = ("", "", "")
-OTHER = "other"
 
 Call = tuple[str, str, str]
 """Labels: method, binding, upstream."""
@@ -86,7 +85,7 @@ class Session:
             return
         for row in self._recording.task(frame.task_id):
             if row.session == self._id and (frame.at, frame.state) in row.task.states:
-                self.numbers.task_ended(frame.at - row.task.first, _word(frame.state), upstream)
+                self.numbers.task_ended(frame.at - row.task.first, TaskState(frame.state).label, upstream)
 
     def _ended(self) -> None:
         wanted = json.dumps(list(self._open))
@@ -106,12 +105,10 @@ class Session:
         return count == _BATCH
 
     def _stand(self) -> None:
-        tasks: Counter[str] = Counter()
-        for state, count in task_states(self._recording, self._id).items():
-            tasks[_word(state)] += count
+        tasks = task_states(self._recording, self._id)
         row = self._recording.session(self._id)
         lost = row.lost if row is not None else 0
-        self.numbers.stand(dict(Counter(self._open.values())), dict(tasks), lost, self.behind())
+        self.numbers.stand(Counter(self._open.values()), tasks, lost, self.behind())
 
     def behind(self) -> int:
         """Octets of the journal that are not in the recording yet."""
@@ -162,10 +159,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0  # it has been recorded, and is deleted
-
-
-def _word(state: int) -> str:
-    try:
-        return TaskState(state).name.lower()
-    except ValueError:
-        return "other"

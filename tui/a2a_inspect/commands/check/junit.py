@@ -3,55 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from xml.etree import ElementTree
 
 from a2a_inspect.commands.check.report import Checked, Found, Report, facts
 from a2a_proxy.cli import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.cli.junit import Case, Suite, document
 from a2a_proxy.rules.catalogue import rules
 
 
 def lines(report: Report) -> Iterator[str]:
     """The document."""
-    root = ElementTree.Element("testsuites", name="a2a-inspect check")
-    for one in report.checked:
-        _suite(root, one, report)
-    ElementTree.indent(root)
-    yield '<?xml version="1.0" encoding="utf-8"?>'
-    yield ElementTree.tostring(root, encoding="unicode")
+    return document("a2a-inspect check", (_suite(one, report) for one in report.checked))
 
 
-def _suite(root: ElementTree.Element, one: Checked, report: Report) -> None:
+def _suite(one: Checked, report: Report) -> Suite:
     """A case fails with findings of its rule that are grave enough; what the decoders said is a case too."""
     by_rule: dict[str, list[Found]] = {rule.id: [] for rule in report.ran}
     for each in one.found:
         by_rule.setdefault(each.finding.rule, []).append(each)
     titles = {rule.id: rule.title for rule in report.ran}
-    suite = ElementTree.SubElement(root, "testsuite", name=_clean(f"{one.path} session {one.session}"))
-    failures = skipped = 0
+    of = f"{one.path} session {one.session}"
+    where = f" ({of})" if len(report.checked) > 1 else ""  # else services take all but one of these cases for the same
+    known = {"recording": one.path, "session": one.session, "exchanges": one.exchanges, "frames": one.frames}
+    suite = Suite(of, began=one.started, properties=known)
     for ident, found in by_rule.items():
         name = f"{ident} {titles[ident]}" if ident in titles else ident
-        case = ElementTree.SubElement(suite, "testcase", classname=_family(ident), name=_clean(name))
-        counting = [each for each in found if not each.suppressed]
-        grave = [each for each in counting if report.fail_on is not None and each.finding.severity >= report.fail_on]
-        if grave:
-            failures += 1
-            worst = max(each.finding.severity for each in grave)
-            attributes = {"type": worst.name.lower(), "message": _clean(grave[0].finding.summary)}
-            ElementTree.SubElement(case, "failure", attributes).text = "\n".join(map(_line, counting))
-        elif counting:
-            ElementTree.SubElement(case, "system-out").text = "\n".join(map(_line, counting))
-        elif found:
-            skipped += 1
-            ElementTree.SubElement(case, "skipped", message=_clean(f"suppressed: {found[0].suppressed}"))
+        _judge(suite.case(_family(ident), name + where), found, report, quiet=ident in one.quiet)
     if one.missing:
-        failures += 1
-        case = ElementTree.SubElement(suite, "testcase", classname="a2a.capture", name="the capture is complete")
-        ElementTree.SubElement(case, "failure", type="incomplete", message=_clean(one.missing))
-    suite.set("tests", str(len(suite)))
-    suite.set("failures", str(failures))
-    suite.set("skipped", str(skipped))
-    suite.set("errors", "0")
+        case = suite.case("a2a.capture", f"the capture is complete{where}")
+        case.failed("incomplete", one.missing, [one.missing])
+    return suite
+
+
+def _judge(case: Case, found: list[Found], report: Report, *, quiet: bool) -> None:
+    """Give a case what was found of its rule, gravest first."""
+    counting = sorted(
+        (each for each in found if not each.suppressed), key=lambda each: each.finding.severity, reverse=True
+    )
+    if counting and report.fail_on is not None and counting[0].finding.severity >= report.fail_on:
+        worst = counting[0].finding
+        case.failed(worst.severity.name.lower(), worst.summary, [_line(each) for each in counting])
+    elif counting:
+        case.said([_line(each) for each in counting])
+    elif found:
+        case.skipped(f"suppressed: {found[0].suppressed}")
+    elif quiet:
+        case.skipped("without payloads (metadata only) it can say nothing")
 
 
 def _family(ident: str) -> str:
@@ -64,9 +60,4 @@ def _line(found: Found) -> str:
     rule = rules().get(finding.rule)
     told = [rule.title] if rule is not None else []
     where = " ".join(filter(None, (finding.severity.name.lower(), text.place(finding), found.operation)))
-    return _clean(f"{where}: {finding.summary} ({'; '.join(told + facts(finding))})")
-
-
-def _clean(words: str) -> str:
-    """What XML cannot hold is escaped."""
-    return visible(words).encode("utf-8", "replace").decode()
+    return f"{where}: {finding.summary} ({'; '.join(told + facts(finding))})"

@@ -46,6 +46,8 @@ class Checked(msgspec.Struct):
     found: list[Found]
     quiet: list[str] = []
     """Ids of the rules that said nothing, for payloads were not recorded on purpose."""
+    started: int = 0
+    """When the session began, ns since the epoch."""
 
 
 class Report(msgspec.Struct):
@@ -135,7 +137,9 @@ def check(recording: Recording, path: Path, wanted: set[str], keys: Collection[i
         if keys is not None:
             told = (each for each in told if key(session.id, each.exchange) in keys)
         found = [Found(each, _operation(recording, session, each)) for each in told]
-        yield Checked(str(path), session.id, counts.exchanges, counts.frames, _missing(session), found, sorted(quiet))
+        size = counts.exchanges, counts.frames
+        began = session.facts.started
+        yield Checked(str(path), session.id, *size, _missing(session), found, sorted(quiet), began)
 
 
 def _operation(recording: Recording, session: SessionRow, finding: Finding) -> str:

@@ -96,6 +96,22 @@ async function openReport() {
     report.tables[name] = new Table(name, report.index.tables[name]);
 }
 
+// The first row of an exchange, or the row of its frame `seq`; -1: it is not in the report.
+async function rowAt(place, seq) {
+  const {exchange, row} = report.tables;
+  for (let block = 0; block < exchange.ends.length; block++) {
+    const at = (await exchange.block(block)).findIndex(each => each?.place === place);
+    if (at < 0) continue;
+    const first = (await exchange.block(block))[at].row, wanted = `#${place.split(":")[1]}.${seq}`;
+    if (seq === undefined || first < 0) return first;
+    const {first: start, rows} = await report.tables.talk.get(await talkOf(first));
+    for (let number = first; number < start + rows; number++)
+      if ((await row.get(number))[ROW.place] === wanted) return number;
+    return -1;
+  }
+  return -1;
+}
+
 // The conversation that has this row: the last one that begins at it or before.
 async function talkOf(row) {
   const talks = report.tables.talk;

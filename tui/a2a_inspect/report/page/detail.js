@@ -49,7 +49,7 @@ function findingParts(finding, level = "h3") {
   return [
     make(level, {class: finding.severity}, `${finding.severity} ${finding.rule} ${rule?.title ?? ""}`),
     make("p", {}, finding.summary),
-    facts([["evidence", finding.evidence.join("; ")], ["confidence", finding.confidence], ["at", finding.at]]),
+    facts([["evidence", finding.evidence.join("; ")], ["confidence", finding.confidence], ["at", timeWords(finding.at)]]),
     ...ruleText(rule),
   ];
 }
@@ -63,7 +63,7 @@ function ruleText(rule) {
 function exchangePart(exchange) {
   const fields = make("table", {}, exchange.headers.map(([side, name, value]) =>
     make("tr", {}, make("td", {class: "dim"}, side), make("th", {scope: "row"}, name), make("td", {}, value))));
-  return folded(`Exchange #${exchange.place} ${exchange.title}`, {},
+  return folded(`Exchange ${placeWords(exchange.place)} ${exchange.title}`, {},
     make("p", {}, [exchange.manner, exchange.outcome, exchange.took].filter(Boolean).join("  ")),
     exchange.notes.map(note => make("p", {class: "noted"}, note)), factList(exchange.facts),
     exchange.headers.length ? make("h4", {}, "Headers") : "", exchange.headers.length ? fields : "");

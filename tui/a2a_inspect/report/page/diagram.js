@@ -71,7 +71,14 @@ function message(row, places, width, picture, box) {
   picture.append(draw("circle", {class: "tail", cx: a, cy: ARROW, r: 3}),
     draw("line", {class: "shaft", x1: a, x2: b - side * 9, y1: ARROW, y2: ARROW}));
   picture.append(row[ROW.kind] === "cut" ? cross(b - side * 9) : head(b, side));
-  box.append(placed(label, {left: `${Math.min(a, b) + 10}px`, width: `${Math.abs(b - a) - 20}px`}));
+  box.append(placed(label, labelPlace(Math.min(a, b) + 10, Math.max(a, b) - 10, width)));
+}
+
+// Over its arrow. Longer words go on over the lifelines at its right, or at its left if it ends at the last one.
+function labelPlace(left, right, width) {
+  const room = {minWidth: `${right - left}px`}, before = left > EDGE + 10 ? 0 : left, after = width - right > EDGE + 10;
+  return after ? {...room, left: `${left}px`, maxWidth: `${width - left}px`}
+    : {...room, right: `${width - right}px`, maxWidth: `${right - before}px`};
 }
 
 function head(x, side) {

@@ -38,5 +38,11 @@ function counted(count, noun) { return `${count.toLocaleString("en")} ${noun}${c
 
 function badges(grave) {
   return ["error", "warning", "info"].filter(name => grave[name])
-    .map(name => make("span", {class: `badge ${name}`}, `${grave[name]} ${name}`));
+    .map(name => make("span", {class: `badge ${name}`}, name === "info" ? `${grave[name]} info` : counted(grave[name], name)));
 }
+
+// `1:8.5` as `#8.5`: the session is named where there are several.
+function placeWords(place) { return `#${report.index.sessions.length > 1 ? place : place.slice(place.indexOf(":") + 1)}`; }
+
+// `2026-11-22T02:06:22.970952616Z` for people; the digits after the milliseconds are in the facts of each frame.
+function timeWords(utc) { return utc && `${utc.slice(0, 10)} ${utc.slice(11, 23)} UTC`; }

@@ -1,4 +1,7 @@
-// Which view is there: `#overview`, `#t3` a conversation, `#r512` one of its rows, `#find=words`.
+// Which view is there: `#overview`, `#t3` a conversation, `#r512` one of its rows, `#find=words`; `#8`, `#8.5`, `#2:8.5` an
+// exchange or frame as every command names it.
+
+const PLACE = /^#(?:(\d+):)?(\d+)(?:\.(\d+))?$/;
 
 const page = {view: null, main: document.getElementById("main"), talks: null, turn: 0};
 
@@ -6,7 +9,8 @@ async function route() {
   const turn = ++page.turn;
   const [, kind, rest] = location.hash.match(/^#(t|r|find=)(.*)$/) || [, "", ""];
   if (kind === "find=") return show(new SearchView(sought(rest)));
-  const [number, row] = await asked(kind, Number(rest));
+  const place = location.hash.match(PLACE);
+  const [number, row] = place ? await placeOf(place) : await asked(kind, Number(rest));
   const talk = await report.tables.talk.get(number);
   if (turn !== page.turn) return undefined; // somebody went on meanwhile
   return talk ? showTalk(number, talk, row < 0 ? row : row - talk.first) : show({parts: overview(), start() {}, close() {}});
@@ -14,6 +18,11 @@ async function route() {
 
 function sought(written) {
   try { return decodeURIComponent(written); } catch { return written; } // somebody wrote it by hand
+}
+
+async function placeOf([, session, exchange, seq]) {
+  const row = await rowAt(`${session ?? report.index.sessions[0]?.number}:${exchange}`, seq);
+  return row < 0 ? [-1, -1] : [await talkOf(row), row];
 }
 
 // The conversation that is meant and a row of it; -1 for none. A report of one conversation begins with it.
@@ -33,14 +42,14 @@ function show(view, ...place) {
 
 async function showTalk(number, talk, row) {
   if (page.talks.current !== number) page.talks.choose(number);
-  if (page.view instanceof TalkView && page.view.number === number && row >= 0) return page.view.list.choose(row);
+  if (page.view instanceof TalkView && page.view.list && page.view.number === number && row >= 0) return page.view.list.choose(row);
   return show(new TalkView(number, talk), row);
 }
 
 function talkRow(talk) {
-  const words = talk.states.filter(Boolean).join("; ") || talk.operations.join(", ");
-  return make("div", {class: "talk", title: `${talk.title}\n${words}`},
-    make("b", {}, talk.title), make("span", {class: "dim"}, words),
+  const states = talk.states.filter(Boolean).join("; ") || talk.outcome;
+  return make("div", {class: "talk", title: `${talk.title}\n${talk.begin}\n${states}`},
+    make("b", {}, talk.title), make("span", {}, talk.begin), make("span", {class: states.startsWith("error") ? "error" : "dim"}, states),
     make("span", {}, make("span", {class: "dim"}, `${talk.began.slice(11, 19)}  ${counted(talk.frames, "frame")} `), badges(talk.grave)));
 }
 
@@ -48,7 +57,7 @@ function startTalks() {
   const table = report.tables.talk;
   document.getElementById("talks-title").textContent = counted(table.length, "conversation");
   page.talks = new LongList(document.getElementById("talks"), {
-    label: "conversations", height: 64, count: table.length, load: (first, last) => table.range(first, last), row: talkRow,
+    label: "conversations", height: 82, count: table.length, load: (first, last) => table.range(first, last), row: talkRow,
     opened: number => { location.hash = `#t${number}`; },
   });
 }

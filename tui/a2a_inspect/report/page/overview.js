@@ -1,29 +1,31 @@
 // What the report is about, and what was found, by rule.
 
 const FIRST = 100; // findings of a rule that are listed at once
+const FEW = 40; // findings that are all listed at once, by rule
 
 function overview() {
   const index = report.index, counts = index.counts;
   const said = ["conversation", "exchange", "frame", "task", "finding"].map(noun => counted(counts[`${noun}s`], noun));
   const sessions = index.sessions.map(each => facts([
-    ["session", String(each.number)], ["started", each.started], ["between", each.ways.join(", ")],
+    ["session", String(each.number)], ["started", timeWords(each.started)], ["between", each.ways.join(", ")],
     ["capture", each.capture], ["redaction", each.redaction.join(", ")],
   ]));
-  const rules = index.rules.map(rulePart);
+  const rules = index.rules.map(rule => rulePart(rule, counts.findings <= FEW));
   return [
     make("h2", {}, "Overview"),
-    make("p", {}, said.join(", "), index.what ? `: only ${index.what}` : ""),
+    make("p", {}, said.join(", "), counts.failed ? `; ${counted(counts.failed, "exchange")} ended in an error` : "", index.what ? `: only ${index.what}` : ""),
+    make("h2", {}, "Findings ", badges(index.grave)),
+    ...(rules.length ? rules : [make("p", {}, counts.frames ? "None: what passed broke no rule." : "None: nothing has passed.")]),
+    make("h2", {}, sessions.length === 1 ? "Session" : "Sessions"),
     ...sessions,
-    make("h2", {}, "Findings"),
-    make("p", {}, badges(index.grave)),
-    ...(rules.length ? rules : [make("p", {}, "nothing was found")]),
   ];
 }
 
-function rulePart(rule) {
+function rulePart(rule, open) {
   const list = make("ol", {class: "found"});
   const more = make("button", {type: "button", hidden: true}, "more");
-  const part = folded(`${rule.id} ${rule.title} (${rule.count.toLocaleString("en")})`, {class: "rule"}, ...ruleText(rule), list, more);
+  const title = [make("b", {class: rule.severity}, rule.id), ` ${rule.title} `, make("span", {class: "dim"}, `(${rule.count.toLocaleString("en")})`)];
+  const part = folded(title, {class: "rule"}, list, more, rule.what ? folded("What this rule says", {}, ...ruleText(rule)) : "");
   let reading = null;
   const go = async () => {
     reading ||= findingsOf(rule.id);
@@ -36,6 +38,7 @@ function rulePart(rule) {
   };
   part.addEventListener("toggle", () => { if (part.open && !reading) go(); });
   more.addEventListener("click", go);
+  part.open = open;
   return part;
 }
 
@@ -45,10 +48,11 @@ async function* findingsOf(rule) {
     for (const finding of await table.block(block)) if (finding.rule === rule) yield finding;
 }
 
-function findingLine(finding) {
-  const where = finding.connection ? `session ${finding.place}, connection ${finding.connection}` : finding.place;
+// `rule`: its id as well, where it does not stand above.
+function findingLine(finding, rule = false) {
+  const where = finding.connection ? `session ${finding.place}, connection ${finding.connection}` : placeWords(finding.place);
   return make("li", {},
     make("span", {class: `badge ${finding.severity}`}, finding.severity), " ",
-    finding.row < 0 ? where : make("a", {href: `#r${finding.row}`}, where), " ", finding.summary,
+    finding.row < 0 ? where : make("a", {href: `#r${finding.row}`}, where), rule ? ` ${finding.rule} ` : " ", finding.summary,
     finding.evidence.length ? make("span", {class: "dim"}, ` ${finding.evidence.join("; ")}`) : "");
 }

@@ -22,7 +22,7 @@ class SearchView {
     if (this.needle)
       for (const name of Object.keys(SOUGHT)) await this.through(report.tables[name], SOUGHT[name]);
     const most = this.seen.size >= HITS;
-    this.said.textContent = most ? `the first ${HITS} places` : counted(this.seen.size, "place");
+    this.said.textContent = !this.needle ? "Type words to search for." : most ? `the first ${HITS} places` : counted(this.seen.size, "place");
   }
 
   close() { this.closed = true; }
@@ -44,6 +44,11 @@ class SearchView {
     if (row >= 0) this.seen.add(row);
     const at = found.toLowerCase().indexOf(this.needle), from = Math.max(at - 60, 0), end = at + this.needle.length;
     const words = [from ? "…" : "", found.slice(from, at), make("mark", {}, found.slice(at, end)), found.slice(end, end + 100)];
-    this.list.append(make("li", {}, row < 0 ? make("span", {}, words) : make("a", {href: `#r${row}`}, words)));
+    const where = make("span", {class: "place"});
+    this.list.append(make("li", {}, where, row < 0 ? make("span", {}, words) : make("a", {href: `#r${row}`}, words)));
+    if (row >= 0) this.locate(row, where);
   }
+
+  // Which frame it is.
+  async locate(row, where) { where.textContent = (await report.tables.row.get(row))[ROW.place]; }
 }

@@ -1,5 +1,6 @@
 // A conversation: its tasks over time, its diagram, and beside it what the chosen row is.
 
+const TOLD = 5; // findings that are named above the diagram
 const PRINTED = 2000; // rows of the diagram on paper
 const PAPER = 1030; // px of a diagram on paper, A4 across
 
@@ -10,12 +11,14 @@ class TalkView {
     this.box = make("div", {id: "diagram"});
     this.aside = make("section", {class: "detail", "aria-label": "Detail", tabindex: "-1"});
     this.printed = make("div", {class: "printed"});
-    const words = [`session ${talk.session}`, talk.began, counted(talk.exchanges, "exchange"), counted(talk.frames, "frame"),
+    this.found = make("ul", {class: "found", "aria-label": "Findings"});
+    const words = [report.index.sessions.length > 1 ? `session ${talk.session}` : "", timeWords(talk.began), counted(talk.exchanges, "exchange"), counted(talk.frames, "frame"),
       talk.operations.join(", ")];
     this.parts = [
       make("h2", {}, talk.title),
       make("p", {class: "dim"}, words.filter(Boolean).join("  ·  "), " ", badges(talk.grave)),
-      folded(counted(talk.tasks.length, "task"), {open: talk.tasks.length > 0 && talk.tasks.length < 4, class: "tasks"}, ...timelines(talk)),
+      ...(talk.findings[0] < talk.findings[1] ? [this.found] : []),
+      talk.tasks.length === 0 ? "" : folded(counted(talk.tasks.length, "task"), {open: talk.tasks.length < 4, class: "tasks"}, ...timelines(talk)),
       this.printed, this.split = make("div", {class: "split"}, this.box, this.aside),
     ];
   }
@@ -23,6 +26,8 @@ class TalkView {
   // Once the parts are in the page. `row` counts within the conversation, -1: none is chosen.
   async start(row) {
     const {talk} = this, table = report.tables.row;
+    await this.tellFound(); // first: it moves the diagram
+    if (this.closed) return; // somebody went on meanwhile
     const width = () => widthOf(talk.lanes, this.box.clientWidth);
     this.watch = new ResizeObserver(() => this.split.classList.toggle("stacked", !fitsBeside(talk.lanes, page.main.clientWidth)));
     this.watch.observe(page.main);
@@ -40,7 +45,16 @@ class TalkView {
     await table.range(talk.first, talk.first + Math.min(talk.rows, PRINTED)); // there when somebody prints
   }
 
+  // What was found, where it is seen at once: the diagram may be long.
+  async tellFound() {
+    const [first, end] = this.talk.findings;
+    const told = await report.tables.finding.range(first, Math.min(end, first + TOLD));
+    this.found.replaceChildren(...told.map(each => findingLine(each, true)));
+    if (end - first > TOLD) this.found.append(make("li", {class: "dim"}, `and ${end - first - TOLD} more: e goes from one to the next`));
+  }
+
   close() {
+    this.closed = true;
     this.list?.close();
     this.watch?.disconnect();
   }

@@ -33,8 +33,8 @@ function timeline(task, share, until, brief) {
     bar.append(placed(draw("svg", {width: 16, height: 34, class: "missing"},
       draw("title", {}, words), draw("path", {d: "M0 0 h12 l-6 6 h-6 z M0 0 v34"}), draw("text", {x: 4, y: 33}, "≠")),
     {left: `${share(at)}%`}));
-  return make("figure", {class: "task"},
-    make("figcaption", {}, make("b", {}, `task ${task.id}`), ` agent ${task.agent}`,
-      task.context ? ` context ${task.context}` : ""),
-    bar, brief ? folded("in words", {}, words) : words);
+  const name = make("b", {}, `task ${task.id}`), whose = `agent ${task.agent}${task.context ? ` context ${task.context}` : ""}`;
+  if (!brief) return make("figure", {class: "task"}, make("figcaption", {}, name, ` ${whose}`), bar, words);
+  return make("figure", {class: "task brief"},
+    make("figcaption", {}, folded(name, {}, make("p", {class: "dim"}, whose), words)), bar);
 }
