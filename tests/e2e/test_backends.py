@@ -139,7 +139,7 @@ def test_three_proxies_are_joined_by_links_too(a_mlflow: Mlflow, experiment: str
 
 
 def test_mlflow_reads_the_lines_of_a_file(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
-    """Each is a request of OTLP in JSON. It knows that ids are hexadecimal there, but not those of links, and has none."""
+    """Each is a request of OTLP in JSON. It reads ids as hexadecimal there, but not those of links, and has none."""
     paths = talk(tmp_path)
     inspect(tmp_path / "state", "export", "otlp", *paths, "--output", tmp_path / "spans.jsonl")
     for line in (tmp_path / "spans.jsonl").read_bytes().splitlines():
