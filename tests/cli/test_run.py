@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from a2a_proxy.cli import run as run_module
 from a2a_proxy.cli.config import ProxyConfig, proxy_config
 from a2a_proxy.cli.run import _UNNOTICED, ProxyRun
-from a2a_proxy.recorder.status import Done, Status
+from a2a_proxy.recorder.status import Done, Progress, Status
 from a2a_proxy.recording.reader import Recording
 from support_cli import Agent, Proxy, call, run, until
 from support_cli import agent as plain_agent
@@ -384,6 +385,33 @@ async def test_the_summary_is_the_last_word(agent: Agent, monkeypatch: pytest.Mo
     monkeypatch.setattr(one, "_console", console)
     assert await one._drain(SlowToEnd(one._heard)) == 0  # type: ignore[arg-type]
     assert console.said == ["draining", "Done"]
+
+
+class Halting:
+    """A keeper whose recorder is so far behind at each look, and then done."""
+
+    outcome = DONE
+
+    def __init__(self, *behind: int) -> None:
+        self._behind = list(behind)
+        self.progress: Progress | None = None
+
+    def drain(self, timeout: float) -> bool:
+        if not self._behind:
+            return True
+        self.progress = Progress(1, 0, self._behind.pop(0))
+        return False
+
+
+async def test_how_much_is_left_is_not_said_twice(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recorder that comes no further for seconds is no news; that it goes on is."""
+    one = ProxyRun(a_config(agent))
+    console = Order()
+    monkeypatch.setattr(one, "_console", console)
+    monkeypatch.setattr(run_module, "_UNNOTICED", 0)
+    monkeypatch.setattr(run_module, "_DRAIN_LINES", 0)
+    assert await one._drain(Halting(9, 9, 5, 0, 0, 0)) == 0  # type: ignore[arg-type]
+    assert console.said == ["draining"] * 3 + ["Done"]
 
 
 def test_two_proxies_may_write_one_recording(proxy: Start, agent: Agent, tmp_path: Path) -> None:
