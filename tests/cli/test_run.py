@@ -21,7 +21,7 @@ from a2a_proxy.cli.run import _UNNOTICED, ProxyRun
 from a2a_proxy.model.chunk import ChunkKind
 from a2a_proxy.recorder.status import Done, Progress, Status
 from a2a_proxy.recording.reader import Recording
-from support_cli import Agent, Proxy, call, run, until
+from support_cli import Agent, Proxy, call, run, until, until_dead
 from support_cli import agent as plain_agent
 from support_journal import read_all
 
@@ -282,6 +282,7 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, 
     until(lambda: "Ctrl-C again leaves it to" in one.err)
     one.interrupt()
     assert one.wait() == 0
+    until_dead(recorder)  # until then the session is its own
     assert one.err.splitlines()[-1] == "a2a-proxy: hint: finish with: a2a-inspect recover"
     assert len(one.journals) == 1
     again = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
