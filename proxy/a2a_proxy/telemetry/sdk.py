@@ -20,7 +20,19 @@ from a2a_proxy import __version__
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.partial import Partial
 from a2a_proxy.telemetry.target import Target
-from a2a_proxy.telemetry.values import SCHEMA_URL, SCOPE, Attributes, Context, Level, Log, Span, SpanEvent, Value, sound
+from a2a_proxy.telemetry.values import (
+    SCHEMA_URL,
+    SCOPE,
+    Attributes,
+    Context,
+    Level,
+    Log,
+    Span,
+    SpanEvent,
+    Value,
+    moment,
+    sound,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadableLogRecord
@@ -259,8 +271,8 @@ def readable_span(span: Span, resource: Resource) -> ReadableSpan:
         events=events,
         links=[Link(_context(each.context), _attributes(each.attributes)) for each in span.links],
         status=Status(StatusCode.ERROR, str(sound(span.error))) if span.error else Status(),
-        start_time=span.started,
-        end_time=span.ended,
+        start_time=moment(span.started),
+        end_time=moment(span.ended),
         instrumentation_scope=InstrumentationScope(SCOPE, __version__, SCHEMA_URL),
     )
 
@@ -273,8 +285,8 @@ def readable_log(log: Log, resource: Resource) -> ReadableLogRecord:
     from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
     record = LogRecord(
-        timestamp=log.at,
-        observed_timestamp=log.at,
+        timestamp=moment(log.at),
+        observed_timestamp=moment(log.at),
         context=set_span_in_context(NonRecordingSpan(_context(log.context))),
         severity_number=SeverityNumber(int(log.level)),
         severity_text=Level(log.level).name,
@@ -288,7 +300,7 @@ def readable_log(log: Log, resource: Resource) -> ReadableLogRecord:
 def _event(event: SpanEvent) -> Any:
     from opentelemetry.sdk.trace import Event
 
-    return Event(event.name, _attributes(event.attributes), timestamp=event.at)
+    return Event(event.name, _attributes(event.attributes), timestamp=moment(event.at))
 
 
 def _context(context: Context, *, remote: bool = False) -> Any:
