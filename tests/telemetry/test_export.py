@@ -26,10 +26,11 @@ from a2a_proxy.model.segment import Handoff
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.telemetry.answers import Answer, Outcome
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Export, Lines, Sent
 from a2a_proxy.telemetry.reading import Spans
-from a2a_proxy.telemetry.sdk import Answer, Backend, Outcome
+from a2a_proxy.telemetry.sdk import Backend
 from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.target import target
 from a2a_proxy.telemetry.values import MAX_TEXT, SCHEMA_URL, Context, Kind, Span
@@ -306,6 +307,17 @@ def test_times_before_all_and_texts_of_megabytes_are_sent(tmp_path: Path, receiv
     assert span.ByteSize() < 100_000
     assert len(lines.getvalue()) < 100_000
     assert b'TimeUnixNano":"-' not in lines.getvalue()
+
+
+def test_a_header_that_is_none_is_refused_and_not_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The SDK leaves it out, and writes it to the log: a token, mostly, after a colon."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization: s3cret")
+    for protocol in ("grpc", "http/protobuf"):
+        with pytest.raises(TelemetryError, match="OTEL_EXPORTER_OTLP_HEADERS has what is no header") as told:
+            Backend(target("http://127.0.0.1:1", protocol, {}))
+        assert "s3cret" not in f"{told.value.message}{told.value.hint}{capsys.readouterr()}"
 
 
 def test_a_call_that_goes_on_has_no_span_yet(tmp_path: Path) -> None:
