@@ -8,23 +8,26 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from textual.pilot import Pilot
 from textual.widgets import Input
 from textual.worker import WorkerState
 
 from a2a_inspect.app import InspectApp
+from a2a_inspect.screen.long_view import LongView
+from a2a_inspect.screen.main import MainScreen
+from a2a_inspect.screen.replay_screen import ReplayScreen
 from a2a_inspect.source import Source
 from a2a_proxy.recording.cassette import read_cassette
 from support_inspect import screen_text
 from support_picture import picture, runs_of
+from support_screen import PATIENCE, all_handled, typing_slowly
 
 SAMPLES = Path(__file__).resolve().parents[1] / "recordings"
 PICTURES = Path(__file__).resolve().parent / "inspect" / "pictures"
 SIZES = {"small": (80, 24), "large": (160, 50)}
 THEMES = ("night", "day")
-PATIENCE = 60.0
-"""Seconds."""
 
 
 class Scene(NamedTuple):
@@ -61,12 +64,12 @@ WALKS = (
             Scene("trace", ("6",), ("[6 Trace]",)),
             Scene("facts", ("7",), ("[7 Facts]",)),
             Scene("copy", ("y",), ("JSON", "pytest")),
-            Scene("note", ("escape", "semicolon"), ()),
+            Scene("note", ("escape", "semicolon"), ("Enter keeps it",)),
             Scene("export", ("escape", "x"), ("JSON lines",)),
             Scene("keys", ("escape", "question_mark"), ("Everywhere",)),
             Scene("swimlane", ("escape", "s"), ("A2A-GEN-001", "healed by")),
-            Scene("plots", ("escape", "L"), ()),
-            Scene("replay", ("escape", "space"), ()),
+            Scene("plots", ("escape", "L"), ("43 frames", "OCTETS")),
+            Scene("replay", ("escape", "space"), ("paused", "frame 30 of 38")),
         ),
     ),
     Walk(
@@ -101,34 +104,70 @@ class Stage:
 
     async def play(self, scene: Scene) -> None:
         """Go there and wait until all of it stands still."""
-        await self._until_still()
         for key in scene.keys:
             await self._pilot.press(key)
-            await self._until_still()
+            await self._until_done()
         await self._until_still(*scene.sees)
 
-    async def _until_still(self, *words: str) -> None:
-        """Wait until these words are there, nothing works in the background and nothing changes any more."""
+    async def _until_done(self) -> None:
+        """Wait until nothing works in the background: the next key is about what the last one led to."""
         end = time.monotonic() + PATIENCE
-        before = None
+        await self._pilot.pause()
+        while self._busy():
+            assert time.monotonic() < end, f"it came to no end:\n{screen_text(self.app)}"
+            await self._pilot.pause()
+
+    async def _until_still(self, *words: str) -> None:
+        """Wait until these words are there, nothing works in the background and nothing changes any more.
+
+        All of it three times running: what has just come to an end may be about to begin the next.
+        """
+        end = time.monotonic() + PATIENCE
+        before, quiet = None, 0
         while True:
             assert time.monotonic() < end, f"{words} did not come, or never stood still:\n{screen_text(self.app)}"
             for each in self.app.screen.query(Input):
                 each.cursor_blink = False
             await self._pilot.pause()
             now, text = runs_of(self.app), screen_text(self.app)
-            if now == before and not self._busy() and all(word in text for word in words):
+            quiet = quiet + 1 if not self._busy() and now == before else 0
+            if quiet >= 2 and all(word in text for word in words):
                 return
             before = now
 
     def _busy(self) -> bool:
-        """Something works for the screen in front; what lies behind may wait for it."""
-        return any(
-            each.state in (WorkerState.PENDING, WorkerState.RUNNING)
-            and each.group != "poll"
-            and each.node.screen is self.app.screen
-            for each in self.app.workers
+        """A key has not been handled, something works for the screen in front, or a screen is about to look at the
+        recording, as it does ten times a second; what else lies behind may wait for what is in front."""
+        return (
+            not all_handled(self.app)
+            or any(
+                each.state in (WorkerState.PENDING, WorkerState.RUNNING)
+                and each.group != "poll"
+                and self.app.screen in each.node.ancestors_with_self
+                for each in self.app.workers
+            )
+            or any(not each.settled for each in self.app.screen.query(LongView))
+            or any(isinstance(each, MainScreen) and is_behind(each) for each in self.app.screen_stack)
         )
+
+
+def is_behind(screen: MainScreen) -> bool:
+    """It does not show yet what there is: its tree, what a filter finds, what had passed at the time of a replay."""
+    searches = (screen._search, screen._sought)
+    typed = (timer._task for timer in screen._box._pauses)
+    return (
+        not screen._answered
+        or (screen._tree_behind and screen._tree_shown())
+        or any(task is not None and not task.done() for task in typed)
+        or any(search is not None and not search.done for search in searches)
+        or (isinstance(screen, ReplayScreen) and not shows_its_time(screen))
+    )
+
+
+def shows_its_time(replay: ReplayScreen) -> bool:
+    """The clock stands, and what had passed then has been looked at."""
+    source = replay._replayed
+    return bool(replay._bar.clock.last) and source._told == source.until and not replay._polling
 
 
 def recording(walk: Walk, folder: Path) -> Path:
@@ -144,8 +183,9 @@ def recording(walk: Walk, folder: Path) -> Path:
 async def pictures(walk: Walk, size: str, theme: str, folder: Path) -> AsyncIterator[tuple[str, str, InspectApp]]:
     """The scenes one after another: the name of a picture, the picture, and the application that shows it."""
     app = InspectApp(Source(recording(walk, folder)), theme=theme)
-    async with app.run_test(size=SIZES[size]) as pilot:
-        stage = Stage(app, pilot)
-        for scene in walk.scenes:
-            await stage.play(scene)
-            yield f"{scene.name}-{size}-{theme}.svg", picture(app), app
+    with typing_slowly(), patch("a2a_inspect.screen.filter_box._PAUSE", 0.001):
+        async with app.run_test(size=SIZES[size]) as pilot:
+            stage = Stage(app, pilot)
+            for scene in walk.scenes:
+                await stage.play(scene)
+                yield f"{scene.name}-{size}-{theme}.svg", picture(app), app

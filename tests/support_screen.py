@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,6 +20,20 @@ from a2a_inspect.source import Source
 from support_inspect import screen_lines, screen_text
 
 SMALL, LARGE = (80, 24), (160, 50)
+PATIENCE = 120.0
+"""Seconds for anything; the machine may be busy."""
+
+
+def all_handled(app: InspectApp) -> bool:
+    """No key waits for its turn, none is on its way: none that the application holds back or follows."""
+    return app._exit or not (app._typed or app._at)
+
+
+@contextmanager
+def typing_slowly() -> Iterator[None]:
+    """On a machine that is busy the second key of `gg` is typed seconds after the first."""
+    with patch("a2a_inspect.screen.long_view._TWICE", PATIENCE):
+        yield
 
 
 class Person:
@@ -52,8 +66,8 @@ class Person:
         await self.until(lambda: any(words in message for message in self._notes), words)
 
     async def until(self, true: Callable[[], bool], what: object = "") -> None:
-        """Wait at most 30 s."""
-        end = time.monotonic() + 30
+        """Wait for as long as PATIENCE lasts."""
+        end = time.monotonic() + PATIENCE
         while not true():
             assert time.monotonic() < end, f"{what} did not come:\n{screen_text(self.app)}"
             await self.pilot.pause(0.02)
@@ -63,7 +77,12 @@ class Person:
         return not any(word in screen_text(self.app) for word in words)
 
     async def types(self, *keys: str) -> None:
+        """Press these, and wait until each has done what it does.
+
+        Textual takes a machine that is busy with something else for a program that has nothing left to do.
+        """
         await self.pilot.press(*keys)
+        await self.until(lambda: all_handled(self.app), keys)
 
     async def writes(self, text: str) -> None:
         """Into the box, all at once: a screen painted anew for each key is most of a test's time."""
@@ -90,7 +109,6 @@ class Person:
 @asynccontextmanager
 async def looking(path: Path, size: tuple[int, int] = LARGE) -> AsyncIterator[Person]:
     app = InspectApp(Source(path))
-    # On a machine that is busy the second key of `gg` is typed seconds after the first.
-    with patch("a2a_inspect.screen.long_view._TWICE", 60.0):
+    with typing_slowly():
         async with app.run_test(size=size, notifications=True) as pilot:
             yield Person(app, pilot)

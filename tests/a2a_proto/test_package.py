@@ -55,7 +55,7 @@ def run(script: str, python: str = sys.executable, **environment: str) -> None:
     """Run a script in a process of its own, our package importable, and fail with what it says."""
     variables = {**os.environ, "PYTHONPATH": str(ROOT / "proto"), **environment}
     done = subprocess.run(
-        [python, "-c", script], env=variables, capture_output=True, text=True, timeout=60, check=False
+        [python, "-c", script], env=variables, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
 

@@ -45,7 +45,7 @@ async def test_a_free_connection_lets_no_call_overtake(monkeypatch: pytest.Monke
             _ = [heard async for heard in line.answers()]
 
         first = asyncio.ensure_future(call("/warm"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not arrived:
                 await asyncio.sleep(0.01)
             connector = wire._session.connector

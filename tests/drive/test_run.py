@@ -100,6 +100,8 @@ async def test_an_answer_waits_for_the_question() -> None:
 
     async def answers(texts: list[str]) -> AsyncIterator[bytes]:
         yield event()
+        while not texts:
+            await asyncio.sleep(0.001)
         await asyncio.sleep(0.05)
         assert texts == ["deploy"]
         yield event("INPUT_REQUIRED")

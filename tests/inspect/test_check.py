@@ -286,6 +286,10 @@ def test_sarif_has_what_code_scanning_asks_for() -> None:
         assert all(told)
         assert max(map(len, told[:2])) <= 1024
         assert len(rule.get("name", "")) <= 255
+    rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
+    rule = rules["A2A-GEN-001"]
+    assert "**Why it matters:**" in rule["help"]["markdown"]
+    assert (rule["properties"]["problem.severity"], rule["properties"]["tags"]) == ("error", ["a2a", "gen"])
 
 
 def test_sarif_has_the_gravest_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

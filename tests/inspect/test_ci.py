@@ -85,6 +85,18 @@ def test_the_action_calls_what_there_is(given: dict[str, str], code: int, tmp_pa
     assert not (tmp_path / "pwned").exists()
 
 
+@pytest.mark.parametrize("given", ["", "some/where"])
+def test_the_action_installs_what_is_beside_it(given: str, tmp_path: Path) -> None:
+    """The program of the version that the action has; or what it was told to."""
+    pip = tmp_path / "bin" / "python3"
+    pip.parent.mkdir()
+    pip.write_text('#!/bin/sh\nprintf %s "$5" > asked\n')
+    pip.chmod(0o755)
+    assert called(tmp_path, steps("Install")["run"], PACKAGE=given, GITHUB_ACTION_PATH=str(ACTION.parent))[1] == 0
+    asked = (tmp_path / "asked").read_text()
+    assert (Path(asked).resolve() == ROOT) if not given else (asked == given)
+
+
 def test_a_capture_with_a_hole_is_kept_and_fails(tmp_path: Path) -> None:
     """Code 3 goes through to the job; so does a name that looks like an option, and no word of it is run."""
     given = {"recording": "--json", "redact": "pii", "fail-on": "$(touch pwned)", "suppressions": "; touch pwned"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from a2a_inspect.filtered_source import Finder, Search
 from a2a_inspect.source import Source
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.recording.query import payload_tests
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.rows import key
@@ -18,11 +20,13 @@ from support_inspect import changes, exchange, frame, live, request, sample, sta
 from support_recording import STARTED
 
 MANY = 3000
+SECONDS = 120.0
+"""For anything; the machine may be busy."""
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait at most 30 s."""
-    async with asyncio.timeout(30):
+    """Wait for as long as SECONDS."""
+    async with asyncio.timeout(SECONDS):
         while not true():
             await asyncio.sleep(0.01)
 
@@ -71,7 +75,14 @@ async def test_what_exchanges_have_themselves_comes_before_their_frames_are_look
 
 
 async def test_a_search_that_is_cancelled_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one need not wait; nothing more is told of the first."""
+    """In the middle of it; the next one need not wait, and nothing more is told of the first."""
+    matches, begun, cancelled = payload_tests.matches, threading.Event(), threading.Event()
+
+    def slow_to_match(pattern: str, text: str) -> bool:
+        begun.set()
+        return cancelled.wait(SECONDS) and matches(pattern, text)
+
+    monkeypatch.setattr(payload_tests, "matches", slow_to_match)
     made = writer(tmp_path / "r.db")
     made.write([request(n) for n in range(1, MANY + 1)], changes=changes(*map(exchange, range(1, MANY + 1))))
     made.close()
@@ -79,7 +90,9 @@ async def test_a_search_that_is_cancelled_stops_at_once(tmp_path: Path, monkeypa
     source = Source(tmp_path / "r.db")
     finder = Finder(source.another, told.append)
     slow = finder.start(parse('text~"(P|p)lan a (d|D)ay$" OR plan'))
+    assert await asyncio.to_thread(begun.wait, SECONDS)
     finder.cancel(slow)
+    cancelled.set()
     fast = finder.start(parse("op:SendStreamingMessage"))
     await until(lambda: fast.done)
     assert len(fast.keys) == MANY

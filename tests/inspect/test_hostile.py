@@ -22,7 +22,7 @@ from support_inspect import changes, live, request, sample, screen_text, status,
 from support_screen import looking
 from support_thin import thin
 
-SECONDS = 30.0
+SECONDS = 120.0
 """For one command, on a machine that is busy; most take some milliseconds."""
 OCTETS = 1 << 30
 """That one command may ask for."""

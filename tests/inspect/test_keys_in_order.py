@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
@@ -11,7 +13,7 @@ from textual.widgets import Input
 from a2a_inspect.screen.main import MainScreen
 from a2a_inspect.screen.themes import NIGHT
 from a2a_proxy.recording.cassette import read_cassette
-from support_inspect import sample
+from support_inspect import changes, exchange, request, sample, writer
 from support_scenes import SAMPLES
 from support_screen import LARGE, SMALL, Person, looking
 
@@ -32,6 +34,17 @@ def at_once(person: Person, typed: str) -> None:
     for each in typed:
         shown = each if each.isprintable() else None
         person.app.post_message(events.Key(_NAMED.get(each, each), shown))
+
+
+@contextmanager
+def nothing_is_read(person: Person) -> Iterator[None]:
+    """The thread that reads the recording is busy while the block runs."""
+    free = Event()
+    person.app._source._thread.submit(free.wait)
+    try:
+        yield
+    finally:
+        free.set()
 
 
 async def test_a_filter_typed_at_once(tmp_path: Path) -> None:
@@ -101,6 +114,33 @@ async def test_a_key_is_about_the_row_of_the_key_before_it(tmp_path: Path) -> No
         at_once(person, "gge")
         await person.sees("[4 Findings]")
         await person.until(lambda: person.exchanges.cursor == 1)  # the first that has one
+
+
+async def test_a_key_in_a_pane_whose_rows_are_yet_to_be_read(tmp_path: Path) -> None:
+    """Frames of the exchange before stand there until those of the chosen one have been read: they are not meant."""
+    async with looking(sample(tmp_path / "r.db"), LARGE) as person:
+        await person.sees("OPERATION", '"text": "Question 3"')
+        with nothing_is_read(person):
+            at_once(person, "gg\njm")
+            await person.until(lambda: person.app.focused is person.frames)
+            await person.pilot.pause()
+        await person.until(lambda: person.app.screen.marked())
+        frame = person.frames.row
+        assert (frame.row.frame.exchange, frame.row.frame.seq) == (1, 1)
+        assert [each.frame for each in person.app.screen.marked()] == [frame.row.id]
+
+
+async def test_a_key_about_a_row_whose_frames_are_yet_to_be_read(tmp_path: Path) -> None:
+    """The task is that of the row; below, frames of another are shown still."""
+    made = writer(tmp_path / "r.db")
+    made.write([request(1), request(2)], changes=changes(exchange(1, task_id="first"), exchange(2, task_id="second")))
+    made.close()
+    async with looking(tmp_path / "r.db", LARGE) as person:
+        await person.sees("OPERATION", '"text": "Plan a day"')
+        with nothing_is_read(person):
+            at_once(person, "ko")
+            await person.until(lambda: person.app.screen.narrowing.task)
+        assert person.app.screen.narrowing.task == "first"
 
 
 async def test_a_key_about_rows_that_are_yet_to_be_found(tmp_path: Path) -> None:

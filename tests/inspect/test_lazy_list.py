@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,13 @@ import pytest
 from textual._compositor import Compositor, ReflowResult
 from textual.app import App, ComposeResult
 from textual.geometry import Size
+from textual.pilot import Pilot
 from textual.widget import Widget
 
 from a2a_inspect.screen.columns import Column
 from a2a_inspect.screen.lazy_list import LazyList
 from support_inspect import sample
-from support_screen import SMALL, looking
+from support_screen import PATIENCE, SMALL, looking
 
 
 class Asked(LazyList):
@@ -36,19 +37,25 @@ class Lists(App[None]):
         yield Asked()
 
 
+async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
+    """Wait for as long as PATIENCE lasts."""
+    async with asyncio.timeout(PATIENCE):
+        while not true():
+            await pilot.pause()
+
+
 async def test_what_changed_while_a_page_was_on_its_way_is_read_again() -> None:
     """The first page of a list that was told again in the meantime may hold nothing, and was kept so for ever."""
     async with Lists().run_test() as pilot:
         rows = pilot.app.query_one(Asked)
         rows.update(2)
-        await pilot.pause()
+        await until(pilot, lambda: len(rows.waiting) == 1)
         rows.update(2)
         rows.waiting[0].set_result([])
-        await pilot.pause()
-        assert len(rows.waiting) == 2
+        await until(pilot, lambda: len(rows.waiting) == 2)
         rows.waiting[1].set_result(["a", "b"])
-        await pilot.pause()
-        assert (rows.row, len(rows.waiting)) == ("a", 2)
+        await until(pilot, lambda: rows.row == "a")
+        assert len(rows.waiting) == 2
 
 
 async def test_the_scroll_bar_stays_until_it_is_known_how_many_rows_there_are() -> None:
@@ -56,15 +63,13 @@ async def test_the_scroll_bar_stays_until_it_is_known_how_many_rows_there_are() 
     async with Lists().run_test(size=(80, 24)) as pilot:
         rows = pilot.app.query_one(Asked)
         rows.update(1000)
-        await pilot.pause()
-        assert rows.show_vertical_scrollbar
+        await until(pilot, lambda: rows.show_vertical_scrollbar)
         rows.restart(follow=False)
         await pilot.resize_terminal(80, 20)
         await pilot.pause()
         assert rows.show_vertical_scrollbar
         rows.update(2)
-        await pilot.pause()
-        assert not rows.show_vertical_scrollbar
+        await until(pilot, lambda: not rows.show_vertical_scrollbar)
 
 
 async def test_a_list_that_was_not_told_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

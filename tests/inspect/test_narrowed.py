@@ -14,7 +14,7 @@ from a2a_proxy.recording.query.complete import Completion
 from a2a_proxy.recording.rows import key
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_recording import STARTED
-from support_screen import LARGE, SMALL, Person, looking
+from support_screen import LARGE, PATIENCE, SMALL, Person, looking
 
 
 def shown(person: Person) -> list[int]:
@@ -69,9 +69,9 @@ async def test_enter_gives_up_what_was_asked_for_suggestions(tmp_path: Path, mon
         await person.sees("3 exchanges")
         monkeypatch.setattr(person.app.screen._box, "_complete", endless)
         await person.types("slash", *"err")
-        await asyncio.wait_for(asked.wait(), 30)
+        await asyncio.wait_for(asked.wait(), PATIENCE)
         await person.types("enter")
-        await asyncio.wait_for(given_up.wait(), 30)
+        await asyncio.wait_for(given_up.wait(), PATIENCE)
         await person.until(lambda: shown(person) == [2])
 
 
@@ -102,6 +102,7 @@ async def test_following_goes_on_under_a_filter(tmp_path: Path) -> None:
         await person.until(lambda: shown(person) == [1, 4])
         await person.until(lambda: person.exchanges.row is not None and person.exchanges.row.exchange.id == 4)
         await person.types("g", "g")
+        await person.until(lambda: not person.exchanges.follow)
         made.write([status(2, 1, "needle")], changes=changes(exchange(2)))
         await person.sees("+1 new", "3 of 4")
         await person.until(lambda: shown(person) == [1, 2, 4])

@@ -17,7 +17,7 @@ from support_several import pair
 @pytest.fixture
 def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")
     return sample(tmp_path / "run.a2a.db")
 
 
@@ -46,7 +46,8 @@ def test_the_policy_counts(recording: Path, capfd: pytest.CaptureFixture[str]) -
     assert "Thinking" not in said
 
 
-def test_mistakes_are_told_in_a_line(recording: Path, tmp_path: Path) -> None:
+def test_mistakes_are_told_in_a_line(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")  # for so long it is tried
     for wrong, message in (
         (Options(recording=recording), "--endpoint is missing"),
         (Options(recording=recording, endpoint="x", output=tmp_path / "f"), "one of them"),

@@ -208,8 +208,8 @@ async def test_a_question_that_nobody_waits_for_is_given_up(tmp_path: Path) -> N
 
     async with opened(sample(tmp_path / "r.db")) as source:
         asked = asyncio.create_task(source.ask_while_wanted(endless, 0))
-        assert await asyncio.to_thread(begun.wait, 30)
+        assert await asyncio.to_thread(begun.wait, 120)
         asked.cancel()
         exchanges = source.ask_while_wanted(lambda recording: recording.counts().exchanges, 0)
-        assert await asyncio.wait_for(exchanges, 30) == 3
+        assert await asyncio.wait_for(exchanges, 120) == 3
         assert asked.cancelled()

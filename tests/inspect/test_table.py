@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import subprocess
@@ -61,6 +62,9 @@ def on_a_terminal(folder: Path, width: int, *words: str) -> list[str]:
     with subprocess.Popen([program("a2a-inspect"), *words], stdout=theirs, env=env) as process:
         os.close(theirs)
         assert process.wait(SECONDS) == 0
-    text = os.read(ours, 1 << 16).decode()
+    octets = b""
+    with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
+        while more := os.read(ours, 1 << 16):
+            octets += more
     os.close(ours)
-    return text.splitlines()
+    return octets.decode().splitlines()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
+import pytest
 from msgspec.structs import replace
 
 from a2a_proxy.follower.hook import Tally
 from a2a_proxy.follower.status import Status, Told
+from a2a_proxy.telemetry import sdk
 from a2a_proxy.telemetry.answers import SENT, Answer, Outcome
 from a2a_proxy.telemetry.courier import BATCH, OCTETS, Clock, Courier, requests
+from a2a_proxy.telemetry.errors import TelemetryError
+from a2a_proxy.telemetry.offline import Sent
+from a2a_proxy.telemetry.target import Target
 from a2a_proxy.telemetry.values import Attributes, Context, Kind, Level, Log, Span
 
 DOWN = Outcome(Answer.LATER, "connection refused")
@@ -31,6 +36,7 @@ class Desk:
         self.asked = 0
         self.now = 0.0
         self.told: list[str] = []
+        self.target = Target("http/protobuf", shown="c:4318")
         self.count = Tally()
         clock = Clock(lambda: self.now, self.sleep)
         self.courier = Courier(self, "c:4318", self.count, self.tell, clock)
@@ -59,11 +65,24 @@ def test_what_nobody_answers_waits_for_as_long_as_it_takes() -> None:
     assert desk.told == ["OTLP: c:4318 takes nothing: connection refused", "OTLP: c:4318 takes spans again"]
 
 
-def test_what_is_refused_is_given_up_at_once_and_counted() -> None:
+def test_what_is_refused_is_given_up_and_counted_and_what_comes_after_it_waits() -> None:
     desk = Desk(REFUSES, REFUSES)
     assert desk.courier.spans({}, [SPAN] * 1100)
-    assert (desk.taken, desk.count, desk.now) == ([76], Tally(76, 1024), 0)
+    assert (desk.taken, desk.count) == ([76], Tally(76, 1024))
+    assert 1.5 <= desk.now < 1.7, "half a second after the first, a second after the next one"
     assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 401"]
+    assert desk.courier.spans({}, [SPAN])
+    assert desk.now < 1.7, "one was taken"
+
+
+def test_a_backend_that_refuses_on_and_on_is_asked_each_few_seconds() -> None:
+    desk = Desk(*[REFUSES] * 100)
+    desk.courier.stopping = lambda: desk.now >= 60
+    settled: list[int] = []
+    assert not desk.courier.spans({}, [SPAN] * 100 * BATCH, settled.append)
+    assert desk.asked < 20
+    assert desk.count == Tally(0, desk.asked * BATCH)
+    assert settled[-1] == desk.count.errors, "the rest was not given up: it goes out when somebody takes it"
 
 
 def test_a_part_that_is_not_taken_is_given_up_and_counted() -> None:
@@ -78,6 +97,14 @@ def test_what_is_too_much_at_once_goes_in_halves_and_one_span_alone_is_given_up(
     assert desk.courier.spans({}, [SPAN] * 4)
     assert (desk.taken, desk.count) == ([1, 2], Tally(3, 1))
     assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 413"]
+
+
+def test_an_export_long_after_goes_in_the_same_halves() -> None:
+    """It ends where a single span is too much."""
+    desk = Desk(LARGE, LARGE, SENT, SENT, LARGE, SENT, LARGE)
+    with pytest.raises(TelemetryError, match="the OTLP backend c:4318 refuses: HTTP 413"):
+        Sent(cast(sdk.Backend, desk)).spans({}, [SPAN] * 4)
+    assert (desk.taken, desk.asked) == ([1, 1, 1], 7)
 
 
 def test_what_fails_again_and_again_is_given_up_after_a_while() -> None:

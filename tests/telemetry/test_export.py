@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -15,6 +16,7 @@ import grpc
 import msgspec
 import pytest
 from google.protobuf import json_format
+from opentelemetry.exporter.otlp.proto.grpc import exporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from a2a_proxy.model.chunk import Direction
@@ -51,7 +53,14 @@ Open = Callable[[], AbstractContextManager[Received]]
 
 
 @pytest.fixture(autouse=True)
-def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backend in this process answers when the machine lets it."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")
+
+
+@pytest.fixture
+def hasty(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For so many seconds a request is tried that may be tried again."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
 
 
@@ -346,7 +355,11 @@ def test_a_call_that_goes_on_has_no_span_yet(tmp_path: Path) -> None:
         (http_backend, 503, Answer.LATER),
     ],
 )
-def test_a_backend_that_says_no_is_understood(backend: Open, answer: Any, judged: Answer) -> None:
+def test_a_backend_that_says_no_is_understood(
+    backend: Open, answer: Any, judged: Answer, request: pytest.FixtureRequest
+) -> None:
+    if judged is Answer.LATER:
+        request.getfixturevalue("hasty")
     with backend() as received:
         received.answers = [answer] * 9
         made = Backend(target(received.endpoint, received.protocol, {}))
@@ -356,6 +369,7 @@ def test_a_backend_that_says_no_is_understood(backend: Open, answer: Any, judged
     assert outcome.why
 
 
+@pytest.mark.usefixtures("hasty")
 def test_a_backend_that_never_answers_is_asked_later(received: Received) -> None:
     well = threading.Event()
     received.before = lambda: well.wait(30)
@@ -381,13 +395,26 @@ def test_what_a_backend_takes_a_part_of_is_known(received: Received) -> None:
     assert outcomes == [Outcome(Answer.SENT, "too old", rejected=1), Outcome(Answer.SENT)]
 
 
-def test_more_than_a_grpc_server_takes_is_not_waited_for() -> None:
+def test_more_than_a_grpc_server_takes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporter, "_MAX_RETRYS", 1, raising=False)  # the SDK tries it again, for as long as it may
     large = msgspec.structs.replace(SPAN_VALUE, attributes={"a2a_proxy.text": "x" * (5 << 20)})
     with grpc_backend() as received:
         backend = Backend(target(received.endpoint, "grpc", {}))
         outcome = backend.send_spans({}, [large])
         backend.close()
     assert outcome.answer is Answer.LARGE
+
+
+def test_too_much_at_once_is_known_as_such_where_the_last_try_has_no_time_left() -> None:
+    backend = Backend(target("localhost:4317", "", {}))
+    backend._heard.begin()
+    said = "Received message larger than max (5242880 vs. 4194304)"
+    log = logging.getLogger(exporter.__name__)
+    log.warning("Transient error %s, %s %s", grpc.StatusCode.RESOURCE_EXHAUSTED, "traces", said)
+    log.error("Failed to export %s, %s: %s", "traces", grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+    outcome = backend._heard.outcome()
+    backend.close()
+    assert outcome == Outcome(Answer.LARGE, f"RESOURCE_EXHAUSTED: {said}")
 
 
 def test_an_offline_export_sends_halves_where_all_is_too_much_and_ends_where_a_part_is_not_taken() -> None:

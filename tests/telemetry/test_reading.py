@@ -14,6 +14,7 @@ from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry.offline import Export
 from a2a_proxy.telemetry.segments import MAX_SEGMENTS, passed, windows
@@ -209,3 +210,17 @@ def test_a_call_has_so_many_segments_at_most() -> None:
     assert len(found) == MAX_SEGMENTS
     assert (found[-1].last, found[-1].end) == (True, call.closed)
     assert list(passed(call, MINUTE, call.closed)) == found[:-1]
+
+
+def test_a_card_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To know it before its call is exported, for that of its call, and for those of calls after it."""
+    read: list[int] = []
+
+    def counted(of: Frame, call: Exchange) -> object:
+        read.append(call.id)
+        return decoded(of, call)
+
+    monkeypatch.setattr("a2a_proxy.telemetry.cards.decoded", counted)
+    fetched = [card(1), card(2, description="New")]
+    exported(recorded(tmp_path / "r.a2a.db", [call for call, _ in fetched], [told for _, told in fetched]))
+    assert read == [1, 2]

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from a2a_proxy.cli.grouped import Grouped
+
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
 _url = click.argument("url", metavar="URL")
 _verbose = click.option("--verbose", "-v", is_flag=True, help="Tell each request to the storage, on stderr.")
@@ -28,7 +30,7 @@ def _wanted(command: Any) -> Any:
     return command
 
 
-@click.group()
+@click.group(cls=Grouped)
 def archive() -> None:
     """Recordings of many machines in one place: s3://BUCKET/PREFIX, or file:///FOLDER.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from a2a_proxy.cli.grouped import Grouped
 from a2a_proxy.cli.redact import redact_options
 
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
@@ -16,7 +17,7 @@ _filter = click.option(
 _cassettes = click.argument("cassettes", nargs=-1, required=True, type=click.Path(path_type=Path))
 
 
-@click.group()
+@click.group(cls=Grouped)
 def cassette() -> None:
     """Recordings as text files to commit (`*.a2a.jsonl`), which `export` writes."""
 

@@ -14,6 +14,7 @@ from a2a_inspect.export_cli import export
 from a2a_inspect.otlp_cli import otlp
 from a2a_inspect.typed import names_file
 from a2a_proxy import __version__
+from a2a_proxy.cli.grouped import Grouped
 from a2a_proxy.cli.main import run_cli
 from a2a_proxy.cli.redact import redact_options
 
@@ -21,29 +22,25 @@ _HELP = """Look at recordings of A2A traffic, also while they are written.
 
 \b
   a2a-inspect                      the screen, on the newest recording
-  a2a-inspect FILE                 the screen, on this one
-  a2a-inspect FILE FILE            the screen, on several as one
+  a2a-inspect FILE [FILE...]       the screen, on this one or several as one
   a2a-inspect FILE --web           the same in a browser
-  a2a-inspect ls                   every exchange
-  a2a-inspect show                 the conversation, frame by frame
+  a2a-inspect ls -f 'err'          the exchanges that failed
   a2a-inspect show 2 --payloads    one exchange with its decoded payloads
-  a2a-inspect tail -f              every frame as it passes
-  a2a-inspect diff LEFT RIGHT      what differs between two runs
-  a2a-inspect stats                how many, how fast, what failed
-  a2a-inspect segments             who spoke when, how long each waited, who interrupted whom
-  a2a-inspect lanes FILE TASK      a task's messages as arrows between its parties
-  a2a-inspect note 2.5 'lost here' a note at frame 5 of exchange 2
-  a2a-inspect check                what the peers did wrong
-  a2a-inspect export FORMAT        a recording, or what matches, as a file of that format
-  a2a-inspect merge OUT A B        several recordings into one
-  a2a-inspect rules GEN-001        what a rule means
-  a2a-inspect keys                 the screen's keys, and where to change them
+  a2a-inspect export html          a page for a browser, to send along
 
 Without a FILE every command takes the newest recording of the state directory.
 """
 
 
-class _Group(click.Group):
+_PARTS = (
+    ("Look at it", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
+    ("Judge it", ("check", "rules", "hooks")),
+    ("Pass it on", ("export", "cassette", "archive", "redaction")),
+    ("Keep it", ("merge", "prune", "recover")),
+)
+
+
+class _Group(Grouped):
     """`a2a-inspect FILE` means `a2a-inspect screen FILE`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -66,7 +63,12 @@ _filter = click.option(
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
 
 
-@click.group(cls=_Group, help=_HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Group,
+    command_parts=_PARTS,
+    help=_HELP,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="a2a-inspect", message="%(prog)s %(version)s", help="Print the version.")
 def cli() -> None:
     """See `_HELP`."""
@@ -283,11 +285,11 @@ def prune_recordings(
     """
     import time
 
-    from a2a_inspect.commands.prune import Limits, age, prune
-    from a2a_proxy.cli.sizes import octets
+    from a2a_inspect.commands.prune import Limits, prune
+    from a2a_proxy.cli.sizes import octets, span
 
     limits = Limits(
-        age(older_than) if older_than is not None else None,
+        span("--older-than", older_than) if older_than is not None else None,
         keep,
         octets("--max-size", max_size) if max_size is not None else None,
     )
@@ -360,8 +362,8 @@ def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
     """Run today's rules over recordings: what did the peers do that the protocol forbids?
 
     \b
-    Exit code: 0 nothing grave enough was found, 1 something was, 2 it cannot be checked,
-    3 nothing was found but the capture is incomplete.
+    Exit code: 0 nothing grave enough was found, 1 something was,
+    2 it cannot be checked, 3 nothing was found but the capture is incomplete.
     """
     import datetime
 

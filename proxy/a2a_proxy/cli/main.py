@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from a2a_proxy import __version__
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, tell
+from a2a_proxy.cli.grouped import Grouped
 from a2a_proxy.cli.redact import redact_options
 from a2a_proxy.cli.streams import prepare_streams
 from a2a_proxy.cli.wanted import follow_options
@@ -21,12 +22,29 @@ _HELP = """Relay A2A traffic untouched, and show and record every frame of it.
 
 \b
   a2a-proxy --listen :9000 --upstream localhost:8000    relay, show, record
-  a2a-proxy demo                                        a recorded conversation in seconds
-  a2a-inspect                                           look at the newest recording
+  a2a-proxy demo                                        with a built-in agent
+  a2a-inspect                                           look at the newest one
 
 One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhost:9000.
 """
 
+_PARTS = (
+    (
+        "Relay",
+        (
+            *("listen", "upstream", "upstream_grpc", "rewrite_card", "keep_host", "upstream_ca", "upstream_insecure"),
+            *("propagate", "live"),
+        ),
+    ),
+    ("Recording", ("record", "journal_max", "redact", "redact_policy", "keep_secrets")),
+    ("Console and exit code", ("quiet", "log_format", "fail_on")),
+    ("Metrics and hooks", ("metrics", "hook")),
+    (
+        "Traces (OpenTelemetry)",
+        ("otlp", "otlp_protocol", "otlp_kind", "otlp_frames", "otlp_content", "otlp_compat", "otlp_segment"),
+    ),
+    ("Archive of many machines", ("archive", "archive_every", "archive_id")),
+)
 
 log_format = click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How lines look."
@@ -34,6 +52,8 @@ log_format = click.option(
 
 
 @click.group(
+    cls=Grouped,
+    option_parts=_PARTS,
     invoke_without_command=True,
     help=_HELP,
     context_settings={
@@ -61,7 +81,12 @@ log_format = click.option(
     "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Trust these CA certificates (PEM) as well."
 )
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the certificates of https upstreams.")
-@click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="The recording; made, or added to.")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The recording; made, or added to. Else a new one in the state directory.",
+)
 @click.option(
     "--journal-max",
     default="4GiB",
@@ -312,7 +337,8 @@ def drive(context: click.Context, /, **typed: Any) -> None:
     ones. What differs between any two runs (ids, times, ports) does not count. COMMAND is a stdio agent.
 
     \b
-    Exit code: 0 the same, 1 different, 2 it cannot be driven, 3 a recording that is not complete.
+    Exit code: 0 the same, 1 different, 2 it cannot be driven,
+    3 a recording that is not complete.
     """
     from a2a_proxy.cli.drive.options import options_of
     from a2a_proxy.cli.drive.run import run_drive

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.sizes import span
 
 if TYPE_CHECKING:
     from a2a_proxy.telemetry.shape import Compat, Shape, SpanKind
 
-_LENGTH = re.compile(r"([0-9]{1,9})(s|m|h)")
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
 _SHORTEST = 10
 """Seconds of a segment, at least."""
 
@@ -60,7 +57,8 @@ def shape_of(kind: SpanKind, *, content: bool, compat: tuple[Compat, ...], segme
     """The shape of these words. Raises UserError: the segment is no time."""
     from a2a_proxy.telemetry.shape import Shape
 
-    return Shape(kind, content, tuple(dict.fromkeys(compat)), _length(segment) if segment else 0)
+    length = span("segment", segment, _SHORTEST) if segment else 0
+    return Shape(kind, content, tuple(dict.fromkeys(compat)), length)
 
 
 def shape_words(shape: Shape) -> list[str]:
@@ -68,14 +66,6 @@ def shape_words(shape: Shape) -> list[str]:
     words = ["--span-kind", shape.kind] if shape.kind != "internal" else []
     words += ["--content"] if shape.content else []
     words += [word for each in shape.compat for word in ("--compat", each)]
-    return words + (["--segment", f"{shape.segment // 1_000_000_000}s"] if shape.segment else [])
-
-
-def _length(segment: str) -> int:
-    """Nanoseconds of a time as it is typed."""
-    found = _LENGTH.fullmatch(segment)
-    seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
-    if seconds < _SHORTEST:
-        hint = f"write seconds, minutes or hours: 30s, 5m, 1h; at least {_SHORTEST}s"
-        raise UserError(f"{segment!r} is no time for a segment", hint)
-    return seconds * 1_000_000_000
+    seconds, rest = divmod(shape.segment, 1_000_000_000)
+    length = f"{seconds}.{rest:09d}s" if rest else f"{seconds}s"
+    return words + (["--segment", length] if shape.segment else [])

@@ -1,4 +1,4 @@
-"""Sizes as people write them."""
+"""Sizes and spans of time as people write them."""
 
 from __future__ import annotations
 
@@ -18,3 +18,23 @@ def octets(option: str, size: str) -> int:
     if not number:
         raise UserError(f"{option}: {size!r} is no size", f"for example: {option} 4GiB")
     return number
+
+
+def span(what: str, typed: str, least: int = 0) -> int:
+    """A span of time as people write it (`30d`, `12h`, `1.5m`), ns; `what` it is, or its option.
+
+    Raises:
+        UserError: it is none, or shorter than `least` seconds.
+    """
+    from a2a_proxy.recording.query import kinds
+
+    try:
+        length = kinds.length(typed)
+    except kinds.Wrong:
+        raise UserError(f"{what}: {typed!r} is no span of time", _SPANS) from None
+    if length < least * 1_000_000_000:
+        raise UserError(f"{what}: {typed} is too short", f"at least {least}s; {_SPANS}")
+    return length
+
+
+_SPANS = "write a number and its unit: 90s, 5m, 1.5h, 30d, 2w"

@@ -46,7 +46,7 @@ _OPTIONS = (
         default="",
         metavar="ID",
         envvar="A2A_PROXY_ARCHIVE_ID",
-        help="Of this proxy in the archive; else the state directory's.",
+        help="Name of this proxy in the archive; else the state directory has one.",
     ),
     click.option(
         "--otlp",
@@ -60,7 +60,7 @@ _OPTIONS = (
         "--otlp-protocol",
         type=click.Choice(["grpc", "http/protobuf"]),
         envvar="A2A_PROXY_OTLP_PROTOCOL",
-        help="Else as a variable or port says.",
+        help="How; else as OTEL_EXPORTER_OTLP_PROTOCOL or the port says (4317 is grpc).",
     ),
     click.option(
         "--otlp-kind",

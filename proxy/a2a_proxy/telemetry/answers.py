@@ -77,6 +77,7 @@ class Heard(logging.Handler):
         """A request begins, in this thread: metrics are sent in another one."""
         self._thread = threading.get_ident()
         self._last = Outcome(Answer.LATER, "no answer")
+        self._large: Outcome | None = None
         self._said = ""
 
     def leave(self) -> None:
@@ -98,9 +99,12 @@ class Heard(logging.Handler):
         if record.levelno < logging.ERROR:
             if "max_request_size" in record.msg:  # the exporter does not try, and says nothing more
                 self._last = Outcome(Answer.LARGE, " ".join(record.getMessage().split()))
+            tried = _judged(arguments, "")
+            if tried.answer is Answer.LARGE:  # it is tried again all the same, until nobody waits for the answer
+                self._large = tried
             self._said = _reason(arguments) or self._said
             return
-        self._last = _judged(arguments, plain(self._said or " ".join(record.getMessage().split())))
+        self._last = self._large or _judged(arguments, plain(self._said or " ".join(record.getMessage().split())))
 
     def _set_up(self, record: logging.LogRecord) -> None:
         """About a variable. The text of a header is a secret; the rest is said as it would be without this."""

@@ -15,7 +15,7 @@ from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.telemetry.facts import Card, Fetch
 
 _KEPT = 4096
-"""Cards of one address that are remembered."""
+"""Cards of one address that are remembered, and calls of all of them."""
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -34,6 +34,8 @@ class Cards:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._cards: dict[str, list[_Seen]] = {}
+        self._read: dict[int, Card | None] = {}
+        """What a call brought that is over, by its key."""
 
     def rows(self, session: SessionRow) -> list[ExchangeRow]:
         """The calls of a session that ask for a card."""
@@ -74,8 +76,15 @@ class Cards:
         return next((each for each in sorted(alike, key=lambda seen: -seen.at) if each.at <= exchange.closed), None)
 
     def _brought(self, row: ExchangeRow) -> Card | None:
+        if row.key in self._read:
+            return self._read[row.key]
         cards = (_card_of(frame.frame, row.exchange) for frame in self._recording.frames(row.key))
-        return next((card for card in cards if card is not None), None)
+        card = next((card for card in cards if card is not None), None)
+        if row.exchange.closed:
+            self._read[row.key] = card
+            if len(self._read) > _KEPT:
+                del self._read[next(iter(self._read))]
+        return card
 
 
 def _card_of(frame: Frame, exchange: Exchange) -> Card | None:

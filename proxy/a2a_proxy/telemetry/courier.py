@@ -1,6 +1,8 @@
 """Brings requests to a backend, again and again where it does not answer. The recording is the queue.
 
-What a backend refuses is given up at once, what it fails with after a while, both counted. What nobody answers waits.
+What a backend refuses is given up at once, what it fails with after a while, both counted. What nobody answers waits,
+and so does what comes after something refused: where credentials are wrong the next request is refused too, and what is
+not offered yet is neither lost nor made in vain.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ BATCH = 512
 OCTETS = 2 << 20
 """Octets of text in the spans of one request, about: receivers of gRPC refuse messages of more than 4 MiB."""
 _PAUSES = (0.5, 1.0, 2.0, 5.0)
-"""Seconds before the next try; the last one holds."""
+"""Seconds before the next try, and after what was refused before the next request; the last one holds."""
 _FAILING = 120.0
 """Seconds for which a request is tried again that the backend answers with a failure."""
 _STEP = 0.1
@@ -59,6 +61,8 @@ class Courier:
         self._clock = clock or Clock()
         self._troubled = False
         self._refused: set[str] = set()
+        self._refusals = 0
+        """Requests with spans that were refused since one was taken."""
         self._takes_logs = True
         self.stopping: Callable[[], bool] = lambda: False
         self.alive: Callable[[], None] = lambda: None
@@ -77,18 +81,22 @@ class Courier:
 
     def _settled(self, resource: Attributes, some: Sequence[Span]) -> bool:
         """One request, or more where a backend takes less at once; False where it was told to stop."""
-        outcome = self._brought(partial(self._backend.send_spans, resource, some))
-        if outcome.answer is Answer.LATER:
-            return False
-        if outcome.answer is Answer.LARGE and len(some) > 1:
-            half = len(some) // 2
-            return self._settled(resource, some[:half]) and self._settled(resource, some[half:])
-        calls = sum(not each.part for each in some)
-        lost = min(outcome.rejected, calls) if outcome.answer is Answer.SENT else calls
-        self._count.calls += calls - lost
-        self._count.errors += lost
-        if lost or outcome.answer is not Answer.SENT:
-            self._given_up("spans", outcome)
+
+        def send(part: Sequence[Span]) -> Outcome:
+            if self._refusals:
+                self._pause(_PAUSES[min(self._refusals, len(_PAUSES)) - 1])
+            return self._brought(partial(self._backend.send_spans, resource, part))
+
+        for part, outcome in in_parts(some, send):
+            if outcome.answer is Answer.LATER:
+                return False
+            self._refusals = self._refusals + 1 if outcome.answer is Answer.REFUSED else 0
+            calls = sum(not each.part for each in part)
+            lost = min(outcome.rejected, calls) if outcome.answer is Answer.SENT else calls
+            self._count.calls += calls - lost
+            self._count.errors += lost
+            if lost or outcome.answer is not Answer.SENT:
+                self._given_up("spans", outcome)
         return True
 
     def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
@@ -139,7 +147,7 @@ class Courier:
         if what in self._refused:
             return
         self._refused.add(what)
-        hint = "they are counted and given up; check the endpoint and OTEL_EXPORTER_OTLP_HEADERS"
+        hint = "what it refuses is counted and given up; check the endpoint and OTEL_EXPORTER_OTLP_HEADERS"
         if what != "spans":
             hint = "it gets no more of them; OTEL_LOGS_EXPORTER=none does not offer them"
         self._tell(Told(f"OTLP: {self._where} refuses {what}: {outcome.why}", hint))
@@ -158,6 +166,20 @@ def requests(spans: Sequence[Span]) -> Iterator[list[Span]]:
         room -= weight
     if some:
         yield some
+
+
+def in_parts(
+    some: Sequence[Span], send: Callable[[Sequence[Span]], Outcome]
+) -> Iterator[tuple[Sequence[Span], Outcome]]:
+    """Send them, where that is too much for the backend each half, and so on: what was sent at once, and how that
+    went. What is not asked for is not sent."""
+    outcome = send(some)
+    if outcome.answer is Answer.LARGE and len(some) > 1:
+        half = len(some) // 2
+        yield from in_parts(some[:half], send)
+        yield from in_parts(some[half:], send)
+    else:
+        yield some, outcome
 
 
 def _weight(span: Span) -> int:

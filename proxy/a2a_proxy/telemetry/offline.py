@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import BinaryIO, Protocol, TypeVar
 
@@ -14,7 +15,7 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow, key, split
 from a2a_proxy.telemetry.answers import Answer, Outcome
 from a2a_proxy.telemetry.attributes import resource_of
-from a2a_proxy.telemetry.courier import BATCH, requests
+from a2a_proxy.telemetry.courier import BATCH, in_parts, requests
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.logs import frame_log
 from a2a_proxy.telemetry.otlp_json import logs_object, spans_object
@@ -68,13 +69,8 @@ class Sent:
 
     def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
         """`Sink.spans`."""
-        outcome = self._backend.send_spans(resource, spans)
-        if outcome.answer is Answer.LARGE and len(spans) > 1:  # it would take less at once
-            half = len(spans) // 2
-            self.spans(resource, spans[:half])
-            self.spans(resource, spans[half:])
-            return
-        self._check(outcome)
+        for _, outcome in in_parts(spans, partial(self._backend.send_spans, resource)):
+            self._check(outcome)
 
     def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
         """`Sink.logs`."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import timedelta
 from pathlib import Path
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_AGE = re.compile(r"(\d+)([smhdw])")
+from a2a_proxy.recording.query.kinds import Wrong, length
+
 _FIRST_LINE = 1 << 24
 """Octets of a first line that are read; a longer one is none of a cassette of ours."""
 
@@ -19,10 +18,10 @@ def seconds(age: object) -> float:
         return age.total_seconds()
     if isinstance(age, int | float) and not isinstance(age, bool) and age > 0:
         return float(age)
-    found = _AGE.fullmatch(age) if isinstance(age, str) else None
-    if found is None:
-        raise ValueError(f"max_age {age!r} is no age: write '30d', '12h' or a timedelta")
-    return int(found[1]) * _UNITS[found[2]]
+    try:
+        return length(age if isinstance(age, str) else "") / 1e9
+    except Wrong:
+        raise ValueError(f"max_age {age!r} is no age: write '30d', '12h' or a timedelta") from None
 
 
 def recorded_at(cassette: Path) -> float | None:

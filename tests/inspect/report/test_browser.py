@@ -63,6 +63,14 @@ class Reader:
 
         await until_true(there, f"{words} did not come")
 
+    async def finds(self, number: int, what: str) -> None:
+        """Wait until there are so many of it."""
+
+        async def there() -> bool:
+            return bool(await self.counts(what) == number)
+
+        await until_true(there, f"there are not {number} of {what}")
+
     async def counts(self, what: str) -> Any:
         return await self.page.run(f"document.querySelectorAll('{what}').length")
 
@@ -120,7 +128,7 @@ async def test_it_is_used_by_keys_and_asks_nobody(tmp_path: Path) -> None:
         await until_true(lambda: page.run(f"{chosen}?.getAttribute('aria-selected') === 'true'"), "no row is chosen")
         assert "A2A-GEN-001" in await page.run(f"{chosen}.getAttribute('aria-label')")
         await page.run("dispatchEvent(new Event('beforeprint'))")
-        assert await reader.counts(".printed .row") == 12
+        await reader.finds(12, ".printed .row")
         await page.press("/", *"CUSTARD", "Enter")
         await reader.sees("Search: CUSTARD", "4 places", "#2.4", "#9.1")
         assert (await page.run("document.querySelector('main mark').textContent")) == "custard"
@@ -137,8 +145,8 @@ async def test_it_is_used_by_keys_and_asks_nobody(tmp_path: Path) -> None:
 
         await reader.opens(report(THREE, tmp_path), "#t0")
         await reader.sees("task concierge-task", "task railway-task", "hand-off to", "delegation by traceparent")
-        assert await reader.counts("#diagram .head .lane") == 4
-        assert await reader.counts("#diagram .row.handoff") == 2
+        await reader.finds(4, "#diagram .head .lane")
+        await reader.finds(2, "#diagram .row.handoff")
         for width in (1280, 800):
             await page.resize(width, 900)
             await until_true(lambda: page.run(LANES_IN_SIGHT), f"a lane's name is cut at a width of {width}")

@@ -6,28 +6,20 @@ Runs in the `sdk1` environment. Prints `{"http": port, "grpc": port}` when both 
 from __future__ import annotations
 
 import asyncio
-import json
-import socket
 from typing import Any
 
-import grpc
 import httpx
-import uvicorn
-from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc
-from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
 from a2a.helpers import new_task_from_user_message, new_text_message
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.context import ServerCallContext
 from a2a.server.events import EventQueue
-from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
-from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.tasks import (
     BasePushNotificationSender,
     InMemoryPushNotificationConfigStore,
     InMemoryTaskStore,
     TaskUpdater,
 )
-from a2a.types import a2a_pb2_grpc
 from a2a.types.a2a_pb2 import (
     AgentCapabilities,
     AgentCard,
@@ -39,7 +31,7 @@ from a2a.types.a2a_pb2 import (
 )
 from behaviours import Answer, Chunk, Crash, Hold, Open, Pause, State, options, steps_for, watch_stdin
 from google.protobuf.json_format import ParseDict
-from starlette.applications import Starlette
+from serving import Made, serve
 
 
 def part_of(chunk: Chunk) -> Part:
@@ -150,37 +142,24 @@ async def main() -> None:
     parser.add_argument("--name", default="sdk1 agent", help="the name in its card")
     args = parser.parse_args()
     watch_stdin(args)
-    listener = socket.create_server(("127.0.0.1", 0))
-    http_port = listener.getsockname()[1]
-    server = grpc.aio.server()
-    grpc_port = server.add_insecure_port("127.0.0.1:0")
-    http = args.advertise_http or f"http://127.0.0.1:{http_port}"
-    target = args.advertise_grpc or f"127.0.0.1:{grpc_port}"
-    card = card_for(args.name, http, target, args.compat, "plays behaviours")
     push = InMemoryPushNotificationConfigStore()
     joined = Joined()
-    handler = Handler(
-        joined,
-        agent_executor=Player(joined),
-        task_store=InMemoryTaskStore(),
-        agent_card=card,
-        push_config_store=push,
-        push_sender=BasePushNotificationSender(httpx.AsyncClient(), push),
-        extended_agent_card=card_for(args.name, http, target, args.compat, "plays behaviours, extended"),
-    )
-    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), server)
-    if args.compat:
-        a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server(CompatGrpcHandler(handler), server)
-    await server.start()
-    routes = [
-        *create_agent_card_routes(card),
-        *create_jsonrpc_routes(handler, "/a2a/jsonrpc", enable_v0_3_compat=args.compat),
-        *create_rest_routes(handler, enable_v0_3_compat=args.compat, path_prefix="/a2a/rest"),
-    ]
-    print(json.dumps({"http": http_port, "grpc": grpc_port}), flush=True)
-    config = uvicorn.Config(Starlette(routes=routes), log_level="warning", timeout_graceful_shutdown=1)
-    await uvicorn.Server(config).serve(sockets=[listener])
-    await server.stop(0)
+
+    def make(http: str, target: str) -> Made:
+        where = args.advertise_http or http, args.advertise_grpc or target
+        card = card_for(args.name, *where, args.compat, "plays behaviours")
+        handler = Handler(
+            joined,
+            agent_executor=Player(joined),
+            task_store=InMemoryTaskStore(),
+            agent_card=card,
+            push_config_store=push,
+            push_sender=BasePushNotificationSender(httpx.AsyncClient(), push),
+            extended_agent_card=card_for(args.name, *where, args.compat, "plays behaviours, extended"),
+        )
+        return card, handler
+
+    await serve(make, compat=args.compat)
 
 
 if __name__ == "__main__":

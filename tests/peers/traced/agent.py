@@ -6,8 +6,6 @@ Runs in the `traced` environment. Prints `{"http": port, "grpc": port}` when bot
 from __future__ import annotations
 
 import asyncio
-import json
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,17 +14,13 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "agents"))
 from behaviours import watch_stdin
 from hop import Traces, ask, next_of, options
 
-import grpc  # isort: skip  # after `hop`, which says what the SDK shall not do
-import uvicorn
+from serving import Made, serve  # isort: skip  # after `hop`, which says what the SDK shall not do
 from a2a.helpers import new_task_from_user_message
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
-from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
-from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types import a2a_pb2_grpc
 from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState
-from starlette.applications import Starlette
 
 
 def headers_of(context: RequestContext) -> dict[str, str]:
@@ -85,23 +79,13 @@ async def main() -> None:
     parser.add_argument("--until-stdin-closes", action="store_true", help="end with the process that holds stdin")
     args = parser.parse_args()
     watch_stdin(args)
-    listener = socket.create_server(("127.0.0.1", 0))
-    http_port = listener.getsockname()[1]
-    server = grpc.aio.server()
-    grpc_port = server.add_insecure_port("127.0.0.1:0")
-    card = card_for(args.name, f"http://127.0.0.1:{http_port}", f"127.0.0.1:{grpc_port}")
-    handler = DefaultRequestHandler(agent_executor=Link(args), task_store=InMemoryTaskStore(), agent_card=card)
-    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), server)
-    await server.start()
-    routes = [
-        *create_agent_card_routes(card),
-        *create_jsonrpc_routes(handler, "/a2a/jsonrpc"),
-        *create_rest_routes(handler, path_prefix="/a2a/rest"),
-    ]
-    print(json.dumps({"http": http_port, "grpc": grpc_port}), flush=True)
-    config = uvicorn.Config(Starlette(routes=routes), log_level="warning", timeout_graceful_shutdown=1)
-    await uvicorn.Server(config).serve(sockets=[listener])
-    await server.stop(0)
+
+    def make(http: str, target: str) -> Made:
+        card = card_for(args.name, http, target)
+        executor, store = Link(args), InMemoryTaskStore()
+        return card, DefaultRequestHandler(agent_executor=executor, task_store=store, agent_card=card)
+
+    await serve(make)
 
 
 if __name__ == "__main__":

@@ -210,7 +210,7 @@ async def test_a_client_that_leaves_where_the_recorded_one_left_is_no_miss() -> 
     writer.write(posted("SendStreamingMessage", message("plan")))
     await reader.readuntil(b"data: ")
     writer.close()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while mock.player.plays:
             await asyncio.sleep(0.01)
     await mock.stop()

@@ -111,6 +111,8 @@ async def test_posted_where_the_client_wants_it_now(receiver: Receiver) -> None:
         async with http.post(mock.url, json=call, headers={"A2A-Version": "1.0"}) as answer:
             await answer.read()
         await receiver.came.wait()
+        while not any(isinstance(each, Posted) for each in told):  # it has been answered by then
+            await asyncio.sleep(0.01)
     await mock.stop()
     ((headers, body),) = receiver.got
     assert body["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"

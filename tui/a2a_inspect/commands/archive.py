@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_inspect.commands.prune import age
 from a2a_inspect.place import opened, reading
 from a2a_proxy.archive.errors import extra
 from a2a_proxy.capture import places
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.query.kinds import Wrong, length
 
 if TYPE_CHECKING:
     from a2a_proxy.archive.find import Wanted
@@ -164,8 +164,8 @@ def _moment(option: str, word: str, now: int) -> int:
     """A time as people write it, ns. Raises UserError."""
     from a2a_proxy.archive.find import LATEST
 
-    with contextlib.suppress(UserError):
-        return max(now - age(word), 0)
+    with contextlib.suppress(Wrong):
+        return max(now - length(word), 0)
     try:
         at = datetime.datetime.fromisoformat(word)
     except ValueError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -20,9 +19,6 @@ from a2a_proxy.recording.prune import remove_sessions
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow
 from a2a_proxy.recording.sound import sound
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_SECOND = 1_000_000_000
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -53,18 +49,6 @@ class _Stored(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """Which session it is."""
         return f"session {self.id} of {visible(str(self.path))}  {text.day(self.started)}  {visible(self.where)}"
-
-
-def age(word: str) -> int:
-    """A span of time as people write it (`30d`, `12h`, `2w`), ns.
-
-    Raises:
-        UserError: it is none.
-    """
-    found = re.fullmatch(r"(\d+)\s*([smhdw])", word.strip(), re.ASCII)
-    if found is None:
-        raise UserError(f"--older-than: {word!r} is no span of time", "for example: --older-than 30d")
-    return int(found[1]) * _UNITS[found[2]] * _SECOND
 
 
 def prune(paths: tuple[Path, ...], limits: Limits, now: int, *, dry_run: bool, as_json: bool = False) -> None:

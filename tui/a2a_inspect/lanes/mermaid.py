@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from a2a_inspect.described import flat
 from a2a_inspect.lanes.model import Lane, Part, Row, What
 from a2a_proxy.cli import text
 from a2a_proxy.model.frame import FrameKind
@@ -60,5 +61,5 @@ def _statement(row: Row, lanes: int) -> str:
 
 
 def _plain(words: str) -> str:
-    lines = textwrap.wrap(visible(words), _WIDE, max_lines=_LINES, placeholder="…")
+    lines = textwrap.wrap(flat(visible(words)), _WIDE, max_lines=_LINES, placeholder="…")
     return _WRAP.sub("#58;", "<br/>".join(line.translate(_ESCAPED) for line in lines), count=1)

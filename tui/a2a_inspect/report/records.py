@@ -14,6 +14,7 @@ import msgspec
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.session import evidence_words
 from a2a_inspect.commands.show import frame_object
+from a2a_inspect.described import flat
 from a2a_inspect.gaps import missed, operation
 from a2a_inspect.lanes.layout import moment
 from a2a_inspect.lanes.model import Lane, Row, What
@@ -35,7 +36,6 @@ from a2a_proxy.rules.catalogue import rules
 PAYLOAD = 256 << 10
 """Characters of a payload that are in the report."""
 _MS = 1_000_000
-_SPACES = str.maketrans("␉␊␍", "   ")
 
 
 def session_record(session: SessionRow) -> dict[str, object]:
@@ -53,7 +53,7 @@ def session_record(session: SessionRow) -> dict[str, object]:
 def row_record(row: Row, exchange: int, more: int) -> list[object]:
     """A row of the diagram; `exchange` and `more`, its frame or finding, are numbers of records, -1 for none."""
     before = text.duration(row.since_before) if row.since_start and row.what is What.FRAME else ""
-    words = f"{text.duration(row.since_before)} of silence" if row.what is What.PAUSE else one_line(row.text)
+    words = f"{text.duration(row.since_before)} of silence" if row.what is What.PAUSE else flat(row.text)
     return [
         str(row.what),
         moment(row.since_start),
@@ -67,11 +67,6 @@ def row_record(row: Row, exchange: int, more: int) -> list[object]:
         exchange,
         more,
     ]
-
-
-def one_line(words: str) -> str:
-    """Ends of lines and tabs are spaces, also as `visible` writes them: few fonts have signs for them."""
-    return " ".join(words.translate(_SPACES).split())
 
 
 def detail_record(row: int, frame: Frame, exchange: Exchange | None, notes: Sequence[str]) -> dict[str, object]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
+from a2a_inspect.described import flat
 from a2a_inspect.lanes.model import Row, What
 from a2a_inspect.lanes.read import Conversation
 from a2a_inspect.notes import Notes
@@ -125,7 +126,7 @@ class Talk:
         """What a frame says, without the operation behind it (`lanes.read`), for the list of conversations."""
         exchange: Exchange | None = self._talk.exchange(row.exchange)
         title = f"  {visible(text.title(exchange))}" if exchange is not None else ""
-        return records.one_line(row.text.removesuffix(title).removeprefix("message user "))
+        return flat(row.text.removesuffix(title).removeprefix("message user "))
 
     def _detail(self, row: Row, number: int) -> int:
         """The frame of a row; -1 where it has gone meanwhile."""

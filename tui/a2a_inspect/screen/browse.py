@@ -191,6 +191,7 @@ class Browse(Screen[None]):
     async def _choose(self, exchange: int) -> None:
         stream = await self._asked("stream", self._source.stream(exchange), None)
         if stream is None:
+            self._frames.awaited = 0
             return
         same = self._stream is not None and self._stream.row.key == exchange
         if not same:
@@ -219,6 +220,8 @@ class Browse(Screen[None]):
         row = message.row
         goal = self._goal[0] if self._goal is not None else 0
         if isinstance(row, ExchangeRow) and (row.key != self._chosen or row.key == goal):
+            if row.key != self._chosen:
+                self._frames.awaited = row.key
             self._chosen = row.key
             self._choose(self._chosen)
             self._ready()

@@ -43,17 +43,27 @@ class FrameList(LazyList):
         self._marks = marks
         self.stream: Stream | None = None
         """The exchange whose frames these are."""
+        self.awaited = 0
+        """Key of the exchange whose frames are on their way; 0: none is."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether these are the frames that were chosen: a key is about those."""
+        return super().settled and not self.awaited
 
     def show(self, stream: Stream) -> None:
         """Another exchange, or the same as it is now. A live one is followed from the start."""
         if self.stream is None or self.stream.row.key != stream.row.key:
             self.restart(follow=not stream.row.exchange.closed)
         self.stream = stream
+        if stream.row.key == self.awaited:
+            self.awaited = 0
         self.update(stream.frames)
 
     def leave(self) -> None:
         """There is no exchange."""
         self.stream = None
+        self.awaited = 0
         self.restart(follow=False)
 
     async def load(self, page: int) -> Sequence[FrameLine]:

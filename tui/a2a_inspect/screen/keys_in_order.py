@@ -140,11 +140,12 @@ class KeysInOrder(App[int]):
             await self._next()
 
     def _under_way(self, at: Widget) -> bool:
-        """What the key did there is not done yet."""
-        if not isinstance(at, LongView) or not at.is_attached:
-            return self._awaits(at)
-        at.settle()
-        return not at.settled or self._awaits(at)
+        """What the key did there is not done yet, or the rows that it led to are not there."""
+        led_to = self.focused if at.is_attached and at.screen is self.screen else None
+        views = [each for each in {at, led_to} if isinstance(each, LongView) and each.is_attached]
+        for view in views:
+            view.settle()
+        return not all(view.settled for view in views) or self._awaits(at)
 
     def _awaits(self, at: Widget) -> bool:
         """What the key did there is about to open a screen, or to change what is typed."""

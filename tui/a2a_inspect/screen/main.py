@@ -137,7 +137,8 @@ class MainScreen(Treed):
         """What the list shows, as it happened: from the exchange under the cursor, or from the beginning."""
         from a2a_inspect.screen.replay_screen import ReplayScreen  # which is a main screen itself
 
-        began = self._stream.row.exchange.started if self._stream is not None and not self._exchanges.follow else 0
+        row = self._exchanges.row
+        began = row.exchange.started if isinstance(row, ExchangeRow) and not self._exchanges.follow else 0
         self.app.push_screen(ReplayScreen(self._source, self.found, began))
 
     def action_pause(self) -> None:

@@ -249,8 +249,8 @@ class Narrowed(Browse):
         if getattr(self._narrowing, what) is not None:
             self._change(**{what: None})
             return
-        exchange = self._stream.row.exchange if self._stream is not None else None
-        found = getattr(exchange, f"{what}_id", "")
+        row = self._exchanges.row  # what is shown below may not have been read yet
+        found = getattr(row.exchange, f"{what}_id") if isinstance(row, ExchangeRow) else ""
         if found:
             self._change(**{what: found})
         else:

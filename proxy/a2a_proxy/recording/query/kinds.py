@@ -16,7 +16,9 @@ MAX_PATTERN = 1000
 """Characters of a regular expression."""
 
 _S, _MS = 1_000_000_000, 1_000_000
-_DURATIONS = {"ns": 1, "us": 1000, "ms": _MS, "s": _S, "m": 60 * _S, "min": 60 * _S, "h": 3600 * _S, "d": 86400 * _S}
+_DURATIONS = {"ns": 1, "us": 1000, "ms": _MS, "s": _S, "m": 60 * _S, "min": 60 * _S, "h": 3600 * _S}
+_DURATIONS |= {"d": 86_400 * _S, "w": 604_800 * _S}
+_DURATION = "a duration with its unit: 500ms, 2s, 1.5m"
 _SIZES = {"": 1, "b": 1, "kb": 1000, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZES |= {"k": 1000, "m": 10**6, "g": 10**9}
 _NUMBER = re.compile(r"([+-]?\d{1,18})(?:\.(\d{1,9}))?([a-zA-Zµ]*)")
@@ -55,7 +57,15 @@ def number(text: str) -> Number:
 
 def duration(text: str) -> Number:
     """A span of time with its unit, in ns."""
-    return Number(text, _scaled(text, _DURATIONS, "a duration with its unit: 500ms, 2s, 1.5m"))
+    return Number(text, _scaled(text, _DURATIONS, _DURATION))
+
+
+def length(text: str) -> int:
+    """A duration as options have it, ns: without a sign, spaces around its number allowed, 292 years at most, which is
+    as good as any longer one. Raises Wrong."""
+    if not text.isascii() or text.strip()[:1] in ("+", "-"):
+        raise Wrong(f'"{text}" is not a span of time')
+    return min(_exact("".join(text.split()), _DURATIONS, _DURATION), _MAX)
 
 
 def size(text: str) -> Number:
@@ -64,6 +74,14 @@ def size(text: str) -> Number:
 
 
 def _scaled(text: str, units: Mapping[str, int], what: str) -> int:
+    value = _exact(text, units, what)
+    if abs(value) > _MAX:
+        raise Wrong(f'"{text}" is too large')
+    return value
+
+
+def _exact(text: str, units: Mapping[str, int], what: str) -> int:
+    """The number, however large."""
     found = _NUMBER.fullmatch(text)
     unit = found[3].replace("µ", "u") if found else ""
     factor = units.get(unit, units.get(unit.lower() if "mib" in units else unit))
@@ -74,8 +92,6 @@ def _scaled(text: str, units: Mapping[str, int], what: str) -> int:
     if found[2]:
         part = int(found[2].ljust(9, "0")) * factor // 10**9
         value += -part if found[1].startswith("-") else part
-    if abs(value) > _MAX:
-        raise Wrong(f'"{text}" is too large')
     return value
 
 

@@ -19,6 +19,7 @@ from a2a_proxy.rules.rule import Rule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_WEIGHTS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "recommendation"}
 _BESIDE = {**OWN, BROKEN: "A rule cannot judge something"}
 """What is found without a rule."""
 MOST = 25_000
@@ -65,9 +66,18 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "name": rule.title,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": f"{rule.what} {rule.why}"},
-        "help": {"text": f"{rule.what}\n\n{rule.why}\n\nSpecification: {rule.section}"},
+        "help": {
+            "text": f"{rule.what}\n\n{rule.why}\n\nSpecification: {rule.section}",
+            "markdown": f"{rule.what}\n\n**Why it matters:** {rule.why}\n\n**Specification:** {rule.section}\n",
+        },
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
-        "properties": {"section": rule.section, "scope": rule.scope.value, "draft": rule.draft},
+        "properties": {
+            "section": rule.section,
+            "scope": rule.scope.value,
+            "draft": rule.draft,
+            "tags": ["a2a", rule.family.lower()],  # code scanning filters by these two
+            "problem.severity": _WEIGHTS[rule.severity],
+        },
     }
 
 

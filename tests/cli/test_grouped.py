@@ -1,0 +1,56 @@
+"""The help of both programs: each option and command once, under a heading, readable on 80 columns."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from a2a_inspect.cli import cli as inspect
+from a2a_proxy.cli.main import cli as proxy
+
+
+def groups(command: click.Command, *words: str) -> list[tuple[str, click.Command]]:
+    """A command and those below it that are shown, with what is typed for each."""
+    below = command.commands.items() if isinstance(command, click.Group) else ()
+    inner = [each for name, under in below if not under.hidden for each in groups(under, *words, name)]
+    return [(" ".join(words), command), *inner]
+
+
+ALL = [(program, words) for program in (proxy, inspect) for words, _ in groups(program)]
+
+
+def told(program: click.Command, words: str) -> str:
+    ran = CliRunner().invoke(program, [*words.split(), "--help"], prog_name="x", terminal_width=80)
+    assert ran.exit_code == 0
+    return ran.output
+
+
+@pytest.mark.parametrize("program", [proxy, inspect])
+def test_every_option_and_command_stands_there_once(program: click.Group) -> None:
+    text = told(program, "")
+    options = [each for each in program.params if isinstance(each, click.Option) and not each.hidden]
+    for name in (each.opts[0] for each in options):
+        assert len(re.findall(rf"^  (?:-\w, )?{name}\b(?!-)", text, re.MULTILINE)) == 1, name
+    for name in (name for name, each in program.commands.items() if not each.hidden):
+        assert len(re.findall(rf"^  {name} ", text, re.MULTILINE)) == 1, name
+
+
+def test_what_no_part_names_comes_last() -> None:
+    """Under a heading of its own, so that a new option is not forgotten."""
+    text = told(proxy, "")
+    headings = re.findall(r"^(\S.*):$", text, re.MULTILINE)
+    assert headings[0] == "Relay"
+    assert headings[-2:] == ["Other options", "Commands"]
+    others = text[text.index("Other options:") : text.index("Commands:")]
+    assert re.findall(r"--[\w-]+", others) == ["--version", "--help"]
+    assert "Other commands" not in told(inspect, "")
+
+
+@pytest.mark.parametrize(("program", "words"), ALL)
+def test_no_line_is_cut_or_too_long(program: click.Command, words: str) -> None:
+    lines = told(program, words).splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert [line for line in lines if re.search(r"[a-z,]\.\.\.$", line)] == []
