@@ -82,6 +82,13 @@ class Mlflow(msgspec.Struct):
         with urllib.request.urlopen(asked, timeout=READ_SECONDS) as answer:
             return str(json.load(answer)["experiment_id"])
 
+    def take(self, experiment: str, request: bytes) -> None:
+        """Give it a request as OTLP JSON."""
+        head = {"Content-Type": "application/json", "x-mlflow-experiment-id": experiment}
+        asked = urllib.request.Request(f"{self.http}/v1/traces", request, head)
+        with urllib.request.urlopen(asked, timeout=READ_SECONDS) as answer:
+            assert answer.status == 200
+
     def spans(self, experiment: str, count: int) -> list[Seen]:
         """What an experiment has, in order of time, when it has that many spans."""
         found = _until(lambda: self._read(experiment), count)

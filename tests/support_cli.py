@@ -80,12 +80,22 @@ def until(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
 
 
 def recorder_of(relay: int) -> int:
-    """The child of the relay that runs now; 0 where there is none."""
-    for task in Path(f"/proc/{relay}/task").iterdir():
-        with contextlib.suppress(OSError):
-            for word in (task / "children").read_text().split():
-                return int(word)
+    """The recorder of a relay that runs now; 0 where there is none. Any process may end while it is looked at."""
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{relay}/task").iterdir():
+            with contextlib.suppress(OSError):
+                for word in (task / "children").read_text().split():
+                    if is_recorder(int(word)):
+                        return int(word)
     return 0
+
+
+def is_recorder(process: int) -> bool:
+    """It has become one, and has not ended: neither a child that begins only, nor an agent, a hook or a zombie."""
+    try:
+        return b"a2a_proxy.recorder" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def until_dead(process: int) -> None:

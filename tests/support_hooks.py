@@ -72,11 +72,12 @@ class Spins(Notes):
 
 
 class Waits(Notes):
-    """Each frame takes it a while."""
+    """Its first frame takes until there is a file `go` beside the notes."""
 
     def on_frame(self, frame):
-        time.sleep(0.3)
         Notes.on_frame(self, frame)
+        while not OUT.with_name("go").exists():
+            time.sleep(0.01)
 
 
 class Prints:

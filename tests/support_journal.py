@@ -35,21 +35,33 @@ class Disk:
     """An `os.write` that can be full, or held up."""
 
     def __init__(self) -> None:
-        self.room: int | None = None
-        """Octets that still fit; None: no limit."""
+        self._lock = threading.Lock()
+        self._room: int | None = None
         self.most: int | None = None
         """Octets taken by one write at most."""
         self.open = threading.Event()
         self.open.set()
 
+    @property
+    def room(self) -> int | None:
+        """Octets that still fit; None: no limit."""
+        return self._room
+
+    @room.setter
+    def room(self, octets: int | None) -> None:
+        with self._lock:
+            self._room = octets
+
     def __call__(self, fd: int, data: bytes | memoryview) -> int:
         self.open.wait(120)
-        size = len(data) if self.most is None else min(len(data), self.most)
-        if self.room is not None:
-            size = min(size, self.room)
-            if size == 0:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            self.room -= size
+        most = self.most
+        size = len(data) if most is None else min(len(data), most)
+        with self._lock:  # the writer's thread takes room while the test gives some
+            if self._room is not None:
+                size = min(size, self._room)
+                if size == 0:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                self._room -= size
         return os.write(fd, data[:size])
 
 

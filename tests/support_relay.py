@@ -21,6 +21,8 @@ Story = Coroutine[Any, Any, None]
 SECONDS = 120.0
 """What hangs for so long has failed, also on a slow machine."""
 NO_EDITS = Editing("never", keep_host=True)
+UNKNOWN = ".".join(["agent" * 10] * 6)
+"""A host whose name is too long for any server to be asked for it: what cannot be resolved is known at once."""
 
 
 class MemoryJournal:

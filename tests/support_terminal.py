@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from support_debian import debian_environment, debian_program
@@ -93,4 +93,5 @@ def terminal(folder: Path) -> Iterator[Terminal]:
         yield made
     finally:
         if not made.ended:
-            made.ask("kill-server")
+            with suppress(subprocess.CalledProcessError):  # it has ended meanwhile
+                made.ask("kill-server")

@@ -119,6 +119,7 @@ def asked(engine: str, folder: Path) -> list[Rows]:
             text=True,
             timeout=SECONDS,
             check=False,
+            cwd=folder,  # Spark makes one of its own where it is
         )
         assert done.returncode == 0, done.stderr
         rows = json.loads(done.stdout.splitlines()[-1])

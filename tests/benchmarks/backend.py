@@ -2,7 +2,8 @@
 
 It reads words from stdin, one a line, and answers each with a line: `fine`, `slow` (it takes requests and answers
 none), `refusing` and `errors` change how it is; `count` tells how many spans it has stored and how many of them differ.
-It stores what it acknowledges, and nothing else.
+It stores what it acknowledges, and nothing else. It has what processor time all others leave: in life it stands
+elsewhere.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import grpc
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
+from a2a_proxy.recorder.priority import give_way_to_all
 from support_otlp import Received, grpc_backend, http_backend
 
 _ANSWERS: dict[str, dict[str, Any]] = {
@@ -50,6 +52,7 @@ class Moody(Received):
 
 def main() -> None:
     """Serve until stdin ends."""
+    give_way_to_all()
     moody = Moody(sys.argv[1])
     with (grpc_backend if moody.protocol == "grpc" else http_backend)(int(sys.argv[2]), moody):
         print("ready", flush=True)

@@ -1,69 +1,75 @@
 """What a live export takes from the relay, and what becomes of the spans where the backend is in trouble.
 
-One turn is one proxy with one backend under one steady load; turns without an export between them are what the others
-are compared with. The load is calls at a fixed rate, one after another on one connection: latency, not throughput.
+For each mood of a backend three proxies stand beside each other for the whole of it: one that exports by gRPC, one by
+HTTP, one that does not export. One steady load, calls at a fixed rate on one connection, goes to one of them at a time,
+in slices of some seconds: each slice of an exporting proxy lies between two of the one that does not, and what is told
+is the p50 of the former by the mean of those of the latter. A machine whose speed drifts over minutes moves all three
+alike, and an even drift cancels.
+
+An export follows late, and tries again whether calls come or not: work of its own would fall into the slices that it
+is compared with, and be hidden. So an export, and with it all that it does, is stopped (SIGSTOP) outside the slices of
+its own proxy, and has to do all its work in them. Its clock runs on: what was to be tried again meanwhile is tried
+when it goes on, so that its slices hold rather more of that than life would. How much processor time it used within
+its slices and outside is told. The beginning of each slice is not counted.
+
+The mood lasts, without a break, as long as the slices do. Then the backend is well, the load goes on for a while, and
+the export, running freely, comes to the end of what waits.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
-import signal
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 import load
 import msgspec
-from processes import child, end, free_port, memory_mib, start, wait_listening, wait_said
-from proxies import proxy_command
-
-from a2a_proxy.capture.journal import segment_numbers, segment_path
-from a2a_proxy.follower.brake import processor_seconds
-from a2a_proxy.follower.ledger import Ledger
-from a2a_proxy.recording.reader import Recording
+from standing import Standing
 
 RATE = 300
 """Calls a second."""
 NONE = "no export"
 MOODS = ("fine", "down", "slow", "refusing", "errors")
 PROTOCOLS = ("grpc", "http/protobuf")
-_BACK = 0.1
-"""Of a turn: so much longer the load goes on when the backend is well again."""
-_ROUNDS = len(PROTOCOLS)
-_UNEXPORTED_BEFORE = ("fine", "slow")
-"""Before these comes a turn without an export."""
+SLICE = 2.5
+"""Seconds of each slice. All are as long: each has as much left to do of the one before."""
+UNCOUNTED = 0.5
+"""Seconds at the beginning of each."""
+_CYCLE = len(PROTOCOLS) * 2 * SLICE
+_BACK = SLICE
+"""Seconds of load when the backend is well again."""
 _WARM = 1.0
-"""Seconds of load that are not counted."""
+"""Seconds of load before the first slice."""
 _PATIENCE = 60.0
-"""Seconds that the export has to catch up with a backend that is back, and the proxy to end."""
-_LAST = re.compile(r"OTLP: ([\d,]+) calls? sent to \S+?(?:, ([\d,]+) given up)?(?:, ([\d,]+) not sent)?\n")
+"""Seconds that the recorders and the exports have to catch up."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """How one went."""
+    """How one exporting proxy went in one mood."""
 
     mood: str
     protocol: str
+    p50: list[float]
+    """Of each slice, us."""
+    p99: list[float]
+    without: list[float]
+    """For each slice the mean p50 of those before and after it, of the proxy that does not export, us."""
+    back: float
+    """The p50 when the backend was well again, us."""
     calls: int
-    took: list[float]
-    """Round trips while the backend was as it was, us, sorted."""
-    back: list[float]
-    """Those when it was well again."""
     behind: int
-    """Octets that the recorder was behind at most, of looks once a second."""
+    """Octets that the recorder was behind at most, of looks after each slice."""
     left: int
     """The same when the load had ended."""
-    cpu: float = 0.0
-    """Processors in use by the export while the backend was as it was."""
+    within: float = 0.0
+    """Processors in use by the export during its slices."""
+    outside: float = 0.0
+    """The same between them."""
     mib: float = 0.0
     """Most memory that the export took."""
     caught_up: float = 0.0
-    """Seconds from the return of the backend until it had all that it was to get."""
+    """Seconds of its own time from the return of the backend until it had all that it was to get."""
     sent: int = 0
     given_up: int = 0
     unsent: int = 0
@@ -74,6 +80,16 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """Those of them that differ."""
 
     @property
+    def exports(self) -> bool:
+        """It is none that is compared with its like, to see what the method makes of no difference."""
+        return self.mood != NONE
+
+    @property
+    def ratios(self) -> list[float]:
+        """By how much calls took longer, slice by slice."""
+        return [one / other for one, other in zip(self.p50, self.without, strict=True)]
+
+    @property
     def whole(self) -> bool:
         """Each call is accounted for once: stored, given up and counted, or told as not sent."""
         once = self.stored == self.distinct == self.sent
@@ -81,106 +97,83 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def turns(folder: Path, origin: int, seconds: float) -> list[Turn]:
-    """All moods, each for so many seconds in all, half of them over each protocol; turns without export between."""
-    done: list[Turn] = []
-    for protocol in PROTOCOLS:
-        for mood in MOODS:
-            if mood in _UNEXPORTED_BEFORE:
-                done.append(turn(folder, origin, seconds / _ROUNDS))
-            done.append(turn(folder, origin, seconds / _ROUNDS, mood, protocol))
-    return done
+    """All moods, each for so many seconds on end; and the method itself, with three proxies that do not export."""
+    return [turn for mood in (NONE, *MOODS) for turn in _turns(folder, origin, seconds, mood)]
 
 
-class Backend:
-    """The process of `backend.py`."""
-
-    def __init__(self, protocol: str, port: int) -> None:
-        command = [sys.executable, str(load.HERE / "backend.py"), protocol, str(port)]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
-        self._hear()
-
-    def be(self, mood: str) -> None:
-        """From now on."""
-        self._ask(mood)
-
-    def count(self) -> tuple[int, int]:
-        """Spans that it stored, and how many of them differ."""
-        stored, distinct = self._ask("count").split()
-        return int(stored), int(distinct)
-
-    def end(self) -> None:
-        """It is no more."""
-        self._process.kill()
-        self._process.communicate()
-
-    def _ask(self, word: str) -> str:
-        assert self._process.stdin is not None
-        self._process.stdin.write(word + "\n")
-        self._process.stdin.flush()
-        return self._hear()
-
-    def _hear(self) -> str:
-        assert self._process.stdout is not None
-        if not (said := self._process.stdout.readline()):
-            raise RuntimeError("the backend has ended")
-        return said
+def _turns(folder: Path, origin: int, seconds: float, mood: str) -> list[Turn]:
+    """One mood, a turn for each protocol, from the start of the proxies to their end."""
+    with tempfile.TemporaryDirectory(dir=folder) as place, contextlib.ExitStack() as stack:
+        some = [
+            _Exporting(Standing(Path(place) / str(number), origin, stack, mood, protocol if mood != NONE else ""))
+            for number, protocol in enumerate(PROTOCOLS, 1)
+        ]
+        other = Standing(Path(place) / "0", origin, stack)
+        for standing in (other, *(each.standing for each in some)):
+            standing.caller.steady(RATE, _WARM)
+            standing.follows()
+            standing.rest()
+            standing.usage()
+        before = _p50(other, SLICE)
+        for _ in range(max(round(seconds / _CYCLE), 1)):
+            for each in some:
+                each.slice()
+                after = _p50(other, SLICE)
+                each.without.append((before + after) / 2)
+                before = after
+        for each in some:
+            each.bring_back()
+        _catch_up(some)
+        return [each.turn(mood, protocol) for each, protocol in zip(some, PROTOCOLS, strict=True)]
 
 
-def turn(folder: Path, origin: int, seconds: float, mood: str = NONE, protocol: str = "") -> Turn:
-    """One, from the start of a proxy to its end."""
-    with tempfile.TemporaryDirectory(dir=folder) as state, contextlib.ExitStack() as stack:
-        return _Turn(Path(state), mood, protocol, stack).run(origin, seconds)
+class _Exporting:
+    """A proxy that exports, and its slices."""
 
+    def __init__(self, standing: Standing) -> None:
+        self.standing = standing
+        self.without: list[float] = []
+        self._slices: list[list[float]] = []
+        self._within = self._outside = self._back = 0.0
+        self.caught_up = 0.0
+        """Seconds of work after `bring_back`."""
 
-class _Turn:
-    def __init__(self, state: Path, mood: str, protocol: str, stack: contextlib.ExitStack) -> None:
-        self._state = state
-        self._log = state / "stderr"
-        self._mood = mood
-        self._protocol = protocol
-        self._stack = stack
-        self._port = free_port()
-        self._behind: list[int] = []
-        self._open: BinaryIO | None = None
+    def slice(self) -> None:
+        """One."""
+        self._outside += self.standing.usage()
+        self.standing.go_on()
+        self._slices.append(_counted(self.standing, SLICE))
+        self.standing.rest()
+        self._within += self.standing.usage()
+        self.standing.look()
 
-    def run(self, origin: int, seconds: float) -> Turn:
-        backend = self._backend(self._mood) if self._mood not in (NONE, "down") else None
-        process, port = self._proxy(origin)
-        export = child(process.pid, "a2a_proxy.telemetry") if self._protocol else 0
-        caller = self._stack.enter_context(load.Caller(port))
-        caller.steady(RATE, _WARM)
-        if self._protocol:
-            _until(lambda: self._ledger().load().file is not None)  # it has been loaded, and follows
-        before = processor_seconds(export)
-        took = self._load(caller, seconds)
-        cpu = (processor_seconds(export) - before) / seconds
-        came_back = time.monotonic()
-        if self._mood == "down":
-            backend = self._backend("fine")
-        elif backend is not None:
-            backend.be("fine")
-        back = self._load(caller, seconds * _BACK)
-        calls = caller.calls
-        left = self._settled()
-        caught_up = self._caught_up(calls) - came_back if backend is not None else 0.0
-        mib = memory_mib(export)[1] if export else 0.0
-        process.send_signal(signal.SIGTERM)
-        process.wait(_PATIENCE)
-        stored, distinct = backend.count() if backend is not None else (0, 0)
-        sent, given_up, unsent = last_line(self._log.read_text()) if backend is not None else [0, 0, 0]
+    def bring_back(self) -> None:
+        """The backend is well, and the load goes on."""
+        self._outside += self.standing.usage()
+        self.standing.bring_back()
+        self.standing.go_on()
+        self._back = _p50(self.standing, _BACK)
+        self.standing.rest()
+
+    def turn(self, mood: str, protocol: str) -> Turn:
+        """What came out; the export has caught up."""
+        standing = self.standing
+        left, mib = standing.bytes_behind(), standing.mib()
+        (sent, given_up, unsent), (stored, distinct) = standing.end()
         return Turn(
-            mood=self._mood,
-            protocol=self._protocol,
-            calls=calls,
-            took=sorted(took),
-            back=sorted(back),
-            behind=max(self._behind),
+            mood=mood,
+            protocol=protocol,
+            p50=[load.percentiles(each)[0] for each in self._slices],
+            p99=[load.percentiles(each)[1] for each in self._slices],
+            without=self.without,
+            back=self._back,
+            calls=standing.caller.calls,
+            behind=standing.behind,
             left=left,
-            cpu=cpu,
+            within=self._within / (len(self._slices) * SLICE),
+            outside=self._outside / (len(self._slices) * (_CYCLE - SLICE)),
             mib=mib,
-            caught_up=caught_up,
+            caught_up=_BACK + self.caught_up,
             sent=sent,
             given_up=given_up,
             unsent=unsent,
@@ -188,72 +181,25 @@ class _Turn:
             distinct=distinct,
         )
 
-    def _backend(self, mood: str) -> Backend:
-        backend = Backend(self._protocol, self._port)
-        self._stack.callback(backend.end)
-        backend.be(mood)
-        return backend
 
-    def _proxy(self, origin: int) -> tuple[subprocess.Popen[bytes], int]:
-        port = free_port()
-        command = [*proxy_command(port, f"127.0.0.1:{origin}", str(self._state)), "--quiet"]
-        if self._protocol:
-            command += ["--otlp", f"http://127.0.0.1:{self._port}", "--otlp-protocol", self._protocol]
-        process = start(command, self._log, A2A_PROXY_STATE=str(self._state))
-        self._stack.callback(end, process, signal.SIGTERM, signal.SIGTERM)
-        wait_listening(process, port, self._log)
-        wait_said(process, "stop with Ctrl-C", self._log)
-        return process, port
-
-    def _load(self, caller: load.Caller, seconds: float) -> list[float]:
-        took: list[float] = []
-        for _ in range(max(round(seconds), 1)):
-            took += caller.steady(RATE, 1.0)
-            self._behind.append(self._bytes_behind())
-        return took
-
-    def _bytes_behind(self) -> int:
-        """Octets of the journal that are not in the recording."""
-        folders = [each.parent for each in (self._state / "journals").glob("*/session.json")]
-        with Recording(self._state / "benchmark.a2a.db") as recording:
-            rows = recording.sessions()
-        segment, offset = rows[0].position or (0, 0)
-        sizes = {
-            number: segment_path(folder, number).stat().st_size
-            for folder in folders
-            for number in segment_numbers(folder)
-            if number >= segment
-        }
-        return sum(sizes.values()) - (offset if segment in sizes else 0)
-
-    def _settled(self) -> int:
-        """How far the recorder is behind when it had time to catch up."""
-        _until(lambda: not self._bytes_behind())
-        return self._bytes_behind()
-
-    def _caught_up(self, calls: int) -> float:
-        """When each of the calls was sent or given up, as the export's own ledger says."""
-        _until(lambda: (mark := self._ledger().read_mark()).calls + mark.errors >= calls)
-        return time.monotonic()
-
-    def _ledger(self) -> Ledger:
-        """Where the export says how far it is."""
-        if self._open is None:
-            [path] = (self._state / "otlp").glob("*.ledger")
-            self._open = self._stack.enter_context(path.open("rb"))
-        return Ledger(self._open.fileno())
-
-
-def last_line(said: str) -> list[int]:
-    """Calls that were sent, given up and not sent, as a proxy says at its end. Raises RuntimeError."""
-    found = _LAST.search(said)
-    if found is None:
-        raise RuntimeError(f"the proxy does not say what it sent: {said[-2000:]}")
-    return [int((each or "0").replace(",", "")) for each in found.groups()]
-
-
-def _until(true: Callable[[], bool]) -> None:
-    """Wait for it, but not for ever."""
-    deadline = time.monotonic() + _PATIENCE
-    while not true() and time.monotonic() < deadline:
+def _catch_up(some: list[_Exporting]) -> None:
+    """Let the recorders and the exports come to the end, but not for ever."""
+    began = time.monotonic()
+    for each in some:
+        each.standing.go_on()
+    left = some
+    while left and (took := time.monotonic() - began) < _PATIENCE:
+        for each in left:
+            each.caught_up = took
+        left = [each for each in left if not each.standing.caught_up()]
         time.sleep(0.1)
+
+
+def _counted(standing: Standing, seconds: float) -> list[float]:
+    """Round trips of a slice, us, sorted."""
+    standing.caller.steady(RATE, UNCOUNTED)
+    return sorted(standing.caller.steady(RATE, seconds - UNCOUNTED))
+
+
+def _p50(standing: Standing, seconds: float) -> float:
+    return load.percentiles(_counted(standing, seconds))[0]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import statistics
 import sys
 import time
 from pathlib import Path
 
-import load
 import msgspec
 from cost import ended
-from exporting import MOODS, NONE, PROTOCOLS, RATE, Backend, Turn
+from exporting import MOODS, NONE, PROTOCOLS, RATE, Turn
 from processes import free_port, start
 from report import Row, Target, row
+from standing import Backend
 
 
 class Offline(msgspec.Struct, frozen=True):
@@ -67,22 +68,21 @@ def live_rows(turns: list[Turn]) -> list[Row]:
     title = f"Live export, {RATE} calls/s on one connection"
     found = []
     for mood, some in _by_mood(turns).items():
-        for word, at in (("p50", 0), ("p99", 1)):
-            values = [load.percentiles(each.took)[at] for each in some]
+        for word, values in (
+            ("p50 of a slice", [value for each in some for value in each.p50]),
+            ("p50 of the slices beside it, without export", [value for each in some for value in each.without]),
+            ("p99 of a slice", [value for each in some for value in each.p99]),
+            ("p50 when the backend is back", [each.back for each in some]),
+        ):
             found.append(row(f"{title}, {word}", _called(mood), "us", values, less_is_better=True))
     for mood, some in _by_mood(turns).items():
-        values = [load.percentiles(each.back)[0] for each in some]
-        found.append(row(f"{title}, p50 when the backend is back", _called(mood), "us", values, less_is_better=True))
-    for title, unit, name in (
-        ("Export process, processors in use", "processors", "cpu"),
-        ("Export process, memory", "MiB", "mib"),
-        ("From the backend's return until it has all", "s", "caught_up"),
-    ):
-        for mood, some in _by_mood(turns).items():
+        for title, unit, name in (
+            ("Export process, memory", "MiB", "mib"),
+            ("From the backend's return until it has all", "s", "caught_up"),
+        ):
             if mood != NONE:
                 values = [getattr(each, name) for each in some]
                 found.append(row(title, _called(mood), unit, values, less_is_better=True))
-    for mood, some in _by_mood(turns).items():
         values = [float(each.behind) for each in some]
         found.append(row("Recorder, most octets behind", _called(mood), "octets", values, less_is_better=True))
     return found
@@ -90,16 +90,16 @@ def live_rows(turns: list[Turn]) -> list[Row]:
 
 def live_targets(turns: list[Turn]) -> list[Target]:
     """A call takes no longer, the recorder comes to the end, and every span is accounted for once."""
-    by_mood = _by_mood(turns)
-    without = _p50(by_mood[NONE])
     found = []
-    for mood in MOODS:
-        name = f"p50, backend {mood}, times that without export"
-        found.append(Target(name, 1.05, _p50(by_mood[mood]) / without, at_most=True))
+    for mood, some in _by_mood(turns).items():
+        ratios = [ratio for each in some for ratio in each.ratios]
+        low, high = interval(ratios)
+        name = f"p50, {_called(mood)}, times that without export (95 %: {low:.3f} to {high:.3f})"
+        found.append(Target(name, 1.05, statistics.median(ratios), at_most=True))
     left = max(each.left for each in turns)
     found.append(Target("octets that the recorder is behind in the end", 0, left, at_most=True))
     for protocol in PROTOCOLS:
-        some = [each for each in turns if each.protocol == protocol]
+        some = [each for each in turns if each.protocol == protocol and each.exports]
         twice = sum(each.stored - each.distinct for each in some)
         found.append(Target(f"spans that the backend has twice, {protocol}", 0, twice, at_most=True))
         lost = sum(not each.whole for each in some)
@@ -108,14 +108,42 @@ def live_targets(turns: list[Turn]) -> list[Target]:
 
 
 def notes(turns: list[Turn]) -> list[str]:
-    """What became of the spans of each turn."""
-    found = ["| backend | protocol | calls | sent | given up | not sent | stored by the backend | of them different |"]
+    """Each turn: how far its slices agree, where the export worked, and what became of the spans."""
+    found = ["| | protocol | slices | ratio of p50, median | 95 % | quartiles | processors in its slices | outside |"]
     found += ["|---|---|--:|--:|--:|--:|--:|--:|"]
     for each in turns:
-        if each.mood != NONE:
+        lower, middle, upper = quartiles(each.ratios)
+        low, high = interval(each.ratios)
+        cells = [_called(each.mood), each.protocol if each.exports else "", f"{len(each.ratios)}", f"{middle:.3f}"]
+        cells += [f"{low:.3f} to {high:.3f}", f"{lower:.3f} to {upper:.3f}"]
+        found.append(f"| {' | '.join([*cells, f'{each.within:.2f}', f'{each.outside:.2f}'])} |")
+    found += ["", "| | protocol | calls | sent | given up | not sent | stored by the backend | of them different |"]
+    found += ["|---|---|--:|--:|--:|--:|--:|--:|"]
+    for each in turns:
+        if each.exports:
             counts = (each.calls, each.sent, each.given_up, each.unsent, each.stored, each.distinct)
-            found.append(f"| {each.mood} | {each.protocol} | {' | '.join(f'{count:,}' for count in counts)} |")
+            cells = [_called(each.mood), each.protocol, *(f"{count:,}" for count in counts)]
+            found.append(f"| {' | '.join(cells)} |")
     return [*found, ""]
+
+
+def quartiles(values: list[float]) -> tuple[float, float, float]:
+    """A quarter of the values is below the first, half below the second, three quarters below the third."""
+    if len(values) < 2:
+        return values[0], values[0], values[0]
+    lower, middle, upper = statistics.quantiles(values, n=4, method="inclusive")
+    return lower, middle, upper
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """Between which of the values the median lies of all that could have been measured, in 95 of 100 cases or more,
+    however they are spread: each is above it or below as a coin falls. Of less than six: the least and the largest."""
+    ordered, number = sorted(values), len(values)
+    below, rank = 0.5**number, 0
+    while below + math.comb(number, rank + 1) * 0.5**number <= 0.025:
+        rank += 1
+        below += math.comb(number, rank) * 0.5**number
+    return ordered[rank], ordered[-1 - rank]
 
 
 def _by_mood(turns: list[Turn]) -> dict[str, list[Turn]]:
@@ -123,8 +151,4 @@ def _by_mood(turns: list[Turn]) -> dict[str, list[Turn]]:
 
 
 def _called(mood: str) -> str:
-    return mood if mood == NONE else f"backend {mood}"
-
-
-def _p50(turns: list[Turn]) -> float:
-    return statistics.median(load.percentiles(each.took)[0] for each in turns)
+    return f"{NONE} either" if mood == NONE else f"backend {mood}"

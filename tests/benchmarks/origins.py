@@ -25,7 +25,7 @@ GRPC_METHOD = "lf.a2a.v1.A2AService/GetTask"
 NGINX = """daemon off; worker_processes 1; pid {folder}/{name}.pid; error_log {folder}/{name}.log;
 events {{ worker_connections 4096; }}
 http {{
-  access_log off; keepalive_requests 1000000000; server_tokens off;
+  access_log off; keepalive_requests 1000000000; keepalive_timeout 1h; server_tokens off;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
 {servers}

@@ -387,7 +387,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one short round: a look, not a measurement")
     parser.add_argument("--full", action="store_true", help="recorder, rules and query with 1,000,000 frames")
     parser.add_argument("--rounds", type=int, help="rounds per contestant (3; with --quick 1)")
-    parser.add_argument("--seconds", type=float, help="of each trouble of a backend (60; with --quick 8)")
+    parser.add_argument("--seconds", type=float, help="of each mood of a backend, on end (80; with --quick 10)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
     parser.add_argument("--profile", action="store_true", help="only show where the recorder's time goes")
     typed = parser.parse_args()
@@ -422,7 +422,7 @@ def main() -> None:
             "stdio": suite.stdio,
             "replay": suite.replay,
             "hooks": lambda: suite.hooks(30_000 if typed.quick else 100_000),
-            "otlp": lambda: suite.otlp(_sizes(typed)[0], typed.seconds or (8 if typed.quick else 60)),
+            "otlp": lambda: suite.otlp(_sizes(typed)[0], typed.seconds or (10 if typed.quick else 80)),
             "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),
         }
         loops: list[float] = []

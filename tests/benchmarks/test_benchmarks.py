@@ -122,8 +122,20 @@ def test_the_last_line_of_an_export_is_understood(module, tmp_path, sent, given_
     settings = otlp_settings("http://c:4318", "", PLAIN, frames=False)
     report = Report(name="otlp", outcome="slow", calls=sent, errors=given_up, frame=0, log="")
     told, _, _ = summed_up(settings, report, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid)
-    found = module("exporting").last_line(f"first\na2a-proxy: warning: {told}\na2a-proxy: hint: more\n")
+    found = module("standing").last_line(f"first\na2a-proxy: warning: {told}\na2a-proxy: hint: more\n")
     assert found == [sent, given_up, 3 - sent - given_up]
+
+
+def test_an_interval_is_as_wide_as_chance_makes_it(module):
+    """Of 18 values: the fifth from each end, as 4 heads or less of 18 coins are that seldom; of few all of them."""
+    interval = module("exports").interval
+    assert interval([float(each) for each in range(18, 0, -1)]) == (5, 14)
+    assert [interval([float(each) for each in range(number)]) for number in (1, 5, 6, 9)] == [
+        (0, 0),
+        (0, 4),
+        (0, 5),
+        (1, 7),
+    ]
 
 
 def test_a_hook_spins_beside_the_recorder_that_is_measured(module, tmp_path, monkeypatch):

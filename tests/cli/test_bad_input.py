@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sqlite3
@@ -15,6 +16,7 @@ from a2a_proxy.recording.schema import SCHEMA_VERSION
 from a2a_proxy.recording.writer import Writer
 from support_cli import SECONDS, Ran, environment, program, run
 from support_recording import facts
+from support_relay import UNKNOWN
 
 PAIR = ("--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:1")
 
@@ -68,7 +70,7 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
         (("--listen", ":99999", "--upstream", "localhost:1"), "99999"),
         (("--listen", "nonsense", "--upstream", "localhost:1"), "nonsense"),
         (("--listen", "203.0.113.7:0", "--upstream", "localhost:1"), "cannot listen on 203.0.113.7:0"),
-        (("--listen", ":0", "--upstream", "no-such-host.invalid:1"), "cannot resolve upstream no-such-host.invalid:1"),
+        (("--listen", ":0", "--upstream", f"{UNKNOWN}:1"), f"cannot resolve upstream {UNKNOWN}:1"),
         (("--nonsense",), "no such option"),
         (("nonsense",), "no such command"),
         ((*PAIR, "--log-format", "xml"), "'xml' is not one of"),
@@ -103,18 +105,27 @@ def test_busy_port(tmp_path: Path, place: Path, busy: int) -> None:
 
 def test_a_proxy_that_is_its_own_upstream(tmp_path: Path, place: Path) -> None:
     """By itself, by a name, by its gRPC upstream, or through another listener; nothing is made."""
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-        first, second = one.getsockname()[1], two.getsockname()[1]
-    for words in (
-        ("-l", f":{first}", "-u", f"localhost:{first}"),
-        ("-l", f"127.0.0.1:{first}", "-u", "127.0.0.1:1", "--upstream-grpc", f"localhost:{first}"),
-        ("-l", f":{first}", "-u", f"127.0.0.1:{second}", "-l", f":{second}", "-u", f"127.0.0.1:{first}"),
-    ):
-        done = run(tmp_path / "state", "a2a-proxy", *words, "--record", place / "r.db")
-        two_lines(done, "a2a-proxy", "leads back to the proxy itself")
-        assert done.err.splitlines()[1].endswith("hint: --upstream names the agent's port, not the proxy's")
-        assert not (tmp_path / "state").exists()
-        assert not list(place.iterdir())
+    with kept_port() as first, kept_port() as second:
+        for words in (
+            ("-l", f":{first}", "-u", f"localhost:{first}"),
+            ("-l", f"127.0.0.1:{first}", "-u", "127.0.0.1:1", "--upstream-grpc", f"localhost:{first}"),
+            ("-l", f":{first}", "-u", f"127.0.0.1:{second}", "-l", f":{second}", "-u", f"127.0.0.1:{first}"),
+        ):
+            done = run(tmp_path / "state", "a2a-proxy", *words, "--record", place / "r.db")
+            two_lines(done, "a2a-proxy", "leads back to the proxy itself")
+            assert done.err.splitlines()[1].endswith("hint: --upstream names the agent's port, not the proxy's")
+            assert not (tmp_path / "state").exists()
+            assert not list(place.iterdir())
+
+
+@contextlib.contextmanager
+def kept_port() -> Iterator[int]:
+    """A port that no system call gives to anybody, and that who names it can listen on: SO_REUSEADDR lets it share the
+    port with a socket that does not listen."""
+    with socket.socket() as holds:
+        holds.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holds.bind(("127.0.0.1", 0))
+        yield int(holds.getsockname()[1])
 
 
 def test_recordings_that_cannot_be_written(tmp_path: Path, place: Path) -> None:

@@ -17,7 +17,7 @@ from a2a_proxy.cli.console import TextConsole
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.stdio import stdio_config
 from a2a_proxy.cli.wanted import Wanted
-from support_cli import until
+from support_cli import SECONDS, until
 from support_inspect import changes, exchange, request, writer
 from support_otlp import http_backend
 from support_recording import STARTED, facts
@@ -69,7 +69,7 @@ def test_it_begins_with_the_recording_and_ends_after_it(
     until(lambda: seen)
     assert seen == [f"starts with {facts(1).uuid}"]
     made.finish(STARTED + 10**10)
-    thread.join(20)
+    thread.join(SECONDS)
     console.close()
     assert seen[1:] == ["summed up"]
     assert (tmp_path / "log").read_text() == f"a2a-proxy: {tmp_path}/r.a2a.db: recorded from a stdio agent\n"

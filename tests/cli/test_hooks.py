@@ -71,6 +71,7 @@ def test_a_hook_that_spins_holds_nothing_up(proxy: Start, agent: Agent, hooks: d
     for _ in range(3):
         call(address)
     until(lambda: methods(hooks).count("on_exchange_end") == 3)
+    until(lambda: any("spins" in each for each in noted(hooks)))
     one.interrupt()
     until(lambda: "stopping: waiting for hook noting:Spins" in one.err)
     one.interrupt()
@@ -93,6 +94,8 @@ def test_hooks_that_fail(proxy: Start, agent: Agent, hooks: dict[str, str]) -> N
     one = proxied(proxy, agent, hooks, *words)
     call(one.addresses()[0])
     until(lambda: "died 4 times" in one.err)
+    until(lambda: "broken:Hook cannot be loaded" in one.err)
+    until(lambda: "on_exchange_end" in methods(hooks))  # of the one that goes on
     assert one.stop() == 0
     assert "hook broken:Hook cannot be loaded: ModuleNotFoundError" in one.err
     assert one.err.count("noting:Fails: on_frame failed: ValueError: no 0") == 1
@@ -107,6 +110,7 @@ def test_hooks_for_programs(proxy: Start, agent: Agent, hooks: dict[str, str]) -
     """One object at the end, before the summary."""
     one = proxied(proxy, agent, hooks, "--hook", "noting:Fails", "--log-format", "json")
     call(one.addresses()[0])
+    until(lambda: "on_exchange_end" in methods(hooks))  # a stop does not wait long for a process that begins
     assert one.stop() == 0
     events = [json.loads(line) for line in one.out.splitlines()]
     (said,) = [each for each in events if each["event"] == "hook"]

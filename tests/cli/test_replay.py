@@ -143,12 +143,12 @@ def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
     """Live streams on gRPC only, and a card that is missing."""
     running = Proxy(tmp_path, "replay", SAMPLES / "live-bidi.a2a.jsonl", "--listen", "127.0.0.1:0")
     where = address(running)
+    with pytest.raises(urllib.error.HTTPError) as missing:
+        urllib.request.urlopen(f"http://{where}/.well-known/agent-card.json")
+    assert missing.value.code == 404
+    assert running.stop() == 0
     told = running.err
     assert "not served on JSON-RPC: #2" in told
     assert "not served on REST: #2" in told
     assert "not served on gRPC" not in told
     assert "the recording has no agent card" in told
-    with pytest.raises(urllib.error.HTTPError) as missing:
-        urllib.request.urlopen(f"http://{where}/.well-known/agent-card.json")
-    assert missing.value.code == 404
-    assert running.stop() == 0

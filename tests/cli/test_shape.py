@@ -36,5 +36,5 @@ def test_what_is_said_again_gives_the_same_spans() -> None:
 
     assert CliRunner().invoke(offline, shape_words(made)).output == "True\n"
     assert shape_words(Shape()) == []
-    odd = Shape(segment=10 * SECOND + 1)
-    assert shape_of("internal", content=False, compat=(), segment=shape_words(odd)[-1]) == odd
+    for odd in (Shape(segment=10 * SECOND + 1), Shape(segment=2**63 - 1)):
+        assert shape_of("internal", content=False, compat=(), segment=shape_words(odd)[-1]) == odd

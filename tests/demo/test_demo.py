@@ -85,7 +85,8 @@ def test_the_lossy_demo_has_something_to_find(tmp_path: Path, monkeypatch: pytes
         found = [each.finding.rule for each in recording.findings()]
         (missed,) = [loss for row in recording.tasks() for loss in row.task.missed]
         healer = recording.exchange(key(1, missed.by))
-    assert found == ["A2A-GEN-001", "A2A-ART-006"]
+    # A machine that stops everybody for half a second has latencies to tell of.
+    assert [rule for rule in found if not rule.startswith("A2A-LAT-")] == ["A2A-GEN-001", "A2A-ART-006"]
     assert (missed.first, missed.last) == (4, 4)
     assert healer is not None
     assert healer.exchange.operation == "GetTask"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.telemetry.sdk import SENT, Backend
+from a2a_proxy.telemetry.answers import SENT
+from a2a_proxy.telemetry.sdk import Backend
 from a2a_proxy.telemetry.target import target
 from a2a_proxy.telemetry.values import Context, Kind, Span
 from support_backends import Mlflow, Phoenix, mlflow, phoenix
@@ -136,6 +137,18 @@ def test_three_proxies_are_joined_by_links_too(a_mlflow: Mlflow, experiment: str
     check_as_recorded(found, calls, NS)
     check_apart(found)
     check_links(found)
+
+
+def test_mlflow_reads_the_lines_of_a_file(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
+    """Each is a request of OTLP in JSON. It reads ids as hexadecimal there, but not those of links, and has none."""
+    paths = talk(tmp_path)
+    inspect(tmp_path / "state", "export", "otlp", *paths, "--output", tmp_path / "spans.jsonl")
+    for line in (tmp_path / "spans.jsonl").read_bytes().splitlines():
+        a_mlflow.take(experiment, line)
+    calls = recorded(paths)
+    found = a_mlflow.spans(experiment, len(calls))
+    check_as_recorded(found, calls, NS)
+    check_apart(found)
 
 
 def test_agents_that_only_hand_a_trace_on_are_one_tree_by_propagation(

@@ -258,6 +258,7 @@ def get(between: Proxy) -> tuple[int, str, bytes]:
 
 def call(between: Proxy) -> tuple[grpc.StatusCode, str]:
     """Call the agent over gRPC: how it fails."""
-    with grpc.insecure_channel(between.address) as channel, pytest.raises(grpc.RpcError) as caught:
+    own = (("grpc.use_local_subchannel_pool", 1),)  # not the connection that an earlier call was refused on
+    with grpc.insecure_channel(between.address, own) as channel, pytest.raises(grpc.RpcError) as caught:
         channel.unary_unary("/lf.a2a.v1.A2AService/GetTask", None, None)(b"", timeout=SECONDS)
     return caught.value.code(), str(caught.value.details())

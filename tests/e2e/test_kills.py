@@ -14,6 +14,7 @@ from a2a_proxy.recording.reader import Recording
 from support_cli import until_dead
 from support_kills import Clients, Mark, StreamingAgent, kill, next_recorder, recorded
 from support_proxy import Proxy, inspect, proxy
+from support_recorder import kill_blamelessly
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the recorder in /proc")
 ROUNDS = [pytest.param(4, id="4"), pytest.param(50, id="50", marks=pytest.mark.soak)]
@@ -44,11 +45,11 @@ async def test_the_recorder_is_killed_in_mid_stream(tmp_path: Path, kills: int) 
             clients.start(between.address, 2)
             await clients.begun()
             recorder = 0
+            (journal,) = (between.state / "journals").iterdir()
             for _ in range(kills):
                 recorder = await next_recorder(between.process.pid, recorder)
                 await asyncio.sleep(chance.uniform(0, 1.2))
-                kill(recorder)
-            (journal,) = (between.state / "journals").iterdir()
+                await asyncio.to_thread(kill_blamelessly, recorder, journal, between.recording)
             agent.enough.set()
             await clients.ended()
             await caught_up(journal)
@@ -132,9 +133,9 @@ async def test_both_are_killed_and_recover_finishes_it_once(tmp_path: Path) -> N
         await asyncio.to_thread(between.kill)
         await asyncio.to_thread(until_dead, recorder)
     after = await asyncio.to_thread(Proxy(tmp_path, upstream).start)
+    await asyncio.to_thread(after.stop)
     assert [said["message"] for said in after.said("warning")] == ["a session was not recorded to the end"]
     assert [said["hint"] for said in after.said("warning")] == ["finish with: a2a-inspect recover"]
-    await asyncio.to_thread(after.stop)
     said = await asyncio.to_thread(inspect, between.state, "recover")
     assert said.startswith(f"recovered {between.recording.resolve()}: ")
     once = recorded(between.recording, 1)

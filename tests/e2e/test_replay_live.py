@@ -242,7 +242,7 @@ async def test_a_client_that_half_closes_after_its_last_word() -> None:
 
 async def test_a_client_that_never_answers() -> None:
     """Patience ends, and with it the call."""
-    async with playing("live-bidi", "approval", patience=200_000_000) as (mock, client):
+    async with playing("live-bidi", "approval", patience=1_000_000_000) as (mock, client):
         stream = client.live("approval")
         await stream.say(send("deploy it"))
         await stream.hears(3)

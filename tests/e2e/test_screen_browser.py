@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from a2a_proxy.recording.cassette import read_cassette
-from support_browser import Page, browsing, until
+from support_browser import Page, browsing, until, until_true
 from support_cli import SECONDS, environment, program
 from support_debian import headless_browser
 from support_scenes import SAMPLES
@@ -61,6 +61,11 @@ class Person:
         await self._page.press(*keys)
 
 
+async def differs(page: Page, before: bytes) -> bool:
+    """What it looks like: it is drawn some time after it was received."""
+    return await page.picture() != before
+
+
 async def test_the_screen_is_used_in_a_browser(address: str, tmp_path: Path) -> None:
     """To the finding and its rule by keys alone, copied to the browser; nothing comes from elsewhere or is written."""
     async with browsing() as browser:
@@ -73,7 +78,7 @@ async def test_the_screen_is_used_in_a_browser(address: str, tmp_path: Path) -> 
         before = await page.picture()
         await person.types("g", "g", "e")
         await person.sees("Evening: fado")
-        assert await page.picture() != before
+        await until_true(lambda: differs(page, before), "what was received is not shown")
         await person.types("4")
         await person.sees("A2A-GEN-001", "Generation gap", "The client has missed an event")
         await person.types("/")
@@ -87,7 +92,7 @@ async def test_the_screen_is_used_in_a_browser(address: str, tmp_path: Path) -> 
         await person.sees("Copy", "JSON")
         await person.types("i")
         await person.sees("handed to the browser")
-        assert "task" in str(await page.run("window.copied"))
+        await until_true(lambda: page.run("String(window.copied).includes('task')"), "nothing was copied")
         await person.types("x")
         await person.sees("read-only")
         origin = address.rsplit("/", 2)[0]

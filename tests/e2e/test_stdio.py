@@ -16,13 +16,13 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow
-from support_cli import run, until
+from support_cli import recorder_of, run, until, until_dead
 from support_kills import kill
 from support_stdio import CARD, Client, Outcome, Story, agent, outcome, request, wrapped
 
-_AS_FAST_SECONDS = 5.0
-"""Generous: the machine may be busy with other tests. A relay that waits for a timer, or for its recorder, takes
-longer."""
+_AS_FAST_SECONDS, _TRIES = 5.0, 4
+"""Generous, and more than once: the machine may be busy with other tests now and then. A relay that waits for a timer,
+or for its recorder, takes longer each time."""
 
 
 def converse(client: Client) -> None:
@@ -130,7 +130,11 @@ def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int, e
     bare, proxied = _both(tmp_path, story, manner, "--record", recording)
     assert proxied.seen == bare.seen
     assert bare.code == code
-    assert proxied.seconds < bare.seconds + _AS_FAST_SECONDS
+    tries = [proxied.seconds]
+    while min(tries) >= bare.seconds + _AS_FAST_SECONDS and len(tries) < _TRIES:
+        folder = tmp_path / f"try-{len(tries)}"
+        tries.append(outcome(folder, manner, story, "--record", tmp_path / f"{folder.name}.db", proxied=True).seconds)
+    assert min(tries) < bare.seconds + _AS_FAST_SECONDS
     (row,) = _ended(recording)
     assert (row.how, row.complete) == ("clean", "complete")
     with Recording(recording) as stored:
@@ -195,10 +199,10 @@ def test_a_killed_recorder_is_replaced_and_nobody_notices(tmp_path: Path) -> Non
     client.read()
     client.write(CARD)
     client.expect(b'"id": 1')
-    killed = until(lambda: _recorder(client.process.pid))
+    killed = until(lambda: recorder_of(client.process.pid))
     until(recording.exists)
     kill(killed)
-    until(lambda: _recorder(client.process.pid) not in (0, killed))
+    until(lambda: recorder_of(client.process.pid) not in (0, killed))
     client.write(request(2, "SendMessage", "still here"))
     client.expect(b'"id": 2')
     client.close()
@@ -208,20 +212,11 @@ def test_a_killed_recorder_is_replaced_and_nobody_notices(tmp_path: Path) -> Non
     assert (row.how, row.complete) == ("clean", "complete")
 
 
-def _recorder(relay: int) -> int:
-    """The recorder of a stdio relay; 0 where there is none now."""
-    for task in Path(f"/proc/{relay}/task").iterdir():
-        for word in (task / "children").read_text().split():
-            if b"a2a_proxy.recorder" in Path(f"/proc/{word}/cmdline").read_bytes():
-                return int(word)
-    return 0
-
-
 def test_the_recorder_has_no_part_of_the_clients_pipes(tmp_path: Path) -> None:
     """Nothing of them open, a session of its own: it can neither hold up the client nor be hit by its signals."""
     client = Client(wrapped(agent()), tmp_path / "state")
     client.read()
-    recorder = until(lambda: _recorder(client.process.pid))
+    recorder = until(lambda: recorder_of(client.process.pid))
     streams = (client.process.stdin, client.process.stdout, client.process.stderr)
     pipes = {os.readlink(f"/proc/self/fd/{stream.fileno()}") for stream in streams if stream is not None}
     held = set()
@@ -257,8 +252,10 @@ def test_what_nobody_could_finish_is_recovered(tmp_path: Path) -> None:
     client.read()
     client.write(CARD)
     client.expect(b'"id": 1')
-    kill(client.process.pid, until(lambda: _recorder(client.process.pid)))
+    recorder = until(lambda: recorder_of(client.process.pid))
+    kill(client.process.pid, recorder)
     assert client.end()[0] == -signal.SIGKILL
+    until_dead(recorder)
     after = Client(wrapped(["true"]), state)
     after.read()
     assert after.end()[0] == 0

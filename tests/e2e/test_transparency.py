@@ -169,7 +169,8 @@ async def test_no_event_waits_for_the_next(
                 forwarder.captured.clear()
             await links.run(client, binding, ["slow"])
             came, left = times(carrier.captured, marks), times(links.near.captured, marks)
-            assert median(after - before for before, after in pairwise(came)) > APART_NS / 2
+            if median(after - before for before, after in pairwise(came)) <= APART_NS / 2:
+                continue  # whoever was stopped meanwhile got them all at once: that tells nothing of the proxy
             delays = [after - before for before, after in zip(came, left, strict=True)]
             assert min(delays) >= 0
             best = min(best, median(delays))

@@ -11,6 +11,7 @@ import pytest
 from a2a_proxy.follower.brake import LOOK, Brake, processor_seconds
 from support_cli import until
 from support_process import state_of
+from support_stdio_relay import blocked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process uses, in /proc")
 Start = Callable[[str], subprocess.Popen[bytes]]
@@ -56,7 +57,7 @@ def test_it_runs_for_a_tenth_of_the_time(start: Start) -> None:
 def test_who_waits_is_let_alone(start: Start) -> None:
     """A call that takes long and computes nothing: it may be reading an answer."""
     process = start("import time; time.sleep(1000)")
-    until(lambda: state_of(process.pid) == "S")
+    until(lambda: blocked(process.pid))
     brake = Brake(process, lambda: 0.1)
     for now in range(1, 10):
         assert brake.step(now) == LOOK

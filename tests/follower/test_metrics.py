@@ -218,7 +218,9 @@ def test_the_process_serves_and_comes_again(tmp_path: Path) -> None:
     keeper.start(str(tmp_path / "r.a2a.db"), uuid, tmp_path)
     try:
         until(lambda: get(port, "/readyz")[0] == 200)
-        before = samples(get(port, "/metrics")[1])["a2a_proxy_frames_total"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
+            assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+            before = samples(answer.read())["a2a_proxy_frames_total"]
         first = keeper.pid
         os.kill(first, signal.SIGKILL)
         until(lambda: keeper.pid != first)

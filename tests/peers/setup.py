@@ -4,7 +4,7 @@ Run it as often as you like: a stamp per environment names what was asked for, a
 
     python tests/peers/setup.py            makes what is missing
     python tests/peers/setup.py --check    exits 1 when something is missing, and makes nothing
-    python tests/peers/setup.py --soak     makes what only tests of the mark `soak` and benchmarks need as well: 3.2 GB
+    python tests/peers/setup.py --soak     makes what only tests of the mark `soak` and benchmarks need as well: 3.7 GB
 """
 
 from __future__ import annotations

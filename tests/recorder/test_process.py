@@ -97,7 +97,7 @@ def test_killed_at_random_moments_nothing_is_lost_or_double(bench: Make) -> None
     for round_ in range(10):
         one.write(chunks[round_ * step : (round_ + 1) * step])
         time.sleep(chance.uniform(0, 0.35))  # the random moment: start-up, decoding, committing, or idle
-        one.kill_recorder()
+        one.kill_blamelessly()
     one.write(chunks[10 * step :])
     one.end()
     done = one.finish()
@@ -283,6 +283,7 @@ def test_nobody_reads_the_status_pipe(bench: Make) -> None:
     """A keeper that is stuck does not hold the recorder up: all is recorded."""
     one = bench()
     one.start()
+    wait_until(lambda: one.heard)  # `start` returns when it has come, not when it was told
     assert isinstance(one.heard[0], Ready)
     stuck = one.heard.append
     import threading

@@ -190,7 +190,8 @@ async def grpc_server() -> AsyncIterator[int]:
 
 
 async def call(port: int) -> bytes:
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    own = (("grpc.use_local_subchannel_pool", 1),)  # not the connection that an earlier call was refused on
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", own) as channel:
         return await channel.unary_unary("/a.B/Echo")(b"hi", timeout=SECONDS)  # type: ignore[no-any-return]
 
 

@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.relay import dial as dial_module
 from a2a_proxy.relay.dial import DialError, dial
 from a2a_proxy.relay.route import Upstream
-from support_relay import Story, agent, echo, refusing_port
+from support_relay import UNKNOWN, Story, agent, echo, refusing_port
 
 Play = Callable[[Story], None]
 
@@ -83,7 +83,7 @@ def test_the_reason_of_the_last_address_is_told(play: Play) -> None:
         with pytest.raises(DialError) as caught:
             await dial(Upstream.parse(f"127.0.0.1:{refusing_port()}"), asyncio.Protocol)
         assert str(caught.value) == "connection refused"
-        with pytest.raises(DialError, match=r"^cannot resolve agent\.invalid: "):
-            await dial(Upstream.parse("agent.invalid:80"), asyncio.Protocol)
+        with pytest.raises(DialError, match=f"^cannot resolve {UNKNOWN}: "):
+            await dial(Upstream.parse(f"{UNKNOWN}:80"), asyncio.Protocol)
 
     play(story())

@@ -17,7 +17,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.refusal import Http1Refusal, Http2Refusal, Silence, frame, percent_encoded, refusal_for
 from a2a_proxy.relay.splice import Refusal
 from a2a_proxy.wire.detect import PREFACE
-from support_relay import SECONDS, Story, refusing_port, relaying, until
+from support_relay import SECONDS, UNKNOWN, Story, refusing_port, relaying, until
 
 Play = Callable[[Story], None]
 WHY = "connection refused"
@@ -212,11 +212,11 @@ def test_a_name_that_does_not_resolve(play: Play) -> None:
     """The answer says that the name cannot be resolved."""
 
     async def story() -> None:
-        async with relaying("agent.invalid:80") as bench:
+        async with relaying(f"{UNKNOWN}:80") as bench:
             reader, writer = await bench.connect()
             writer.write(b"GET / HTTP/1.0\r\n\r\n")
             answer = await reader.read()
-            assert b"cannot resolve agent.invalid" in answer
+            assert f"cannot resolve {UNKNOWN}".encode() in answer
             writer.close()
 
     play(story())

@@ -12,7 +12,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream
 from a2a_proxy.relay.server import Relay
-from support_relay import SECONDS, MemoryJournal, Story, agent, echo, relaying, until
+from support_relay import SECONDS, UNKNOWN, MemoryJournal, Story, agent, echo, relaying, until
 
 Play = Callable[[Story], None]
 
@@ -148,7 +148,7 @@ def test_a_busy_port(play: Play, host: str) -> None:
     play(story())
 
 
-@pytest.mark.parametrize("listen", ["192.0.2.1:9000", "no.such.host.invalid:9000"])
+@pytest.mark.parametrize("listen", ["192.0.2.1:9000", f"{UNKNOWN}:9000"], ids=["not ours", "no such host"])
 def test_an_address_that_is_not_ours(play: Play, listen: str) -> None:
     """An address of another machine, or a name that does not resolve, is an error with a hint."""
 

@@ -18,7 +18,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import Tls, Trust, explained
 from a2a_proxy.relay.way import Editing
-from support_relay import SECONDS, Bench, Handler, Story, relaying
+from support_relay import SECONDS, Bench, Handler, Story, agent, relaying
 
 Play = Callable[[Story], None]
 PAST = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
@@ -152,21 +152,17 @@ def test_no_tls_there(play: Play) -> None:
     """An agent that speaks plain HTTP where TLS is expected is said to be one."""
 
     async def story() -> None:
-        server = await asyncio.start_server(http_agent, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        async with relaying(f"https://localhost:{port}", editing=Editing(trust=Trust(insecure=True))) as bench:
+        async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
 
-            async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                writer.close()
-
-            async with contextlib.AsyncExitStack():
-                server.close()
-                again = await asyncio.start_server(plain, "127.0.0.1", port)
-                head, body = await ask(bench)
-                assert head.startswith(b"HTTP/1.1 502")
-                assert b"does not speak TLS" in body
-                again.close()
+        async with (
+            agent(plain) as port,
+            relaying(f"https://localhost:{port}", editing=Editing(trust=Trust(insecure=True))) as bench,
+        ):
+            head, body = await ask(bench)
+            assert head.startswith(b"HTTP/1.1 502")
+            assert b"does not speak TLS" in body
 
     play(story())
 

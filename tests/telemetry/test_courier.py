@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from a2a_proxy.follower.hook import Tally
 from a2a_proxy.follower.status import Status, Told
 from a2a_proxy.telemetry import sdk
+from a2a_proxy.telemetry.answers import SENT, Answer, Outcome
 from a2a_proxy.telemetry.courier import BATCH, OCTETS, Clock, Courier, requests
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Sent
-from a2a_proxy.telemetry.sdk import SENT, Answer, Outcome
 from a2a_proxy.telemetry.target import Target
 from a2a_proxy.telemetry.values import Attributes, Context, Kind, Level, Log, Span
 
@@ -65,11 +65,24 @@ def test_what_nobody_answers_waits_for_as_long_as_it_takes() -> None:
     assert desk.told == ["OTLP: c:4318 takes nothing: connection refused", "OTLP: c:4318 takes spans again"]
 
 
-def test_what_is_refused_is_given_up_at_once_and_counted() -> None:
+def test_what_is_refused_is_given_up_and_counted_and_what_comes_after_it_waits() -> None:
     desk = Desk(REFUSES, REFUSES)
     assert desk.courier.spans({}, [SPAN] * 1100)
-    assert (desk.taken, desk.count, desk.now) == ([76], Tally(76, 1024), 0)
+    assert (desk.taken, desk.count) == ([76], Tally(76, 1024))
+    assert 1.5 <= desk.now < 1.7, "half a second after the first, a second after the next one"
     assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 401"]
+    assert desk.courier.spans({}, [SPAN])
+    assert desk.now < 1.7, "one was taken"
+
+
+def test_a_backend_that_refuses_on_and_on_is_asked_each_few_seconds() -> None:
+    desk = Desk(*[REFUSES] * 100)
+    desk.courier.stopping = lambda: desk.now >= 60
+    settled: list[int] = []
+    assert not desk.courier.spans({}, [SPAN] * 100 * BATCH, settled.append)
+    assert desk.asked < 20
+    assert desk.count == Tally(0, desk.asked * BATCH)
+    assert settled[-1] == desk.count.errors, "the rest was not given up: it goes out when somebody takes it"
 
 
 def test_a_part_that_is_not_taken_is_given_up_and_counted() -> None:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from a2a_proxy.follower.hook import Tally
+from a2a_proxy.follower.ledger import Ledger
+from a2a_proxy.follower.process import Aim, Follower
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.reader import Recording
-from a2a_proxy.telemetry.offline import Export
+from a2a_proxy.telemetry.consumer import OtlpConsumer
+from a2a_proxy.telemetry.courier import Courier
+from a2a_proxy.telemetry.offline import Export, Sent
+from a2a_proxy.telemetry.sdk import Backend
+from a2a_proxy.telemetry.settings import Settings
 from a2a_proxy.telemetry.shape import PLAIN, Shape
+from a2a_proxy.telemetry.target import target
 from a2a_proxy.telemetry.values import Context, Kind
-from support_inspect import exchange, frame, request, status, writer
-from support_otlp import Kept
+from support_inspect import changes, exchange, frame, live, request, status, writer
+from support_otlp import Kept, http_backend
 from support_recording import STARTED
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -93,3 +102,43 @@ def test_a_long_call_in_segments_went_on_once(tmp_path: Path) -> None:
     assert [span.kind for span in spans] == [Kind.SERVER] * 3 + [Kind.CLIENT]
     assert spans[-1].parent == spans[0].context
     assert spans[-1].ended == call.closed
+
+
+def test_live_each_of_the_two_goes_out_once_with_the_ids_of_an_export_long_after(tmp_path: Path) -> None:
+    """Three processes follow the session, one after another: the call goes on, it is over, it has been told."""
+    path = tmp_path / "r"
+    made = writer(path)
+    went = {"traceparent": CAME, "sent_traceparent": SENT}
+    with http_backend() as received, tempfile.TemporaryFile(buffering=0) as ledger:
+        settings = Settings(target(received.endpoint, "", {}), metrics=False, logs=False)
+
+        def look() -> int:
+            backend, count = Backend(settings.target), Tally()
+            courier = Courier(backend, "", count, lambda _: None)
+            follower = Follower(
+                Aim(str(path), follow=True),
+                lambda: OtlpConsumer(settings, courier, follower),
+                Ledger(ledger.fileno()),
+                count,
+                lambda _: None,
+            )
+            follower._round()
+            backend.close()
+            return count.calls
+
+        line = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED)
+        made.write([request(1)], changes=Changes([line], [live(1, **went)], []))
+        assert (look(), received.spans()) == (0, [])
+        made.write([status(1, 1, "x")], changes=changes(exchange(1, **went)))
+        assert (look(), look()) == (1, 1)
+        made.finish(STARTED + 10**12)
+        with Recording(path) as recording:
+            backend = Backend(settings.target)
+            Export(recording, Sent(backend)).run(None)
+            backend.close()
+    server, client, *again = received.spans()
+    assert again == [server, client]
+    assert (server.kind, client.kind) == (server.SPAN_KIND_SERVER, client.SPAN_KIND_CLIENT)
+    assert (server.trace_id.hex(), server.parent_span_id.hex()) == (TRACE, SPAN)
+    assert (client.trace_id.hex(), client.parent_span_id) == (TRACE, server.span_id)
+    assert f"00-{client.trace_id.hex()}-{client.span_id.hex()}-01" == SENT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from a2a_proxy.cli import text
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.protocol.describe import describe
@@ -12,13 +14,14 @@ from a2a_proxy.recording.rows import FrameRow
 _READ = 64 << 10
 """Octets: a larger payload is not read for one line, which tells its size instead."""
 _SPACES = str.maketrans("␉␊␍", "   ")
+_LAST = re.compile('[␉␊␍]+(?=")')
 
 
 def described(recording: Recording, row: FrameRow, exchange: Exchange | None) -> str:
     """As `protocol.describe` says it; what is damaged, in words."""
     try:
-        payload = recording.payload(row) if row.frame.size <= _READ else b""
-        large = "" if payload or not row.frame.size else f" ({text.size(row.frame.size)})"
+        large = f" ({text.size(row.frame.size)})" if row.frame.size > _READ else ""
+        payload = b"" if large else recording.payload(row)
     except RecordingError as damage:
         return damage.message
     if exchange is None:
@@ -28,4 +31,4 @@ def described(recording: Recording, row: FrameRow, exchange: Exchange | None) ->
 
 def flat(words: str) -> str:
     """Ends of lines and tabs are spaces, also as `visible` writes them: few fonts of a browser have signs for them."""
-    return " ".join(words.translate(_SPACES).split())
+    return " ".join(_LAST.sub("", words).translate(_SPACES).split())

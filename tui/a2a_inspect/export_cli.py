@@ -15,9 +15,9 @@ from a2a_proxy.cli.redact import redact_options
 _HELP = """Write a recording, or the exchanges that match, in a FORMAT: to a file, or to the next program.
 
 \b
-  a2a-inspect export -o story.a2a.jsonl           a cassette of the newest one
-  a2a-inspect export jsonl RECORDING -f err       of what failed, to stdout
-  a2a-inspect export html RECORDING -o story.html     a page for any browser
+  a2a-inspect export -o story.a2a.jsonl             the newest one, to commit
+  a2a-inspect export jsonl RECORDING -f err         what failed, to stdout
+  a2a-inspect export html RECORDING -o story.html   a page for any browser
 
 Without a FORMAT a cassette is written (jsonl). An exchange that matches is written whole, with its task and findings.
 """
@@ -51,7 +51,13 @@ output = click.option(
 )
 
 
-@click.group(cls=_Group, help=_HELP, subcommand_metavar="[FORMAT] [RECORDING] [OPTIONS]")
+@click.group(
+    cls=_Group,
+    command_parts=(("Formats", ()),),
+    help=_HELP,
+    options_metavar="",
+    subcommand_metavar="[FORMAT] [RECORDING] [OPTIONS]",
+)
 def export() -> None:
     """See `_HELP`."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 Parts = tuple[tuple[str, tuple[str, ...]], ...]
-"""Headings, and the names of the parameters or commands under each."""
+"""Headings, and the names of the parameters or commands under each; without names all that are left."""
 _Lines = dict[str, tuple[str, str]]
 
 

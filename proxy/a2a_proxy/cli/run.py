@@ -272,14 +272,14 @@ class ProxyRun:
         return True
 
     async def _drain(self, keeper: Keeper) -> int:
-        told = time.monotonic() + _UNNOTICED - _DRAIN_LINES
+        told, before = time.monotonic() + _UNNOTICED - _DRAIN_LINES, -1
         while not await asyncio.to_thread(keeper.drain, 0.1):
             if self._leave.is_set():
                 return self._left(keeper)
-            now = time.monotonic()
-            if now - told >= _DRAIN_LINES:
-                self._console.draining(_behind(keeper))
-                told = now
+            now, behind = time.monotonic(), _behind(keeper)
+            if now - told >= _DRAIN_LINES and behind != before:
+                self._console.draining(behind)
+                told, before = now, behind
         outcome = keeper.outcome
         if isinstance(outcome, Done):
             await self._followers.end(self._leave)

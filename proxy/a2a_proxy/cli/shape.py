@@ -67,4 +67,5 @@ def shape_words(shape: Shape) -> list[str]:
     words += ["--content"] if shape.content else []
     words += [word for each in shape.compat for word in ("--compat", each)]
     seconds, rest = divmod(shape.segment, 1_000_000_000)
-    return words + (["--segment", f"{shape.segment}ns" if rest else f"{seconds}s"] if shape.segment else [])
+    length = f"{seconds}.{rest:09d}s" if rest else f"{seconds}s"
+    return words + (["--segment", length] if shape.segment else [])

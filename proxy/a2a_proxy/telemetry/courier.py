@@ -1,6 +1,8 @@
 """Brings requests to a backend, again and again where it does not answer. The recording is the queue.
 
-What a backend refuses is given up at once, what it fails with after a while, both counted. What nobody answers waits.
+What a backend refuses is given up at once, what it fails with after a while, both counted. What nobody answers waits,
+and so does what comes after something refused: where credentials are wrong the next request is refused too, and what is
+not offered yet is neither lost nor made in vain.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import msgspec
 
 from a2a_proxy.follower.hook import Tally
 from a2a_proxy.follower.status import Status, Told
-from a2a_proxy.telemetry.sdk import Answer, Outcome
+from a2a_proxy.telemetry.answers import Answer, Outcome
 from a2a_proxy.telemetry.values import Attributes, Log, Span
 
 BATCH = 512
@@ -22,7 +24,7 @@ BATCH = 512
 OCTETS = 2 << 20
 """Octets of text in the spans of one request, about: receivers of gRPC refuse messages of more than 4 MiB."""
 _PAUSES = (0.5, 1.0, 2.0, 5.0)
-"""Seconds before the next try; the last one holds."""
+"""Seconds before the next try, and after what was refused before the next request; the last one holds."""
 _FAILING = 120.0
 """Seconds for which a request is tried again that the backend answers with a failure."""
 _STEP = 0.1
@@ -59,6 +61,8 @@ class Courier:
         self._clock = clock or Clock()
         self._troubled = False
         self._refused: set[str] = set()
+        self._refusals = 0
+        """Requests with spans that were refused since one was taken."""
         self._takes_logs = True
         self.stopping: Callable[[], bool] = lambda: False
         self.alive: Callable[[], None] = lambda: None
@@ -79,11 +83,14 @@ class Courier:
         """One request, or more where a backend takes less at once; False where it was told to stop."""
 
         def send(part: Sequence[Span]) -> Outcome:
+            if self._refusals:
+                self._pause(_PAUSES[min(self._refusals, len(_PAUSES)) - 1])
             return self._brought(partial(self._backend.send_spans, resource, part))
 
         for part, outcome in in_parts(some, send):
             if outcome.answer is Answer.LATER:
                 return False
+            self._refusals = self._refusals + 1 if outcome.answer is Answer.REFUSED else 0
             calls = sum(not each.part for each in part)
             lost = min(outcome.rejected, calls) if outcome.answer is Answer.SENT else calls
             self._count.calls += calls - lost
@@ -140,7 +147,7 @@ class Courier:
         if what in self._refused:
             return
         self._refused.add(what)
-        hint = "they are counted and given up; check the endpoint and OTEL_EXPORTER_OTLP_HEADERS"
+        hint = "what it refuses is counted and given up; check the endpoint and OTEL_EXPORTER_OTLP_HEADERS"
         if what != "spans":
             hint = "it gets no more of them; OTEL_LOGS_EXPORTER=none does not offer them"
         self._tell(Told(f"OTLP: {self._where} refuses {what}: {outcome.why}", hint))

@@ -50,6 +50,13 @@ def test_it_is_valid(path: Path) -> None:
     reader = HarParser(document)
     assert [len(page.entries) for page in reader.pages if page.page_id != "unknown"] == [count]
     assert len(document["log"]["pages"]) == sessions == 1
+    for each in document["log"]["entries"]:
+        content = each["response"]["content"]
+        text = content.get("text", "")
+        octets = base64.b64decode(text) if content.get("encoding") else text.encode()
+        if b"redacted-" not in octets:  # a label is as long as it is; the size is that of what passed
+            assert content["size"] == len(octets), "as readers count it: framing included"
+        assert each["time"] == pytest.approx(sum(took for took in each["timings"].values() if took > 0))
 
 
 def test_the_schema_is_one() -> None:

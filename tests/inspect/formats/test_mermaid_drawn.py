@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from a2a_inspect.described import flat
 from a2a_inspect.formats.chosen import Chosen
 from a2a_inspect.formats.mermaid import write
 from a2a_inspect.lanes.mermaid import diagram
@@ -85,7 +86,7 @@ async def test_what_peers_say_is_only_text(tmp_path: Path) -> None:
             rows = [_message(word), Row(What.FINDING, 0, 0, 0, 1, 1, word, 1, 1, 1)]
             texts = await drawn(page, "\n".join(diagram(lanes, rows, len(rows))))
             said = [each.split() for each in texts]
-            assert said.count(visible(word).split()) == 4, word  # the party stands above and below
+            assert said.count(flat(visible(word)).split()) == 4, word  # the party stands above and below
         assert await page.run("document.title") == ""
         assert not page.log
 

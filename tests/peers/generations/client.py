@@ -186,7 +186,7 @@ async def gap(way: Way) -> AsyncIterator[Json]:
 
 async def poll(way: Way) -> AsyncIterator[Json]:
     """Long polls: two that are held until there is news, one that comes back with what the client has."""
-    answer = await way.send(message("last=3 pause=0.4", returnImmediately=True))
+    answer = await way.send(message("last=3 pause=0.1 polled", returnImmediately=True))
     yield answer
     task_id, known = answer["task"]["id"], int(answer["task"]["generation"])
     for _ in range(3):

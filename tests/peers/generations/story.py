@@ -38,6 +38,8 @@ class Plan:
         self.drop = {int(each) for each in words.get("drop", "").split(",") if each}
         self.read = int(words.get("read", "0"))
         self.pause = float(words.get("pause", "0.02"))
+        self.polled = "polled" in said.split()
+        """Each change waits until somebody waits for it."""
         self.ends = words.get("ends", "COMPLETED")
 
 
@@ -49,6 +51,8 @@ class Task:
         self.generation, self.state = 1, "SUBMITTED"
         self.artifacts: list[Json] = []
         self.changed, self.read = asyncio.Condition(), asyncio.Event()
+        self.polls: set[int] = set()
+        """Generations after which somebody has asked for the next."""
 
     def snapshot(self) -> Json:
         """The task as it is."""
@@ -80,6 +84,9 @@ class Task:
         """The rest of the changes; those that are dropped happen, and nobody is told."""
         first = self.generation
         for number in range(first + 1, first + plan.last):
+            if plan.polled:
+                async with asyncio.timeout(PATIENCE), self.changed:
+                    await self.changed.wait_for(lambda: self.generation in self.polls)
             await asyncio.sleep(plan.pause)
             state = "WORKING" if number == first + 1 else plan.ends if number == first + plan.last - 1 else ""
             event = await self.change(state)
@@ -125,6 +132,8 @@ class Agent:
         if current is not None:
             try:
                 async with asyncio.timeout(self._hold), task.changed:
+                    task.polls.add(current)
+                    task.changed.notify_all()
                     await task.changed.wait_for(lambda: task.generation > current)
             except TimeoutError:
                 pass

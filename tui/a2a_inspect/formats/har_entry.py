@@ -81,7 +81,7 @@ def _timings(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, float]:
 
 
 def _request(exchange: Exchange, connection: Connection | None, frames: Sequence[Frame]) -> dict[str, Any]:
-    body, octets = _body(exchange, frames), _octets(frames)
+    body, octets = _body(exchange, frames), _octets(exchange, frames)
     posted: dict[str, Any] = {}
     if frames and (octets or "comment" in body):
         how = {"_encoding": body.pop("encoding")} if "encoding" in body else {}  # of requests HAR knows no encoding
@@ -110,11 +110,11 @@ def _response(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, Any]:
         "httpVersion": _version(exchange),
         "cookies": [],
         "headers": headers,
-        "content": {"size": _octets(frames), **said},
+        "content": {"size": _octets(exchange, frames), **said},
         "redirectURL": _header(exchange.response_headers, b"location"),
         "headersSize": -1,
         "bodySize": -1,
-        "_transferSize": _octets(frames),  # what Chromium shows as size
+        "_transferSize": _octets(exchange, frames),  # what Chromium shows as size
         **({"_error": exchange.error} if exchange.error else {}),
     }
 
@@ -158,9 +158,9 @@ def _query(target: str) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in pairs]
 
 
-def _octets(frames: Sequence[Frame]) -> int:
-    """True octets of the payloads, content coding removed."""
-    return sum(frame.size for frame in frames)
+def _octets(exchange: Exchange, frames: Sequence[Frame]) -> int:
+    """True octets of the body, also of what is not in the recording; content coding removed, framing included."""
+    return sum(len(_on_wire(exchange, frame)) - len(frame.payload) + frame.size for frame in frames)
 
 
 def _body(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from a2a_proxy.follower.buckets import CALLS, TASKS, WAITS
 from a2a_proxy.model.chunk import Direction
@@ -11,7 +10,8 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Of a page whose names need no escaping. Many readers know no other version, and refuse what says 1.0.0."""
 GAP_RULE = "A2A-GEN-001"
 _NS = 1e-9
 """Seconds."""

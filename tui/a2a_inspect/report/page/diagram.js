@@ -59,7 +59,7 @@ function lifelines(places, what) {
 
 function message(row, places, width, picture, box) {
   const a = places[row[ROW.source]], b = places[row[ROW.target]];
-  const label = make("span", {class: "label"}, row[ROW.text]);
+  const label = make("span", {class: "label", title: row[ROW.text]}, row[ROW.text]);
   if (a === b) {
     const right = a < width / 2, side = right ? 1 : -1;
     picture.append(draw("path", {class: "shaft", d: `M${a} 12 h${side * 26} v14 h${-side * 18}`}), head(a + side * 2, -side));

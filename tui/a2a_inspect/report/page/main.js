@@ -57,7 +57,7 @@ function startTalks() {
   const table = report.tables.talk;
   document.getElementById("talks-title").textContent = counted(table.length, "conversation");
   page.talks = new LongList(document.getElementById("talks"), {
-    label: "conversations", height: 82, count: table.length, load: (first, last) => table.range(first, last), row: talkRow,
+    label: "conversations", height: 86, count: table.length, load: (first, last) => table.range(first, last), row: talkRow,
     opened: number => { location.hash = `#t${number}`; },
   });
 }

@@ -1,7 +1,7 @@
 // What the report is about, and what was found, by rule.
 
 const FIRST = 100; // findings of a rule that are listed at once
-const FEW = 40; // findings that are all listed at once, by rule
+const FEW = 40; // findings that are listed without being asked for: those of the gravest rules
 
 function overview() {
   const index = report.index, counts = index.counts;
@@ -10,7 +10,8 @@ function overview() {
     ["session", String(each.number)], ["started", timeWords(each.started)], ["between", each.ways.join(", ")],
     ["capture", each.capture], ["redaction", each.redaction.join(", ")],
   ]));
-  const rules = index.rules.map(rule => rulePart(rule, counts.findings <= FEW));
+  let left = FEW;
+  const rules = index.rules.map(rule => rulePart(rule, (left -= rule.count) >= 0));
   return [
     make("h2", {}, "Overview"),
     make("p", {}, said.join(", "), counts.failed ? `; ${counted(counts.failed, "exchange")} ended in an error` : "", index.what ? `: only ${index.what}` : ""),
@@ -39,6 +40,7 @@ function rulePart(rule, open) {
   part.addEventListener("toggle", () => { if (part.open && !reading) go(); });
   more.addEventListener("click", go);
   part.open = open;
+  if (open) go();
   return part;
 }
 

@@ -1,0 +1,33 @@
+"""What a frame says in one line: of a large payload its size, and nothing that a browser has no sign for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.described import described, flat
+from a2a_proxy.recording.reader import Recording
+from support_inspect import MS, changes, exchange, request, status, writer
+from support_recording import STARTED
+
+
+def test_a_large_payload_is_told_by_its_size(tmp_path: Path) -> None:
+    """It is not read for one line; a small one is."""
+    made = writer(tmp_path / "r.db")
+    call = exchange(1)
+    made.write([request(1), status(1, 1, "W" * 100_000), status(1, 2, "short")], changes=changes(call))
+    made.finish(STARTED + 10_000 * MS)
+    with Recording(tmp_path / "r.db") as recording:
+        (row,) = recording.exchanges()
+        said = [described(recording, frame, call) for frame in recording.frames(row.key, payloads=False)]
+    assert said[0] == 'message user "Plan a day"'
+    assert said[1].startswith("status working (97.")
+    assert said[2] == 'status working "short"'
+
+
+@pytest.mark.parametrize(
+    ("words", "line"), [("a\nb\t c", "a b c"), ('status "line one␊line two␊"', 'status "line one line two"'), ("", "")]
+)
+def test_ends_of_lines_are_spaces(words: str, line: str) -> None:
+    assert flat(words) == line
