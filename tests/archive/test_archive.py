@@ -26,8 +26,9 @@ from a2a_proxy.recording.cassette import open_any, write_cassette
 from a2a_proxy.recording.cassette_out import Selection
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import CHOSEN, key
+from a2a_proxy.recording.writer import Writer
 from support_inspect import changes, exchange, request, status, writer
-from support_recording import STARTED
+from support_recording import STARTED, facts
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 
@@ -266,6 +267,20 @@ def test_what_is_no_place_is_told(url: str) -> None:
     for look in (check, Place):
         with pytest.raises(ArchiveError, match="no place for an archive"):
             look(url)
+
+
+def test_a_command_line_of_no_unicode_is_archived(place: Place, tmp_path: Path) -> None:
+    """A stdio agent's may have any octets."""
+    made = Writer(tmp_path / "r.a2a.db", facts(1, command=("agent", "\udcff")))
+    made.write([request(1)], changes=changes(exchange(1)))
+    made.finish(STARTED + 10**9)
+    with Recording(tmp_path / "r.a2a.db") as recording:
+        assert put(place, recording) == 1
+
+    bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+
+    with Recording(tmp_path / "back.a2a.db") as back:
+        assert back.sessions()[0].facts.command == ("agent", "\udcff")
 
 
 def test_an_endpoint_that_is_no_url_is_told_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.telemetry.sdk import SENT, Backend
+from a2a_proxy.telemetry.answers import SENT
+from a2a_proxy.telemetry.sdk import Backend
 from a2a_proxy.telemetry.target import target
 from a2a_proxy.telemetry.values import Context, Kind, Span
 from support_backends import Mlflow, Phoenix, mlflow, phoenix

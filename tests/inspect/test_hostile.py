@@ -48,6 +48,7 @@ COMMANDS = (
     "note {}",
     "export {} -o {folder}/written.a2a.jsonl",
     "export html {} -o {folder}/written.html",
+    "export otlp {} -o {folder}/written.otlp.jsonl --frames --content --segment 5m",
     "merge {folder}/merged.a2a.db {}",
     "note {} 1.1 seen",
     "prune {} --keep 0",

@@ -16,10 +16,10 @@ from a2a_proxy.follower.process import Aim, Follower
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry import courier
+from a2a_proxy.telemetry.answers import SENT, Outcome
 from a2a_proxy.telemetry.consumer import ALIVE, GRACE, LONG, Memory, OtlpConsumer
 from a2a_proxy.telemetry.courier import Clock, Courier
 from a2a_proxy.telemetry.reading import Spans
-from a2a_proxy.telemetry.sdk import SENT, Outcome
 from a2a_proxy.telemetry.settings import Settings, decode, encode
 from a2a_proxy.telemetry.shape import Shape
 from a2a_proxy.telemetry.target import target

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from a2a_proxy.follower.hook import Tally
 from a2a_proxy.follower.status import Status, Told
 from a2a_proxy.telemetry import sdk
+from a2a_proxy.telemetry.answers import SENT, Answer, Outcome
 from a2a_proxy.telemetry.courier import BATCH, OCTETS, Clock, Courier, requests
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Sent
-from a2a_proxy.telemetry.sdk import SENT, Answer, Outcome
 from a2a_proxy.telemetry.target import Target
 from a2a_proxy.telemetry.values import Attributes, Context, Kind, Level, Log, Span
 

@@ -21,19 +21,21 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Connection
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.telemetry.answers import Answer, Outcome
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import Export, Lines, Sent
 from a2a_proxy.telemetry.reading import Spans
-from a2a_proxy.telemetry.sdk import Answer, Backend, Outcome
+from a2a_proxy.telemetry.sdk import Backend
 from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.target import target
-from a2a_proxy.telemetry.values import SCHEMA_URL, Context, Kind, Span
+from a2a_proxy.telemetry.values import MAX_TEXT, SCHEMA_URL, Context, Kind, Span
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
 from support_otlp import Received, attributes, grpc_backend, http_backend
 from support_recording import STARTED
@@ -293,6 +295,38 @@ def test_text_that_is_no_unicode_and_numbers_of_any_size_are_sent(tmp_path: Path
     [span] = received.spans()
     assert attributes(span.events[-1])["generation"] == str(10**30)
     assert attributes(span)["a2a.task.id"] == "?"
+
+
+def test_times_before_all_and_texts_of_megabytes_are_sent(tmp_path: Path, received: Received) -> None:
+    """As far as OTLP can carry them, and a backend would take them."""
+    path, big = tmp_path / "odd.a2a.db", "x" * 1_000_000
+    odd = exchange(1, started=-5, closed=-3, task_id=big, context_id=big, method=big, error=big, version_header=big)
+    finding = Finding("A2A-RPC-001", Severity.ERROR, -4, big, connection=1, exchange=1, seq=1)
+    told = frame(1, 1, b"{}", at=-4, state=2, event=EventKind.STATUS, task_id=big, message_id=big)
+    made = writer(path)
+    made.write([request(1), told], [finding], changes=Changes([], [odd], []))
+    made.finish(STARTED + 10_000 * MS)
+    lines = io.BytesIO()
+    with Recording(path) as recording:
+        assert send(recording, received, frames=True).done.logs == 2
+        Export(recording, Lines(lines), frames=True).run(None)
+    [span] = received.spans()
+    assert (span.start_time_unix_nano, span.end_time_unix_nano) == (0, 0)
+    assert attributes(span)["a2a.task.id"] == f"{'x' * (MAX_TEXT - 1)}\u2026"
+    assert span.ByteSize() < 100_000
+    assert len(lines.getvalue()) < 100_000
+    assert b'TimeUnixNano":"-' not in lines.getvalue()
+
+
+def test_a_header_that_is_none_is_refused_and_not_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The SDK leaves it out, and writes it to the log: a token, mostly, after a colon."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization: s3cret")
+    for protocol in ("grpc", "http/protobuf"):
+        with pytest.raises(TelemetryError, match="OTEL_EXPORTER_OTLP_HEADERS has what is no header") as told:
+            Backend(target("http://127.0.0.1:1", protocol, {}))
+        assert "s3cret" not in f"{told.value.message}{told.value.hint}{capsys.readouterr()}"
 
 
 def test_a_call_that_goes_on_has_no_span_yet(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.telemetry.offline import Export
+from a2a_proxy.telemetry.segments import MAX_SEGMENTS, passed, windows
 from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.values import Span
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
@@ -198,6 +199,17 @@ def test_a_card_says_whether_it_is_signed_and_whether_it_changed(tmp_path: Path)
         for each in made
     ]
     assert told == [("1", "unsigned", None), ("1", "signed", False), ("1", "unsigned", True), ("1", "unsigned", False)]
+
+
+def test_a_call_has_so_many_segments_at_most() -> None:
+    """One that lasts for centuries, by clocks that were wrong; the last segment has all that is left."""
+    call = exchange(1, started=-(1 << 62), closed=1 << 62)
+
+    found = list(windows(call, MINUTE))
+
+    assert len(found) == MAX_SEGMENTS
+    assert (found[-1].last, found[-1].end) == (True, call.closed)
+    assert list(passed(call, MINUTE, call.closed)) == found[:-1]
 
 
 def test_a_card_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.target import past_proxies, target
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ from a2a_proxy.telemetry.target import target
         ("", "", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317"}, ("grpc", None, "c:4317")),
         ("", "", {}, ("http/protobuf", None, "localhost:4318")),
         ("", "grpc", {}, ("grpc", None, "localhost:4317")),
+        (" http://[::1]:4317 ", "", {}, ("grpc", "http://[::1]:4317", "[::1]:4317")),
     ],
 )
 def test_what_was_typed_goes_before_the_variables(
@@ -42,3 +43,24 @@ def test_what_is_no_endpoint_is_told(typed: str, environ: dict[str, str]) -> Non
     with pytest.raises(TelemetryError) as told:
         target(typed, "", environ)
     assert told.value.hint
+
+
+@pytest.mark.parametrize("typed", ["http://me:s3cret@c:port", "ftp://me:s3cret@c"])
+def test_a_password_is_not_told(typed: str) -> None:
+    with pytest.raises(TelemetryError) as told:
+        target(typed, "", {})
+    assert "s3cret" not in told.value.message
+
+
+@pytest.mark.parametrize(
+    ("environ", "without"),
+    [
+        ({}, None),
+        ({"HTTPS_PROXY": "http://p:1"}, "localhost,127.0.0.1,::1"),
+        ({"http_proxy": "http://p:1", "NO_PROXY": "inner,localhost"}, "inner,localhost,127.0.0.1,::1"),
+        ({"http_proxy": "http://p:1", "no_proxy": "*"}, "*"),
+    ],
+)
+def test_no_proxy_stands_between_programs_of_one_machine(environ: dict[str, str], without: str | None) -> None:
+    past_proxies(environ)
+    assert environ.get("no_proxy") == without

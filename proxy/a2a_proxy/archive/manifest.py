@@ -11,13 +11,16 @@ nobody but who has the recording can come to the same name.
 from __future__ import annotations
 
 import datetime
-from typing import Any
+import json
+from typing import Any, TypeVar
 
 import msgspec
 
 from a2a_proxy.archive.bloom import may_hold
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.schema import VERSION
+
+_Made = TypeVar("_Made")
 
 MANIFESTS = "manifests"
 _DIGITS = 12
@@ -108,16 +111,31 @@ class Manifest(msgspec.Struct, frozen=True):
         return self.frames if table == "frames" else self.facts
 
 
-encode = msgspec.json.Encoder(order="deterministic").encode
-_decode = msgspec.json.Decoder(Manifest).decode
-_decode_cut = msgspec.json.Decoder(Cut).decode
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def encode(value: Cut | Manifest) -> bytes:
+    """As JSON. The command line of a session may have octets that are no Unicode: such text is escaped."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(value, order="deterministic")
+        return json.dumps(plain, separators=(",", ":")).encode()
+
+
+def _decoded(data: bytes, of: type[_Made]) -> _Made:
+    """Inverse of `encode`. Raises ValueError, which msgspec's errors are too."""
+    try:
+        return msgspec.json.decode(data, type=of)
+    except msgspec.DecodeError:
+        return msgspec.convert(json.loads(data), of)
 
 
 def decode(data: bytes, key: str) -> Manifest:
     """Inverse of `encode`. Raises ArchiveError."""
     try:
-        found = _decode(data)
-    except (msgspec.DecodeError, ValueError) as wrong:
+        found = _decoded(data, Manifest)
+    except (RecursionError, ValueError) as wrong:
         raise foreign(key) from wrong
     if found.cut.key(MANIFESTS) != key:
         raise foreign(key)
@@ -128,8 +146,8 @@ def decode(data: bytes, key: str) -> Manifest:
 def decode_cut(data: bytes, key: str) -> Cut:
     """The cut of a Parquet file's footer. Raises ArchiveError."""
     try:
-        return _known(_decode_cut(data), key)
-    except (msgspec.DecodeError, ValueError) as wrong:
+        return _known(_decoded(data, Cut), key)
+    except (RecursionError, ValueError) as wrong:
         raise foreign(key) from wrong
 
 

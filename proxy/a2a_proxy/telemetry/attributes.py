@@ -17,7 +17,7 @@ from a2a_proxy.protocol.rest_path import match
 from a2a_proxy.recording.rows import SessionRow
 from a2a_proxy.telemetry.events import Passage
 from a2a_proxy.telemetry.facts import Facts
-from a2a_proxy.telemetry.values import Attributes, Value
+from a2a_proxy.telemetry.values import Attributes, Value, short
 
 UNKNOWN = "unknown"
 """Name of a span that is no operation of A2A: peers could make up any number of names."""
@@ -89,9 +89,9 @@ def attributes_of(facts: Facts, passage: Passage) -> Attributes:
         **_network(facts),
         **_stream(exchange, passage),
         **_particular(facts),
-        **facts.content.attributes(),
     }
-    return {name: value for name, value in made.items() if value not in (None, "", ())}
+    known = {name: short(value) for name, value in made.items() if value is not None and value not in ("", ())}
+    return known | facts.content.attributes()
 
 
 def _identity(facts: Facts) -> dict[str, Value | None]:

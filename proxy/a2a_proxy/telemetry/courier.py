@@ -16,7 +16,7 @@ import msgspec
 
 from a2a_proxy.follower.hook import Tally
 from a2a_proxy.follower.status import Status, Told
-from a2a_proxy.telemetry.sdk import Answer, Outcome
+from a2a_proxy.telemetry.answers import Answer, Outcome
 from a2a_proxy.telemetry.values import Attributes, Log, Span
 
 BATCH = 512

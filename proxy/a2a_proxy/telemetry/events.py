@@ -10,7 +10,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.telemetry.facts import state_label
-from a2a_proxy.telemetry.values import MAX_EVENTS, Attributes, SpanEvent
+from a2a_proxy.telemetry.values import MAX_EVENTS, Attributes, SpanEvent, cut
 
 SAID = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
 """Frames in which an agent says something."""
@@ -66,14 +66,14 @@ class Passage:
     def found(self, finding: Finding) -> None:
         """The next finding."""
         told: Attributes = {
-            "a2a_proxy.finding.rule": finding.rule,
+            "a2a_proxy.finding.rule": cut(finding.rule),
             "a2a_proxy.finding.severity": finding.severity.name.lower(),
-            "a2a_proxy.finding.summary": finding.summary,
+            "a2a_proxy.finding.summary": cut(finding.summary),
         }
         self._keep(self._found, SpanEvent("a2a_proxy.finding", finding.at, told))
         gap = gap_of(finding)
         if gap is not None and gap.first:
-            numbers: Attributes = {"a2a.task.id": gap.task_id, "expected": gap.first, "got": gap.last + 1}
+            numbers: Attributes = {"a2a.task.id": cut(gap.task_id), "expected": gap.first, "got": gap.last + 1}
             self._keep(self._found, SpanEvent("a2a_proxy.generation_gap", finding.at, numbers))
 
     def events(self) -> tuple[tuple[SpanEvent, ...], int]:
@@ -86,7 +86,7 @@ class Passage:
         state = state_label(frame.state)
         if state == self._state:
             return
-        change: Attributes = {"to": state, "a2a.task.id": frame.task_id}
+        change: Attributes = {"to": state, "a2a.task.id": cut(frame.task_id)}
         if self._state:
             change["from"] = self._state
         if frame.generation:

@@ -7,7 +7,7 @@ from a2a_proxy.model.segment import Handoff
 from a2a_proxy.protocol.operations import SENDS
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key
-from a2a_proxy.telemetry.values import Context, Link
+from a2a_proxy.telemetry.values import Context, Link, cut
 
 _LOOKED_AT = 64
 """Calls before the new one, the last ones, among which is the one that the agent was at."""
@@ -50,7 +50,7 @@ def _is_of(recording: Recording, session: int, exchange: Exchange, agent: str) -
 
 def task_link(context: Context, task_id: str) -> Link:
     """To what touched the task first."""
-    return Link(context, {"a2a_proxy.link": "task", "a2a.task.id": task_id})
+    return Link(context, {"a2a_proxy.link": "task", "a2a.task.id": cut(task_id)})
 
 
 def handoff_link(context: Context, handoff: Handoff) -> Link:
@@ -58,5 +58,5 @@ def handoff_link(context: Context, handoff: Handoff) -> Link:
     told = {"kind": handoff.kind, "evidence": handoff.evidence, "agent": handoff.agent}
     return Link(
         context,
-        {"a2a_proxy.link": "handoff", **{f"a2a_proxy.handoff.{name}": value for name, value in told.items()}},
+        {"a2a_proxy.link": "handoff", **{f"a2a_proxy.handoff.{name}": cut(value) for name, value in told.items()}},
     )

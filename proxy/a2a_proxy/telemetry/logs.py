@@ -8,7 +8,7 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.telemetry.attributes import binding_of, name_of
 from a2a_proxy.telemetry.facts import state_label
-from a2a_proxy.telemetry.values import Attributes, Context, Level, Log, Value
+from a2a_proxy.telemetry.values import Attributes, Context, Level, Log, Value, cut, short
 
 _LEVELS = {Severity.INFO: Level.INFO, Severity.WARNING: Level.WARN, Severity.ERROR: Level.ERROR}
 
@@ -28,7 +28,7 @@ def frame_log(frame: Frame, context: Context) -> Log:
     }
     if frame.generation:
         told["a2a_proxy.generation"] = frame.generation
-    attributes = {name: value for name, value in told.items() if value != ""}
+    attributes = {name: short(value) for name, value in told.items() if value != ""}
     return Log(name="a2a.frame", at=frame.at, level=Level.DEBUG, context=context, attributes=attributes)
 
 
@@ -62,7 +62,12 @@ def finding_log(finding: Finding, context: Context) -> Log:
     told["a2a_proxy.finding.severity"] = finding.severity.name.lower()
     level = _LEVELS[finding.severity]
     return Log(
-        name="a2a_proxy.finding", at=finding.at, level=level, context=context, body=finding.summary, attributes=told
+        name="a2a_proxy.finding",
+        at=finding.at,
+        level=level,
+        context=context,
+        body=cut(finding.summary),
+        attributes=told,
     )
 
 
@@ -75,4 +80,4 @@ def _about(exchange: Exchange) -> Attributes:
         "gen_ai.conversation.id": exchange.context_id,
         "a2a_proxy.exchange": exchange.id,
     }
-    return {name: value for name, value in told.items() if value != ""}
+    return {name: short(value) for name, value in told.items() if value != ""}

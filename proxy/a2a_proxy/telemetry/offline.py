@@ -13,13 +13,14 @@ import msgspec
 
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow, key, split
+from a2a_proxy.telemetry.answers import Answer, Outcome
 from a2a_proxy.telemetry.attributes import resource_of
 from a2a_proxy.telemetry.courier import BATCH, in_parts, requests
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.logs import frame_log
 from a2a_proxy.telemetry.otlp_json import logs_object, spans_object
 from a2a_proxy.telemetry.reading import Beyond, Made, Spans
-from a2a_proxy.telemetry.sdk import Answer, Backend, Outcome
+from a2a_proxy.telemetry.sdk import Backend
 from a2a_proxy.telemetry.shape import PLAIN, Shape
 from a2a_proxy.telemetry.values import Attributes, Log, Span
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from a2a_proxy import __version__
-from a2a_proxy.telemetry.values import SCHEMA_URL, SCOPE, Level, Link, Log, Span, SpanEvent, Value, sound
+from a2a_proxy.telemetry.values import SCHEMA_URL, SCOPE, Level, Link, Log, Span, SpanEvent, Value, moment, sound
 
 _ERROR = 2
 """STATUS_CODE_ERROR."""
@@ -36,8 +36,8 @@ def _span(span: Span) -> dict[str, Any]:
         "flags": _SAMPLED,
         "name": span.name,
         "kind": int(span.kind),
-        "startTimeUnixNano": str(span.started),
-        "endTimeUnixNano": str(span.ended),
+        "startTimeUnixNano": str(moment(span.started)),
+        "endTimeUnixNano": str(moment(span.ended)),
         "attributes": _pairs(span.attributes),
         "events": [_event(each) for each in span.events],
         "links": [_link(each) for each in span.links],
@@ -53,7 +53,7 @@ def _span(span: Span) -> dict[str, Any]:
 
 
 def _event(event: SpanEvent) -> dict[str, Any]:
-    return {"timeUnixNano": str(event.at), "name": event.name, "attributes": _pairs(event.attributes)}
+    return {"timeUnixNano": str(moment(event.at)), "name": event.name, "attributes": _pairs(event.attributes)}
 
 
 def _link(link: Link) -> dict[str, Any]:
@@ -62,10 +62,10 @@ def _link(link: Link) -> dict[str, Any]:
 
 def _log(log: Log) -> dict[str, Any]:
     return {
-        "timeUnixNano": str(log.at),
+        "timeUnixNano": str(moment(log.at)),
         "severityNumber": int(log.level),
         "severityText": Level(log.level).name,
-        "body": {"stringValue": log.body},
+        "body": {"stringValue": sound(log.body)},
         "attributes": _pairs(log.attributes),
         "traceId": log.context.trace,
         "spanId": log.context.span,

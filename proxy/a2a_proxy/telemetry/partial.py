@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_PROVIDER = "CREDENTIAL_PROVIDER"
-"""In the names of variables by which the SDK is given a session of somebody's own."""
+from a2a_proxy.telemetry.session import own_session
 
 
 class Partial:
@@ -34,12 +33,9 @@ class Partial:
 
     def session(self, variables: Mapping[str, str]) -> Any:
         """A session that is heard; None where the SDK is to make one that variables describe."""
-        if any(_PROVIDER in name for name in variables):
-            return None
-        import requests
-
-        session = requests.Session()
-        session.hooks["response"].append(self._answered)
+        session = own_session(variables)
+        if session is not None:
+            session.hooks["response"].append(self._answered)
         return session
 
     def take(self, response: Any) -> None:

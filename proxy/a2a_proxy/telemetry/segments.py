@@ -17,6 +17,8 @@ from a2a_proxy.telemetry.facts import state_label
 from a2a_proxy.telemetry.ids import segment_id
 from a2a_proxy.telemetry.values import Context, Span
 
+MAX_SEGMENTS = 10_000
+"""Of one call: the last one has all that is left of it."""
 _STATES = 32
 """States of a call that are told, as `Exchange.states`."""
 
@@ -43,7 +45,7 @@ def windows(exchange: Exchange, every: int, sent: int = 0) -> Iterator[Window]:
     """The segments of a call that is over, after so many that were sent; the last one is always among them."""
     number, begin = sent + 1, exchange.started + sent * every
     end = max(exchange.closed, exchange.started)
-    while every and begin + every < end:
+    while every and number < MAX_SEGMENTS and begin + every < end:
         yield Window(number, begin, begin + every)
         number, begin = number + 1, begin + every
     yield Window(number, min(begin, end), end, last=True)
@@ -52,7 +54,7 @@ def windows(exchange: Exchange, every: int, sent: int = 0) -> Iterator[Window]:
 def passed(exchange: Exchange, every: int, now: int, sent: int = 0) -> Iterator[Window]:
     """Those of a call that goes on which are over at `now`, ns."""
     number, begin = sent + 1, exchange.started + sent * every
-    while every and begin + every <= now:
+    while every and number < MAX_SEGMENTS and begin + every <= now:
         yield Window(number, begin, begin + every)
         number, begin = number + 1, begin + every
 

@@ -9,7 +9,7 @@ from a2a_proxy.telemetry.events import Passage
 from a2a_proxy.telemetry.facts import Facts
 from a2a_proxy.telemetry.onward import sent_on
 from a2a_proxy.telemetry.shape import PLAIN, Shape
-from a2a_proxy.telemetry.values import Kind, Span
+from a2a_proxy.telemetry.values import Kind, Span, cut
 
 
 def span_of(facts: Facts, passage: Passage, shape: Shape = PLAIN) -> Span:
@@ -22,7 +22,7 @@ def span_of(facts: Facts, passage: Passage, shape: Shape = PLAIN) -> Span:
     failed = error_type(exchange)
     attributes = attributes_of(facts, passage)
     return Span(
-        name=name_of(exchange),
+        name=cut(name_of(exchange)),
         kind=_kind(exchange, shape),
         context=facts.context,
         parent=facts.parent,
@@ -32,7 +32,7 @@ def span_of(facts: Facts, passage: Passage, shape: Shape = PLAIN) -> Span:
         events=events,
         dropped_events=dropped,
         links=facts.links,
-        error=(exchange.error or exchange.how or failed) if failed else "",
+        error=cut(exchange.error or exchange.how or failed) if failed else "",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -43,6 +43,7 @@ class Target(msgspec.Struct, frozen=True):
 def target(typed: str, protocol: str, environ: Mapping[str, str]) -> Target:
     """What was typed (both may be empty) goes before what is in the environment. Raises TelemetryError."""
     variable = next((environ[name] for name in _ENDPOINT if environ.get(name)), "")
+    typed = typed.strip()
     endpoint = typed if "://" in typed or not typed else f"http://{typed}"
     shown, port = _address(endpoint or variable or "http://localhost")
     protocol = protocol or next((environ[name] for name in _PROTOCOL if environ.get(name)), "")
@@ -53,13 +54,33 @@ def target(typed: str, protocol: str, environ: Mapping[str, str]) -> Target:
     return Target(protocol, endpoint, shown if endpoint or variable else f"localhost:{usual}")  # type: ignore[arg-type]
 
 
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
+def past_proxies(environ: MutableMapping[str, str]) -> None:
+    """A backend on this machine is found past a proxy that variables name: no proxy leads back here."""
+    known = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    if known.strip() == "*" or not any(environ.get(each) or environ.get(each.upper()) for each in _PROXIES):
+        return
+    listed = [each for each in known.split(",") if each]
+    environ["no_proxy"] = ",".join([*listed, *(each for each in _HERE if each not in listed)])
+
+
 def _address(endpoint: str) -> tuple[str, int | None]:
     hint = "write a URL: http://localhost:4318 (HTTP), or http://localhost:4317 (gRPC)"
     try:
         parts = urlsplit(endpoint)
         port = parts.port
     except ValueError:
-        raise TelemetryError(f"{endpoint!r} is no OTLP endpoint", hint) from None
+        raise TelemetryError(f"{_named(endpoint)!r} is no OTLP endpoint", hint) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise TelemetryError(f"{endpoint!r} is no OTLP endpoint", hint)
-    return (f"{parts.hostname}:{port}" if port else parts.hostname), port
+        raise TelemetryError(f"{_named(endpoint)!r} is no OTLP endpoint", hint)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return (f"{host}:{port}" if port else host), port
+
+
+def _named(endpoint: str) -> str:
+    """Without the password that may be in it."""
+    scheme, found, rest = endpoint.rpartition("://")
+    return f"{scheme}{found}{rest.rpartition('@')[2]}"

@@ -9,6 +9,8 @@ import msgspec
 Value = str | int | float | bool | tuple[str, ...]
 Attributes = dict[str, Value]
 
+MAX_TEXT = 4096
+"""Characters of a text that a peer has chosen: a name or a message that is longer is cut."""
 MAX_EVENTS = 128
 """Events of one span; what is left out is counted."""
 SCOPE = "a2a-proxy"
@@ -91,6 +93,23 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
     context: Context
     body: str = ""
     attributes: Attributes = {}
+
+
+def cut(text: str) -> str:
+    """The text, or the beginning of it: a backend refuses what has megabytes, and all that comes with it."""
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "\u2026"
+
+
+def short(value: Value) -> Value:
+    """The value with its texts cut, at most `MAX_EVENTS` of them."""
+    if isinstance(value, str):
+        return cut(value)
+    return tuple(map(cut, value[:MAX_EVENTS])) if isinstance(value, tuple) else value
+
+
+def moment(at: int) -> int:
+    """A time as OTLP can carry it: recordings have others too, of clocks that were wrong or made up."""
+    return min(max(at, 0), (1 << 63) - 1)
 
 
 def sound(value: Value) -> Value:

@@ -1,0 +1,30 @@
+"""What libraries say where an export does not go out, in words for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.telemetry.reasons import plain
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("('Connection aborted.', BadStatusLine('\\x00\\x00\\x18'))", "it may be a port for gRPC"),
+        (
+            "UNAVAILABLE: ipv4:127.0.0.1:4318: Failed parsing HTTP/2 (Expected SETTINGS frame as the first frame)",
+            "it may be a port for http/protobuf",
+        ),
+        ("SSLError(1, '[SSL: WRONG_VERSION_NUMBER] wrong version number')", "http:// instead of https://"),
+        ("SSLError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] unable to get')", "OTEL_EXPORTER_OTLP_CERTIFICATE"),
+        ("connection refused", "connection refused"),
+    ],
+)
+def test_it_says_what_may_be_wrong(said: str, words: str) -> None:
+    assert words in plain(said)
+
+
+def test_the_value_of_a_header_is_not_told() -> None:
+    said = plain("Invalid leading whitespace, or return character(s) in header value: 'Bearer s3cret\\r'")
+    assert "OTEL_EXPORTER_OTLP_HEADERS" in said
+    assert "s3cret" not in said
