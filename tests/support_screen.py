@@ -86,7 +86,9 @@ class Person:
 
     async def writes(self, text: str) -> None:
         """Into the box, all at once: a screen painted anew for each key is most of a test's time."""
-        self.app.screen.query_one(Input).value = text
+        await self.until(lambda: isinstance(self.app.focused, Input), "a box")
+        assert isinstance(self.app.focused, Input)
+        self.app.focused.value = text
         await self.pilot.pause()
 
     @property
