@@ -107,6 +107,18 @@ def test_a_time_is_taken_to_the_ns_as_ls_tells_it(url: str, capsys: pytest.Captu
         assert bool(capsys.readouterr().out) == found
 
 
+def test_a_recording_of_which_a_part_was_put_before_is_not_said_to_be_there(tmp_path: Path, url: str) -> None:
+    """The part has its session, to its end, under the same names."""
+    fetch(url, {**NOTHING, "until": "2027-01-15T08:00:01.5"}, tmp_path / "part.a2a.db", Options())
+    put(tmp_path / "part.a2a.db", url, Options(archive_id="other"))
+
+    with pytest.raises(UserError, match="of a recording that had 6 frames less") as told:
+        put(tmp_path / "r.a2a.db", url, Options(archive_id="other"))
+
+    assert "--archive-id" in told.value.hint
+    put(tmp_path / "part.a2a.db", url, Options(archive_id="here"))
+
+
 def test_without_the_extra_it_says_what_to_install(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [each for each in sys.modules if each.startswith("a2a_proxy.archive.")]:
         if name != "a2a_proxy.archive.errors":

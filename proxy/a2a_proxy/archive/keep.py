@@ -20,7 +20,14 @@ class Keeper:
         self._proxy = proxy
         self._recording = recording
         self._session = session
-        self._last = self._known()
+        known = self._known()
+        self._last = max(known, key=lambda each: each.cut.number, default=None)
+        self._there = sum(each.frames.rows for each in known)
+
+    @property
+    def lacking(self) -> int:
+        """Frames that the archive will never have: it has the session to its end, of a recording that had fewer."""
+        return max(self._recording.counts(self._session.id).frames - self._there, 0) if self.over else 0
 
     @property
     def over(self) -> bool:
@@ -37,6 +44,7 @@ class Keeper:
                 break
             self._last = put_segment(self._place, self._proxy, self._recording, self._session, self._last, found)
             count += self._last.frames.rows
+            self._there += self._last.frames.rows
             told(self._last)
         return count
 
@@ -45,7 +53,7 @@ class Keeper:
         nobody = next(self._recording.connections(self._session.id), None) is None
         return self._last is None and not found.rows and nobody
 
-    def _known(self) -> Manifest | None:
+    def _known(self) -> list[Manifest]:
         uuid = self._session.facts.uuid
         since = days(self._place, self._session.facts.started, LATEST)
-        return max(manifests(self._place, since, self._proxy, uuid), key=lambda each: each.cut.number, default=None)
+        return manifests(self._place, since, self._proxy, uuid)

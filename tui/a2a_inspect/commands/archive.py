@@ -60,7 +60,12 @@ def put(path: Path, url: str, options: Options) -> None:
         frames = 0
         put_ones: list[Manifest] = []
         for session in recording.sessions():
-            frames += Keeper(place, proxy, recording, session).put(rest=True, told=put_ones.append)
+            keeper = Keeper(place, proxy, recording, session)
+            frames += keeper.put(rest=True, told=put_ones.append)
+            if keeper.lacking:
+                uuid = visible(session.facts.uuid)
+                told = f"{visible(url)} has session {uuid} of a recording that had {keeper.lacking:,} frames less"
+                raise UserError(told, "put it there beside that one, with an --archive-id of its own")
         if options.as_json:
             for each in put_ones:
                 print(json.dumps(_object(each)))
