@@ -26,11 +26,27 @@ def test_a_folder_without_a_journal(tmp_path: Path) -> None:
 def test_a_program_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three tries, then its last words."""
     broken = ["sh", "-c", "echo it is broken >&2; exit 3"]
-    monkeypatch.setattr(module, "_command", lambda *_: broken)
+    monkeypatch.setattr(module, "_command", lambda *_, **__: broken)
     keeper = Keeper(tmp_path, print, pauses=(0.001,))
     answer = keeper.start(120)
     assert answer == Failed("the recorder does not start: it is broken", "report this as a bug of a2a-proxy")
     assert keeper.restarts == 2
+
+
+def test_a_recorder_gives_way_at_once_unless_somebody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that is busy throughout, one that gave way while it was waited for took longer than the wait."""
+    asked: list[bool] = []
+
+    def command(*_: object, awaited: bool) -> list[str]:
+        asked.append(awaited)
+        return ["sh", "-c", "exit 3"]
+
+    monkeypatch.setattr(module, "_command", command)
+    for begin in (Keeper.start, Keeper.launch):
+        keeper = Keeper(tmp_path, print, pauses=(0.001,))
+        begin(keeper, 120)
+        assert keeper.drain(120)
+    assert asked == [True] * 3 + [False] * 3
 
 
 def test_no_program_at_all(tmp_path: Path) -> None:
@@ -42,7 +58,7 @@ def test_no_program_at_all(tmp_path: Path) -> None:
 
 def test_a_launch_waits_for_the_process_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for its answer, which this one never gives; and not where there can be no process."""
-    monkeypatch.setattr(module, "_command", lambda *_: ["sleep", "1000"])
+    monkeypatch.setattr(module, "_command", lambda *_, **__: ["sleep", "1000"])
     keeper = Keeper(tmp_path, print)
     keeper.launch(120)
     assert keeper.pid

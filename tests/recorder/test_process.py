@@ -179,11 +179,11 @@ def test_a_second_recorder_leaves_without_harm(bench: Make) -> None:
     one.start()
     one.write(story())
     said: list[Status] = []
-    record_session(one.folder.path, -1, lambda status, at: said.append(status))  # type: ignore[arg-type]
+    record_session(one.folder.path, -1, lambda status, at: said.append(status))
     assert [type(each) for each in said] == [Failed]
     one.end()
     one.finish()
-    record_session(one.folder.path, -1, lambda status, at: said.append(status))  # type: ignore[arg-type]
+    record_session(one.folder.path, -1, lambda status, at: said.append(status))
     assert [type(each) for each in said] == [Failed, Failed]
     assert len(contents(one.recording)["exchanges"]) == 5
 

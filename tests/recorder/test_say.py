@@ -8,8 +8,8 @@ import threading
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recorder import status
-from a2a_proxy.recorder.say import Speaker
-from a2a_proxy.recorder.status import Done, Found, Progress, Seen, Skipped, Status
+from a2a_proxy.recorder.say import Speaker, before_ready
+from a2a_proxy.recorder.status import Done, Found, Progress, Ready, Seen, Skipped, Status
 
 DONE = Done(
     connections=1,
@@ -26,6 +26,7 @@ DONE = Done(
     lost=0,
     clean=True,
 )
+READY = Ready("r.a2a.db", 1)
 
 
 def seen(number: int, words: str = "") -> Seen:
@@ -134,3 +135,12 @@ def test_where_errors_are_too_many_nothing_less_grave_is_said() -> None:
             speaker(found(severity, number), 10**9 * 5)
             heard += drained(reader)
     assert heard == [found(Severity.ERROR, number) for number in range(200)]
+
+
+def test_something_is_done_once_before_it_is_ready() -> None:
+    """What opens the recording again is no first time."""
+    heard: list[object] = []
+    say = before_ready(lambda message, at: heard.append(message), lambda: heard.append("done"))
+    for message in (DONE, READY, READY):
+        say(message, 1)
+    assert heard == [DONE, "done", READY, READY]

@@ -1,6 +1,6 @@
 """Entry of the recorder process: `python -m a2a_proxy.recorder FOLDER --wake FD --say FD --patience SECONDS`.
 
-Only the keeper calls it.
+Only the keeper calls it; with `--awaited` where it waits until the recording is open.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from a2a_proxy.recorder.collector import spare_collector
 from a2a_proxy.recorder.priority import give_way, give_way_no_more
 from a2a_proxy.recorder.process import record_session
-from a2a_proxy.recorder.say import Speaker
+from a2a_proxy.recorder.say import Say, Speaker, before_ready
 
 
 def main() -> None:
@@ -22,14 +22,19 @@ def main() -> None:
     parser.add_argument("--wake", type=int, required=True)
     parser.add_argument("--say", type=int, required=True)
     parser.add_argument("--patience", type=float, required=True)
+    parser.add_argument("--awaited", action="store_true")
     arguments = parser.parse_args()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a stdio relay waits for signals, and so has them blocked
     # Ctrl-C is for the relay: it says END, and the recorder finishes what is in the journal.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    give_way()
+    say: Say = Speaker(arguments.say)
+    if arguments.awaited:  # there is no traffic yet, and on a busy machine whoever gives way may wait for minutes
+        say = before_ready(say, give_way)
+    else:
+        give_way()
     spare_collector()
-    record_session(arguments.folder, arguments.wake, Speaker(arguments.say), arguments.patience, give_way_no_more)
+    record_session(arguments.folder, arguments.wake, say, arguments.patience, give_way_no_more)
 
 
 if __name__ == "__main__":

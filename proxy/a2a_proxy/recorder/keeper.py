@@ -55,6 +55,8 @@ class Keeper:
         os.set_blocking(self.wake_write, False)
         self._first = threading.Event()
         self._answer: Ready | Failed | None = None
+        self._awaited = False
+        """Somebody waits in `start` until the first one is ready."""
         self._finished = threading.Event()
         self._launched = threading.Event()
         self._stopping = threading.Event()
@@ -77,6 +79,7 @@ class Keeper:
         A recorder that goes on with a journal first reads again what is recorded of its last segment; whoever wants to
         wait for that gives no `timeout`.
         """
+        self._awaited = True
         self._thread.start()
         if not self._first.wait(timeout) or self._answer is None:
             self.kill()
@@ -185,8 +188,9 @@ class Keeper:
         with self._starting, open(self._folder / "recorder.log", "ab", opener=_private) as log:
             if self._stopping.is_set():
                 return
+            awaited = self._awaited and self._answer is None
             self._process = subprocess.Popen(
-                _command(self._folder, self._wake_read, say, self._patience),
+                _command(self._folder, self._wake_read, say, self._patience, awaited=awaited),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -243,6 +247,7 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _command(folder: Path, wake: int, say: int, patience: float) -> list[str]:
+def _command(folder: Path, wake: int, say: int, patience: float, *, awaited: bool) -> list[str]:
     options = ["--wake", str(wake), "--say", str(say), "--patience", str(patience)]
+    options += ["--awaited"] if awaited else []
     return [sys.executable, "-P", "-m", "a2a_proxy.recorder", str(folder), *options]

@@ -28,7 +28,7 @@ from a2a_proxy.recorder.crashes import Crashes
 from a2a_proxy.recorder.feed import READ
 from a2a_proxy.recorder.live import Live
 from a2a_proxy.recorder.resume import Beginning, read_late, resume, snapshot_name, write_late
-from a2a_proxy.recorder.say import Speaker
+from a2a_proxy.recorder.say import Say
 from a2a_proxy.recorder.status import Failed, Found, Healed, Mended, Progress, Ready, Seen, Status, Troubled
 from a2a_proxy.recorder.store import Displaced, GaveUp, Place, open_writer, persist, sum_up
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
@@ -42,7 +42,7 @@ _SNAPSHOT_RETRY = 1_000_000_000
 
 
 def record_session(
-    folder: Path, wake: int, say: Speaker, patience: float = 0.0, relay_gone: Callable[[], None] = lambda: None
+    folder: Path, wake: int, say: Say, patience: float = 0.0, relay_gone: Callable[[], None] = lambda: None
 ) -> None:
     """Record the journal in `folder` until its session ends. What keeps it from that is said as `Failed`.
 
@@ -59,7 +59,7 @@ def record_session(
         say(failed, time.time_ns())
 
 
-def _record(folder: Path, relay: Relay, say: Speaker) -> Failed | None:
+def _record(folder: Path, relay: Relay, say: Say) -> Failed | None:
     session = places.read_session(folder)
     if session is None:
         return Failed(f"{folder} holds no journal", "it was finished or deleted")
@@ -77,7 +77,7 @@ def _record(folder: Path, relay: Relay, say: Speaker) -> Failed | None:
         os.close(lock)
 
 
-def _keep_recording(folder: Path, session: SessionFile, relay: Relay, say: Speaker, *, first: bool) -> Failed | None:
+def _keep_recording(folder: Path, session: SessionFile, relay: Relay, say: Say, *, first: bool) -> Failed | None:
     """Record, as often as somebody takes the recording away. Raises PositionConflict, GaveUp."""
     while True:
         try:
@@ -139,7 +139,7 @@ class Relay:
 class _Recorder:
     """One recorder at work."""
 
-    def __init__(self, folder: Path, session: SessionFile, relay: Relay, say: Speaker, *, first: bool) -> None:
+    def __init__(self, folder: Path, session: SessionFile, relay: Relay, say: Say, *, first: bool) -> None:
         """`first`: no other one has worked on this journal. Raises RecordingError."""
         self._folder = folder
         self._path = session.recording

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recorder import status
 from a2a_proxy.recorder.status import Done, Failed, Found, Healed, Ready, Seen, Skipped, Status
+
+Say = Callable[[Status, int], None]
+"""Says it now, ns."""
 
 _LINES_A_SECOND = 200
 """More lines than a person reads; printing more would take processor time from the relay. As many of findings beside
@@ -80,3 +84,17 @@ class Speaker:
             os.set_blocking(self._descriptor, True)
             self._write(status.encode(message) + b"\n")
             os.set_blocking(self._descriptor, False)
+
+
+def before_ready(say: Say, do: Callable[[], None]) -> Say:
+    """Says the same, and does this once, just before the first `Ready`."""
+    done = False
+
+    def said(message: Status, at: int) -> None:
+        nonlocal done
+        if isinstance(message, Ready) and not done:
+            done = True
+            do()
+        say(message, at)
+
+    return said
