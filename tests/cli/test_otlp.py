@@ -12,8 +12,10 @@ import pytest
 
 from a2a_inspect.commands.otlp import Options, export_otlp
 from a2a_proxy.cli.config import proxy_config
+from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.otlp import otlp_settings, summed_up
+from a2a_proxy.cli.followers import followed
+from a2a_proxy.cli.otlp import OtlpFollowed, otlp_settings, summed_up
 from a2a_proxy.follower.buckets import CALLS
 from a2a_proxy.follower.entry import Job
 from a2a_proxy.follower.keeper import Report
@@ -154,3 +156,21 @@ def test_what_a_proxy_is_sending_is_left_to_it(tmp_path: Path, monkeypatch: pyte
         fcntl.flock(held, fcntl.LOCK_SH)  # as the keeper does
         with pytest.raises(TelemetryError, match="is sending these spans now"):
             send_unsent(str(path), facts(1).uuid, settings)
+
+
+def test_what_the_environment_turns_off_is_said_and_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As all programs with OpenTelemetry do; traffic is relayed all the same."""
+    settings = otlp_settings("http://127.0.0.1:1", "", PLAIN, frames=False)
+    console = make_console("text", quiet=False)
+    assert [type(each) for each in followed((), settings, None, console)] == [OtlpFollowed]
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "True")
+    assert followed((), settings, None, console) == []
+    console.close()
+    assert capfd.readouterr().err.splitlines() == [
+        "a2a-proxy: warning: OTEL_SDK_DISABLED is true: nothing is exported",
+        "a2a-proxy: hint: unset it, or leave out --otlp",
+    ]
+    with pytest.raises(UserError, match="nothing would be sent"):
+        export_otlp(Options(recording=sample(tmp_path / "r.a2a.db"), endpoint="http://127.0.0.1:1"))

@@ -61,7 +61,7 @@ def keep(work: Work, console: TextConsole, patience: float = PATIENCE) -> None:
     if not _recorded(work, whole=False):
         console.note("nothing was recorded: nobody has followed it", "finish with: a2a-inspect recover")
         return
-    followers = Followers(followed(work.hooks, work.otlp, work.archive), console)
+    followers = Followers(followed(work.hooks, work.otlp, work.archive, console), console)
     followers.start(work.recording, work.session)
     whole = _recorded(work, whole=True)
     followers.wait(lambda: not whole, patience)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -26,12 +27,21 @@ _UNNOTICED = 0.5
 _STEP = 0.05
 
 
-def followed(hooks: Sequence[str], otlp: Settings | None, archive: Archive | None) -> list[Followed]:
-    """What the user asked for."""
+def followed(hooks: Sequence[str], otlp: Settings | None, archive: Archive | None, console: Console) -> list[Followed]:
+    """What the user asked for, but for what the environment turns off, which is said."""
     found: list[Followed] = [HookFollowed(name) for name in hooks]
-    found += [OtlpFollowed(otlp)] if otlp is not None else []
+    if otlp is not None and _sdk_disabled():
+        console.note("OTEL_SDK_DISABLED is true: nothing is exported", "unset it, or leave out --otlp")
+    elif otlp is not None:
+        found.append(OtlpFollowed(otlp))
     found += [ArchiveFollowed(archive)] if archive is not None else []
     return found
+
+
+def _sdk_disabled() -> bool:
+    from a2a_proxy.telemetry.target import sdk_disabled
+
+    return sdk_disabled(os.environ)
 
 
 class Followers:

@@ -70,7 +70,8 @@ class ProxyRun:
         self._config = config
         self._work = work
         self._console = console or make_console(config.log_format, quiet=config.quiet)
-        self._followers = Followers(followed(config.hooks, config.otlp, config.archive), self._console)
+        wanted = followed(config.hooks, config.otlp, config.archive, self._console)
+        self._followers = Followers(wanted, self._console)
         self._metrics = Metrics(config.metrics, self._console)
         self._stop = asyncio.Event()
         self._leave = asyncio.Event()

@@ -54,6 +54,11 @@ def target(typed: str, protocol: str, environ: Mapping[str, str]) -> Target:
     return Target(protocol, endpoint, shown if endpoint or variable else f"localhost:{usual}")  # type: ignore[arg-type]
 
 
+def sdk_disabled(environ: Mapping[str, str]) -> bool:
+    """OpenTelemetry is turned off for all programs that have this environment."""
+    return environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+
+
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
 _HERE = ("localhost", "127.0.0.1", "::1")
 

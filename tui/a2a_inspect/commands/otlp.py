@@ -28,7 +28,7 @@ from a2a_proxy.telemetry.reading import Beyond
 from a2a_proxy.telemetry.sdk import Backend
 from a2a_proxy.telemetry.settings import Settings
 from a2a_proxy.telemetry.shape import Compat, Shape, SpanKind
-from a2a_proxy.telemetry.target import Target, target
+from a2a_proxy.telemetry.target import Target, sdk_disabled, target
 from a2a_proxy.telemetry.unsent import send_unsent
 
 _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -178,6 +178,8 @@ def _backend(options: Options) -> Iterator[Backend]:
 
 def _target(options: Options) -> Target:
     """The backend that was named. Raises UserError."""
+    if sdk_disabled(os.environ):
+        raise UserError("OTEL_SDK_DISABLED is true: nothing would be sent", "unset it, or write a file: --to FILE")
     if not options.endpoint and not any(os.environ.get(name) for name in _VARIABLES):
         raise UserError("where to? --endpoint is missing", "a backend: --endpoint http://localhost:4318, a file: --to")
     try:
