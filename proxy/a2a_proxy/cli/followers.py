@@ -30,18 +30,15 @@ _STEP = 0.05
 def followed(hooks: Sequence[str], otlp: Settings | None, archive: Archive | None, console: Console) -> list[Followed]:
     """What the user asked for, but for what the environment turns off, which is said."""
     found: list[Followed] = [HookFollowed(name) for name in hooks]
-    if otlp is not None and _sdk_disabled():
-        console.note("OTEL_SDK_DISABLED is true: nothing is exported", "unset it, or leave out --otlp")
-    elif otlp is not None:
-        found.append(OtlpFollowed(otlp))
+    if otlp is not None:
+        from a2a_proxy.telemetry.target import sdk_disabled
+
+        if sdk_disabled(os.environ):
+            console.note("OTEL_SDK_DISABLED is true: nothing is exported", "unset it, or leave out --otlp")
+        else:
+            found.append(OtlpFollowed(otlp))
     found += [ArchiveFollowed(archive)] if archive is not None else []
     return found
-
-
-def _sdk_disabled() -> bool:
-    from a2a_proxy.telemetry.target import sdk_disabled
-
-    return sdk_disabled(os.environ)
 
 
 class Followers:

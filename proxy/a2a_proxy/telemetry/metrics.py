@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy import __version__
-from a2a_proxy.follower.buckets import CALLS, TASKS, WAITS
+from a2a_proxy.follower.buckets import CALLS, TASKS, WAITS, seconds
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
@@ -82,18 +82,18 @@ class Metrics:
             "a2a_proxy.outcome": outcome(exchange),
             **_server(upstream),
         }
-        self._duration.record(_seconds(exchange.closed - exchange.started), labels)
+        self._duration.record(seconds(exchange.closed - exchange.started), labels)
         if exchange.first_event:
-            self._first.record(_seconds(exchange.first_event - exchange.started), labels)
+            self._first.record(seconds(exchange.first_event - exchange.started), labels)
         for gap in passage.gaps if exchange.streaming else ():
-            self._gap.record(_seconds(gap), labels)
+            self._gap.record(seconds(gap), labels)
         self._frames.add(passage.frames, labels)
         self._bytes.add(exchange.bytes_to_agent, labels, ("a2a_proxy.direction", "to agent"))
         self._bytes.add(exchange.bytes_to_client, labels, ("a2a_proxy.direction", "to client"))
         at = _finished(task, exchange)
         if task is not None and at:
             told = {"a2a.task.state": TaskState(task.states[-1][1]).label, **_server(upstream)}
-            self._task.record(_seconds(at - task.first), told)
+            self._task.record(seconds(at - task.first), told)
 
     def found(self, finding: Finding) -> None:
         """The rules found something."""
@@ -155,7 +155,3 @@ def _server(upstream: str) -> dict[str, str | int]:
     """The agent's address as spans have it; the command of a stdio agent."""
     host, port = address(upstream)
     return {"server.address": upstream} if port is None else {"server.address": host, "server.port": port}
-
-
-def _seconds(ns: int) -> float:
-    return max(ns, 0) / 1e9

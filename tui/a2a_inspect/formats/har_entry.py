@@ -101,7 +101,7 @@ def _request(exchange: Exchange, connection: Connection | None, frames: Sequence
 
 def _response(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, Any]:
     headers = _headers(exchange.response_headers) + _headers(exchange.trailers)
-    status = exchange.status
+    status, octets = exchange.status, _octets(exchange, frames)
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
     said = {"mimeType": _header(exchange.response_headers, b"content-type"), **_body(exchange, frames)}
     return {
@@ -110,11 +110,11 @@ def _response(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, Any]:
         "httpVersion": _version(exchange),
         "cookies": [],
         "headers": headers,
-        "content": {"size": _octets(exchange, frames), **said},
+        "content": {"size": octets, **said},
         "redirectURL": _header(exchange.response_headers, b"location"),
         "headersSize": -1,
         "bodySize": -1,
-        "_transferSize": _octets(exchange, frames),  # what Chromium shows as size
+        "_transferSize": octets,  # what Chromium shows as size
         **({"_error": exchange.error} if exchange.error else {}),
     }
 

@@ -95,8 +95,9 @@ class Talk:
                 continue
             first = self._firsts.get(number, -1)
             self._tables.add("exchange", records.exchange_record(row, self._notes.at(number), first))
-            self._outcome = self._outcome or " ".join(filter(None, (text.standing(row.exchange), row.exchange.error)))
-            self.failed += text.standing(row.exchange) == "error"
+            standing = text.standing(row.exchange)
+            self._outcome = self._outcome or " ".join(filter(None, (standing, row.exchange.error)))
+            self.failed += standing == "error"
             yield text.title(row.exchange)
 
     def _findings(self) -> Iterator[Finding]:

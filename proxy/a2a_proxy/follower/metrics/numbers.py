@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from a2a_proxy.follower.buckets import CALLS, TASKS, WAITS
+from a2a_proxy.follower.buckets import CALLS, TASKS, WAITS, seconds
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
@@ -13,8 +13,6 @@ from a2a_proxy.model.frame import Frame
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Of a page whose names need no escaping. Many readers know no other version, and refuse what says 1.0.0."""
 GAP_RULE = "A2A-GEN-001"
-_NS = 1e-9
-"""Seconds."""
 _CALL = ("method", "binding", "upstream")
 
 
@@ -83,17 +81,17 @@ class Numbers:
 
     def gap(self, ns: int, call: tuple[str, str, str]) -> None:
         """Time between two events."""
-        self._event_gap.labels(*call).observe(_seconds(ns))
+        self._event_gap.labels(*call).observe(seconds(ns))
 
     def ended(self, exchange: Exchange, call: tuple[str, str, str]) -> None:
         """A call is over."""
-        self._duration.labels(*call, status_of(exchange)).observe(_seconds(exchange.closed - exchange.started))
+        self._duration.labels(*call, status_of(exchange)).observe(seconds(exchange.closed - exchange.started))
         if exchange.streaming and exchange.first_event:
-            self._first_event.labels(*call).observe(_seconds(exchange.first_event - exchange.started))
+            self._first_event.labels(*call).observe(seconds(exchange.first_event - exchange.started))
 
     def task_ended(self, ns: int, state: str, upstream: str) -> None:
         """A task came to a state that is final."""
-        self._task.labels(state, upstream).observe(_seconds(ns))
+        self._task.labels(state, upstream).observe(seconds(ns))
 
     def finding(self, finding: Finding) -> None:
         """A finding."""
@@ -115,8 +113,3 @@ class Numbers:
     def page(self) -> bytes:
         """The exposition, as Prometheus reads it."""
         return generate_latest(self._registry)
-
-
-def _seconds(ns: int) -> float:
-    """A sum must not fall, also where the clock was set back."""
-    return max(ns, 0) * _NS
