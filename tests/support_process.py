@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import socket
+import struct
 from pathlib import Path
 
 
@@ -13,3 +17,22 @@ def stat(pid: int) -> list[str]:
 def state_of(pid: int) -> str:
     """Its letter: R where it runs, S where it waits, T where it is stopped, Z where it has ended. Raises as `stat`."""
     return stat(pid)[0]
+
+
+def listening_ports(pid: int) -> set[tuple[str, int]]:
+    """The TCP sockets that a process listens on, as (host, port)."""
+    inodes = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed in the meantime
+            inodes |= set(re.findall(r"^socket:\[(\d+)\]$", str(link.readlink())))
+    found = set()
+    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in inodes:
+                address, _, port = words[1].partition(":")
+                numbers = struct.iter_unpack(">I", bytes.fromhex(address))
+                packed = b"".join(struct.pack("=I", number) for (number,) in numbers)
+                host = socket.inet_ntop(family, packed)
+                found.add((f"[{host}]" if ":" in host else host, int(port, 16)))
+    return found

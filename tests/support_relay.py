@@ -68,8 +68,9 @@ class CountingJournal(MemoryJournal):
 class Bench:
     """One relay under test."""
 
-    def __init__(self, relay: Relay, journal: MemoryJournal, notes: list[Note]) -> None:
+    def __init__(self, relay: Relay, journal: MemoryJournal, notes: list[Note], listener: int = 0) -> None:
         self.relay = relay
+        self._listener = listener
         self.journal = journal
         self.notes = notes
         """What the user was told."""
@@ -77,7 +78,7 @@ class Bench:
     @property
     def addresses(self) -> list[tuple[str, int]]:
         found = []
-        for text in self.relay.listening[0][1]:
+        for text in self.relay.listening[self._listener][1]:
             host, _, port = text.rpartition(":")
             found.append((host.strip("[]"), int(port)))
         return found

@@ -62,6 +62,9 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
             "1 --listen but 2 --upstream-grpc",
         ),
         ((*PAIR, "--rewrite-card", "sometimes"), "'sometimes' is not one of"),
+        ((*PAIR, "--learn-ports", "8001,http"), "--learn-ports: 'http' is not a port or a range of ports"),
+        ((*PAIR, "--learn-ports", "all"), "--learn-ports: 'all' is not a port or a range of ports"),
+        ((*PAIR, "--learn-ports", "9010-9000"), "--learn-ports: '9010-9000' is not a port or a range of ports"),
         (
             ("--listen", ":0", "--upstream", "https://localhost:1", "--upstream-ca", "/no/such/ca.pem"),
             "cannot read CA certificates from /no/such/ca.pem: no such file",
@@ -88,6 +91,13 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
 def test_wrong_words(tmp_path: Path, place: Path, words: tuple[str, ...], error: str) -> None:
     """Flags and addresses."""
     two_lines(run(tmp_path / "state", "a2a-proxy", *words), "a2a-proxy", error)
+    nothing_made(tmp_path / "state", place, {})
+
+
+def test_a_mistake_in_the_environment(tmp_path: Path, place: Path) -> None:
+    """`A2A_PROXY_LEARN_PORTS` is read as the option is."""
+    done = run(tmp_path / "state", "a2a-proxy", *PAIR, A2A_PROXY_LEARN_PORTS="80-")
+    two_lines(done, "a2a-proxy", "--learn-ports: '80-' is not a port or a range of ports")
     nothing_made(tmp_path / "state", place, {})
 
 

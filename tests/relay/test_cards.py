@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Callable
 
 import aiohttp
 import grpc
@@ -18,51 +18,10 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.server import MOST_LEARNED
 from a2a_proxy.relay.way import Editing
 from a2a_proxy.wire.detect import PREFACE
-from support_relay import NO_EDITS, SECONDS, Bench, Story, agent, relaying, until
+from support_cards import PATH, call, card_agent, fetch, grpc_server, http_agent, urls_of
+from support_relay import NO_EDITS, Bench, Story, agent, relaying, until
 
 Play = Callable[[Story], None]
-PATH = "/.well-known/agent-card.json"
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@contextlib.asynccontextmanager
-async def http_agent(answer: Answer) -> AsyncIterator[int]:
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
-
-
-def card_agent(*interfaces: tuple[str, str], signed: bool = False) -> contextlib.AbstractAsyncContextManager[int]:
-    """Serves a card; `PORT` in its URLs is its own. Other requests are told back their Host."""
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        if request.path != PATH:
-            return web.json_response({"host": request.headers["Host"]})
-        port = str(request.transport.get_extra_info("sockname")[1])  # type: ignore[union-attr]
-        entries = [{"url": url.replace("PORT", port), "protocolBinding": binding} for url, binding in interfaces]
-        signatures = {"signatures": [{"protected": "e30", "signature": "x"}]} if signed else {}
-        response = web.json_response({"name": "a", "supportedInterfaces": entries, **signatures})
-        response.etag = "original"
-        return response
-
-    return http_agent(answer)
-
-
-async def fetch(bench: Bench, path: str = PATH, **headers: str) -> tuple[aiohttp.ClientResponse, bytes]:
-    url = f"http://127.0.0.1:{bench.port}{path}"
-    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
-        return response, await response.read()
-
-
-async def urls_of(bench: Bench) -> list[str]:
-    _, body = await fetch(bench)
-    return [entry["url"] for entry in json.loads(body)["supportedInterfaces"]]
 
 
 def edits(bench: Bench) -> list[dict[str, object]]:
@@ -142,7 +101,9 @@ def test_further_interfaces_get_listeners(play: Play) -> None:
                 assert f":{ports[number]}".encode() in dialed[-1]
             told = [note.text for note in bench.notes]
             assert sum("listening on" in text for text in told) == MOST_LEARNED
-            assert any("lead elsewhere" in text for text in told)
+            (last,) = [note for note in bench.notes if "not relayed because no port is left" in note.text]
+            assert f"127.0.0.1:{ports[-1]}" in last.text
+            assert last.hint.endswith(f"--listen :PORT --upstream 127.0.0.1:{ports[-1]}")
 
     play(story())
 
@@ -170,29 +131,6 @@ def test_a_card_that_names_the_proxy_itself(play: Play) -> None:
             assert all(f'"127.0.0.1:{port}"'.encode() in data for data in dialed)
 
     play(story())
-
-
-async def echo_rpc(request: bytes, context: object) -> bytes:
-    return request
-
-
-@contextlib.asynccontextmanager
-async def grpc_server() -> AsyncIterator[int]:
-    server = grpc.aio.server()
-    handlers = {"Echo": grpc.unary_unary_rpc_method_handler(echo_rpc)}
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("a.B", handlers),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    try:
-        yield port
-    finally:
-        await server.stop(None)
-
-
-async def call(port: int) -> bytes:
-    own = (("grpc.use_local_subchannel_pool", 1),)  # not the connection that an earlier call was refused on
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", own) as channel:
-        return await channel.unary_unary("/a.B/Echo")(b"hi", timeout=SECONDS)  # type: ignore[no-any-return]
 
 
 async def test_a_card_teaches_the_way_for_grpc() -> None:

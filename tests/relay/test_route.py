@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.relay.route import Listen, RouteError, Upstream
+from a2a_proxy.relay.route import Listen, PortRanges, RouteError, Upstream, is_loopback
 
 
 @pytest.mark.parametrize(
@@ -109,3 +109,52 @@ def test_user_information_is_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(RouteError) as caught:
         Upstream.parse(text)
     assert "hunter2" not in caught.value.message + caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("8001", {8001}, {1, 8000, 8002}),
+        ("8001,9000-9010", {8001, 9000, 9005, 9010}, {8002, 8999, 9011}),
+        (" 8001 , 9000-9001 ", {8001, 9000, 9001}, {9002}),
+        ("1-65535", {1, 5432, 65535}, {0, 65536}),
+    ],
+)
+def test_port_ranges(text: str, inside: set[int], outside: set[int]) -> None:
+    """Ports and ranges with both ends; what a user would type to add one."""
+    ports = PortRanges.parse(text)
+    assert {port for port in inside | outside if port in ports} == inside
+    assert PortRanges.parse(ports.text_with(70)).ranges == (*ports.ranges, (70, 70))
+    assert PortRanges().text_with(70) == "70"
+    assert 70 not in PortRanges()
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        *((text, text) for text in ("", "all", "0", "65536", "9010-9000", "1-", "-1", "1-2-3", "http", "٣", "0-80")),
+        ("8001,", ""),
+        ("8001,x,9", "x"),
+        ("8001;9000", "8001;9000"),
+    ],
+)
+def test_port_ranges_mistakes(text: str, part: str) -> None:
+    """The part that cannot be read is named, with an example; there is no word for every port."""
+    with pytest.raises(RouteError) as caught:
+        PortRanges.parse(text)
+    assert caught.value.message == f"--learn-ports: {part!r} is not a port or a range of ports"
+    assert "--learn-ports 8001,9000-9010" in caught.value.hint
+    assert "--learn-ports 1-65535" in caught.value.hint
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"])
+def test_loopback_addresses(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["", "localhost", "0.0.0.0", "::", "192.0.2.1", "::ffff:192.0.2.1", "127.0.0.1.example"]
+)
+def test_other_addresses(host: str) -> None:
+    """Neither the unspecified address, on which everybody can connect, nor a name."""
+    assert not is_loopback(host)

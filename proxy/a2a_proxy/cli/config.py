@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -15,12 +16,14 @@ from a2a_proxy.cli.sizes import octets
 from a2a_proxy.cli.wanted import wanted
 from a2a_proxy.model.exchange import LiveMode
 from a2a_proxy.relay.edits.leads import Mode
-from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream
+from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstream
 from a2a_proxy.relay.tls import Trust
 from a2a_proxy.relay.way import Editing
 
 if TYPE_CHECKING:
     from a2a_proxy.telemetry.settings import Settings
+
+Value = TypeVar("Value")
 
 _EXAMPLE = "a2a-proxy --listen :9000 --upstream localhost:8000"
 
@@ -62,6 +65,7 @@ def proxy_config(
     redact: tuple[str, ...] = (),
     redact_policy: Path | None = None,
     rewrite_card: Mode = "auto",
+    learn_ports: str | None = None,
     keep_host: bool = False,
     propagate: bool = False,
     upstream_ca: Path | None = None,
@@ -82,7 +86,8 @@ def proxy_config(
     grpc = upstream_grpc or (None,) * len(listen)
     routes = tuple(_route(*texts) for texts in zip(listen, upstream, grpc, strict=True))
     _check_ports(listen, routes)
-    editing = Editing(rewrite_card, keep_host, Trust(upstream_ca, upstream_insecure), propagate)
+    ports = PortRanges() if learn_ports is None else _parsed(PortRanges.parse, learn_ports)
+    editing = Editing(rewrite_card, keep_host, Trust(upstream_ca, upstream_insecure), propagate, ports)
     limits = Limits(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
@@ -123,7 +128,12 @@ def _overlap(one: Listen, other: Listen) -> bool:
 
 
 def _route(listen: str, upstream: str, grpc: str | None) -> Route:
+    clients, agent = _parsed(Listen.parse, listen), _parsed(Upstream.parse, upstream)
+    return Route(clients, agent, _parsed(Upstream.parse, grpc) if grpc else None)
+
+
+def _parsed(parse: Callable[[str], Value], text: str) -> Value:
     try:
-        return Route(Listen.parse(listen), Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None)
+        return parse(text)
     except RouteError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong

@@ -32,8 +32,8 @@ _PARTS = (
     (
         "Relay",
         (
-            *("listen", "upstream", "upstream_grpc", "rewrite_card", "keep_host", "upstream_ca", "upstream_insecure"),
-            *("propagate", "live"),
+            *("listen", "upstream", "upstream_grpc", "rewrite_card", "learn_ports", "keep_host", "upstream_ca"),
+            *("upstream_insecure", "propagate", "live"),
         ),
     ),
     ("Recording", ("record", "journal_max", "redact", "redact_policy", "keep_secrets")),
@@ -75,6 +75,11 @@ log_format = click.option(
     default="auto",
     show_default=True,
     help="URLs in agent cards lead through the proxy: those of this agent in unsigned cards, all, or none.",
+)
+@click.option(
+    "--learn-ports",
+    metavar="PORTS",
+    help="Further ports of the agent's host that its card may open where --listen is not loopback: 8001,9000-9010.",
 )
 @click.option("--keep-host", is_flag=True, help="Send Host and :authority on as they are, to remote upstreams too.")
 @click.option(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
+
 import msgspec
 
 HTTP_PORT, HTTPS_PORT = 80, 443
@@ -74,6 +77,38 @@ class Upstream(msgspec.Struct, frozen=True):
         return cls(host, (HTTPS_PORT if tls else HTTP_PORT) if port is None else port, tls, text)
 
 
+class PortRanges(msgspec.Struct, frozen=True):
+    """The ports of `--learn-ports`."""
+
+    ranges: tuple[tuple[int, int], ...] = ()
+    """First and last port of each range."""
+    text: str = ""
+    """As the user wrote it."""
+
+    def __contains__(self, port: int) -> bool:
+        """Return whether the port is in one of the ranges."""
+        return any(first <= port <= last for first, last in self.ranges)
+
+    def text_with(self, port: int) -> str:
+        """Return what the user would write to add a port."""
+        return f"{self.text},{port}" if self.text else str(port)
+
+    @classmethod
+    def parse(cls, text: str) -> PortRanges:
+        """`8001`, `8001,9000-9010`. Raises RouteError."""
+        ranges = []
+        for part in text.split(","):
+            found = re.fullmatch(r"\s*([0-9]{1,5})(?:-([0-9]{1,5}))?\s*", part)
+            first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+            if not 0 < first <= last < 65536:
+                raise RouteError(
+                    f"--learn-ports: {part.strip()!r} is not a port or a range of ports",
+                    "for example: --learn-ports 8001,9000-9010; every port: --learn-ports 1-65535",
+                )
+            ranges.append((first, last))
+        return cls(tuple(ranges), "".join(text.split()))
+
+
 class Route(msgspec.Struct, frozen=True):
     """From where to where."""
 
@@ -81,6 +116,15 @@ class Route(msgspec.Struct, frozen=True):
     upstream: Upstream
     grpc: Upstream | None = None
     """Where connections go that begin with the HTTP/2 preface; None: to `upstream` as well."""
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether the host is a loopback address: 127.x, `::1`, or 127.x mapped into IPv6. Resolves no name."""
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
 def address(host: str, port: int) -> str:

@@ -15,7 +15,7 @@ from a2a_proxy.relay.bind import bind, bind_next
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.edits.edit import Interface, Note
 from a2a_proxy.relay.own import leads_to
-from a2a_proxy.relay.route import Listen, Route, address
+from a2a_proxy.relay.route import Listen, Route, address, is_loopback
 from a2a_proxy.relay.splice import Pair, Side, Surroundings
 from a2a_proxy.relay.tls import Tls
 from a2a_proxy.relay.way import Editing, Tell, Way, upstream_of
@@ -68,7 +68,6 @@ class Relay:
         self._editing, self._show = editing, tell
         self._tls = Tls(editing.trust)
         self._told: set[Note] = set()
-        self._looking_up: set[asyncio.Task[None]] = set()
         self._sockets: list[tuple[Way, list[socket.socket]]] = []
         self._pairs: set[Pair] = set()
         self._accepting: set[asyncio.Task[object]] = set()
@@ -94,8 +93,8 @@ class Relay:
             if any(upstream.tls for route in self._routes for upstream in (route.upstream, route.grpc) if upstream):
                 self._tls.prepare()
             for route in self._routes:
-                way = self._way(route)
-                self._sockets.append((way, await bind(loop, route.listen)))
+                sockets = await bind(loop, route.listen)
+                self._sockets.append((self._way(route, sockets), sockets))
             await asyncio.gather(*(self._name(way) for way, _ in self._sockets))
         except BaseException:
             self._close_listeners()
@@ -112,22 +111,12 @@ class Relay:
         for sock in sockets:
             self._watch(sock, way)
 
-    def _way(self, route: Route) -> Way:
-        return Way(route, self._editing, self._tell, self._learn, self._look_up, self._is_own)
+    def _way(self, route: Route, sockets: list[socket.socket]) -> Way:
+        loopback = all(is_loopback(sock.getsockname()[0]) for sock in sockets)
+        return Way(route, self._editing, self._tell, self._learn, self._is_own, loopback=loopback)
 
     async def _name(self, way: Way) -> None:
         way.agent.aliases = await aliases_of(way.agent.host)
-
-    def _look_up(self, way: Way, name: str) -> None:
-        """A card names a host: find out for its next reader whether that is the agent's."""
-
-        async def look_up() -> None:
-            if await aliases_of(name) & way.agent.aliases:
-                way.agent.aliases.add(name)
-
-        task = self._around.loop.create_task(look_up())
-        self._looking_up.add(task)
-        task.add_done_callback(self._looking_up.discard)
 
     def _tell(self, note: Note) -> None:
         if note not in self._told and len(self._told) < MOST_NOTES:
@@ -135,18 +124,21 @@ class Relay:
             self._show(note)
 
     def _learn(self, way: Way, interface: Interface) -> int | None:
-        """The port of the listener that carries an interface of this agent on another port, made if need be."""
+        """The port of the listener that carries an interface of this agent on another port, made where it may be.
+
+        Clients from beyond loopback cannot reach a listener on loopback, so it carries nothing for theirs."""
         for other, sockets in self._sockets:
-            if other.agent.port == interface.port and way.agent.is_same(other.agent):
+            reachable = way.loopback or not other.loopback
+            if reachable and other.agent.port == interface.port and way.agent.is_same(other.agent):
                 return _port(sockets)
-        if len(self._sockets) - len(self._routes) >= MOST_LEARNED:
+        if not way.may_learn(interface.port) or len(self._sockets) - len(self._routes) >= MOST_LEARNED:
             return None
         beside = next(sockets for other, sockets in self._sockets if other is way)
         sockets = bind_next(beside)
         if not sockets:
             return None
         route = Route(Listen(way.route.listen.host, _port(sockets)), upstream_of(interface))
-        learned = self._way(route)
+        learned = self._way(route, sockets)
         learned.agent.aliases = way.agent.aliases
         self._sockets.append((learned, sockets))
         self._accept_from(learned, sockets)

@@ -9,8 +9,11 @@ import msgspec
 
 from a2a_proxy.relay.edits.edit import CardOutcome, EditPlan, Interface, Note
 from a2a_proxy.relay.edits.leads import Agent, Mode, host_of, is_local, rewrite
-from a2a_proxy.relay.route import Route, Upstream, address
+from a2a_proxy.relay.route import PortRanges, Route, Upstream, address
 from a2a_proxy.relay.tls import Trust
+
+MOST_NAMED = 16
+"""Interfaces per listener that are reported one by one because cards may not open them."""
 
 Tell = Callable[[Note], None]
 """Shows a line to the user; never blocks."""
@@ -24,6 +27,8 @@ class Editing(msgspec.Struct, frozen=True):
     trust: Trust = Trust()
     propagate: bool = False
     """Requests go on with the `traceparent` of a span of the proxy's."""
+    learn_ports: PortRanges = PortRanges()
+    """Ports of the agent's host that its card may open behind listeners beyond loopback."""
 
 
 class Way:
@@ -35,13 +40,14 @@ class Way:
         editing: Editing,
         tell: Tell,
         learn: Callable[[Way, Interface], int | None],
-        look_up: Callable[[Way, str], None],
         is_own: Callable[[Way, Interface], bool],
+        *,
+        loopback: bool,
     ) -> None:
         """`learn` gives the port of the listener that carries an interface of the agent; None where there is none.
-        `look_up` is told of each host in a card that may be the agent's under another name. `is_own` says whether an
-        interface is a listener of this relay."""
+        `is_own` says whether an interface is a listener of this relay. `loopback`: only this machine can connect."""
         self.route = route
+        self.loopback = loopback
         self.agent = Agent(
             route.upstream.host.lower(),
             route.upstream.port,
@@ -54,9 +60,8 @@ class Way:
         self._bits = Random().getrandbits if editing.propagate else None  # begun by the system's randomness
         self._tell = tell
         self._learn = learn
-        self._look_up = look_up
         self._is_own = is_own
-        self._looked_up: set[str] = set()
+        self._not_learned: set[Interface] = set()
 
     @property
     def grpc(self) -> Upstream | None:
@@ -74,26 +79,49 @@ class Way:
         outcome = rewrite(payload, form, authority, self.agent, self._editing.cards, self._authority_of)
         for note in outcome.notes:
             self._tell(note)
-        for host in self.agent.unknown - self._looked_up:
-            self._look_up(self, host)
-        self._looked_up |= self.agent.unknown
         return outcome
 
     def _authority_of(self, interface: Interface, authority: str) -> str | None:
         if self._is_own(self, interface):  # an agent that knows of the proxy: what leads to it must not lead on to it
             return f"{host_of(authority)}:{interface.port}"
-        if interface.grpc and self.carries(interface):
+        if interface.grpc and self._carries(interface):
             return authority
         port = self._learn(self, interface)
-        return None if port is None else f"{host_of(authority)}:{port}"
+        if port is None:
+            self._tell_not_learned(interface)
+            return None
+        return f"{host_of(authority)}:{port}"
 
-    def carries(self, interface: Interface) -> bool:
+    def may_learn(self, port: int) -> bool:
+        """Return whether a card may make the proxy relay to this port of the agent's host."""
+        return self.loopback or port in self._editing.learn_ports
+
+    def _carries(self, interface: Interface) -> bool:
         """Whether an interface for gRPC is carried on the same port: as the user said, else as the first card said."""
-        if self.grpc is None:
+        if self.grpc is None and self.may_learn(interface.port):
             self.learned_grpc = upstream_of(interface)
             where = ":" + str(self.route.listen.port) if self.route.listen.port else "the same port"
             self._tell(Note(f"gRPC on {where} goes to {self.learned_grpc.address}, as the agent card says"))
         return self.route.grpc is not None or self.learned_grpc == upstream_of(interface)
+
+    def _tell_not_learned(self, interface: Interface) -> None:
+        """Report the interface once, with what the user would type to have it relayed."""
+        if interface in self._not_learned:
+            return
+        if len(self._not_learned) == MOST_NAMED:
+            self._tell(Note("the agent card lists more interfaces that are not relayed", loud=True))
+            return
+        self._not_learned.add(interface)
+        to, listen = upstream_of(interface).text, self.route.listen
+        if self.may_learn(interface.port):
+            why, option = "because no port is left for it", f"--listen :PORT --upstream {to}"
+        else:
+            why = f"because --listen {address(listen.host, listen.port)} is not loopback"
+            first_grpc = interface.grpc and self.grpc is None
+            more = self._editing.learn_ports.text_with(interface.port)
+            option = f"--upstream-grpc {to}" if first_grpc else f"--learn-ports {more}"
+        text = f"the agent card lists {'gRPC at ' if interface.grpc else ''}{to}, which is not relayed {why}"
+        self._tell(Note(text, f"clients that follow the card leave the proxy there; to relay it: {option}", loud=True))
 
 
 def upstream_of(interface: Interface) -> Upstream:

@@ -6,7 +6,6 @@ are handed in.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable
 from typing import Literal
@@ -15,6 +14,7 @@ import msgspec
 
 from a2a_proxy.relay.edits.card import CardUrl, read_card, write_card
 from a2a_proxy.relay.edits.edit import CardOutcome, Interface, Note
+from a2a_proxy.relay.route import is_loopback
 
 Mode = Literal["auto", "always", "never"]
 
@@ -23,7 +23,6 @@ _URL = re.compile(
 )
 _LOCAL = frozenset({"localhost", "0.0.0.0", "::"})
 _MOST_LISTED = 5
-_MOST_UNKNOWN = 32
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -66,12 +65,7 @@ def place_of(url: CardUrl) -> Place | None:
 
 def is_local(host: str) -> bool:
     """The host is written as one that means the machine itself."""
-    if host in _LOCAL:
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host in _LOCAL or is_loopback(host)
 
 
 def host_of(authority: str) -> str:
@@ -95,17 +89,10 @@ class Agent(msgspec.Struct):
     grpc_host: str = ""
     """That of `--upstream-grpc`, in lower case; empty where there is none."""
 
-    unknown: set[str] = msgspec.field(default_factory=set)
-    """Hosts in cards that are not known to be an alias; for whoever can look them up."""
-
     def is_at(self, place: Place) -> bool:
         """The host of a URL is this agent's, or an alias."""
         host = place.host
-        if host == self.host or is_local(host) or host in self.aliases or (place.grpc and host == self.grpc_host):
-            return True
-        if len(self.unknown) < _MOST_UNKNOWN:
-            self.unknown.add(host)
-        return False
+        return host == self.host or is_local(host) or host in self.aliases or (place.grpc and host == self.grpc_host)
 
     def is_same(self, other: Agent) -> bool:
         """Both are on the same machine."""
@@ -115,7 +102,7 @@ class Agent(msgspec.Struct):
 
 Learn = Callable[[Interface, str], str | None]
 """The authority under which the proxy carries an interface of the agent on another port, for a client that calls the
-proxy by the second argument; None where it cannot carry it."""
+proxy by the second argument; None where it does not carry it, which the callback reports by itself."""
 
 
 def rewrite(payload: bytes, form: str, authority: str, agent: Agent, mode: Mode, learn: Learn) -> CardOutcome:
@@ -133,13 +120,13 @@ def rewrite(payload: bytes, form: str, authority: str, agent: Agent, mode: Mode,
             continue
         at: str | None = authority
         if not agent.is_at(place):
-            at = authority if mode == "always" else None
+            if mode != "always":
+                elsewhere.append(url.text)
+                continue
         elif place.port != agent.port:
             learned.append(_interface(place, agent))
             at = learn(learned[-1], authority)
-        if at is None:
-            elsewhere.append(url.text)
-        else:
+        if at is not None:
             new[url.text] = place.at(at)
     changed = {} if keep else {before: after for before, after in new.items() if before != after}
     notes = [_signed_note(card.name, keep)] if card.signed else []
