@@ -19,6 +19,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.script import Script
 
 if TYPE_CHECKING:
+    from a2a_proxy.rules.registry import Track
     from a2a_proxy.rules.see import See
 
 
@@ -199,6 +200,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """False lowers the confidence."""
     seq: int | None = None
     """The frame it is about where that is not the one being looked at; -1 for the exchange as a whole."""
+    track: Track | None = None
+    """The exchange it is about where that is not the one being looked at."""
 
 
 Judge = Callable[["See"], Iterable[Hit]]
