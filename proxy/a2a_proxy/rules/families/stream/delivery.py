@@ -114,7 +114,7 @@ def _learn(see: See) -> str:
     if task is None or track.id not in task.streams:
         return ""
     mine = delivered(task, track.id) or _begin(see, task)
-    key = key_of(see) if mine is not None else ""
+    key = key_of(see)
     if mine is not None and key:
         mine.add(key)
     return key
@@ -170,6 +170,12 @@ def suspect(task: Known, exchange: int, key: str) -> bool:
         mine["top"][number] = max(furthest, there)
         other["top"][str(exchange)] = max(other["top"].get(str(exchange), AMBIGUOUS), here)
     return found
+
+
+def live_beside(task: Known, exchange: int) -> list[int]:
+    """The other live streams of a live stream: an event that one of them leaves out is A2A-LIVE-016's."""
+    mine = delivered(task, exchange)
+    return [number for number, each in others(task, exchange) if each.live] if mine is not None and mine.live else []
 
 
 def crossed(task: Known, exchange: int, key: str) -> tuple[int, str] | None:

@@ -18,6 +18,7 @@ from a2a_proxy.rules.families.stream.delivery import (
     in_order,
     is_progress,
     learn,
+    live_beside,
     others,
     suspect,
 )
@@ -31,6 +32,9 @@ GRACE = 5
 """Seconds that an event may take to reach the other streams."""
 SILENT = 10
 """Seconds after a terminal state, shown elsewhere, in which a stream must tell it or end."""
+MAX_ENDS = 8
+"""Ends of one task within `SILENT` seconds of which other streams are expected to tell: a task that goes on and ends
+with each event must not make every event as expensive as it has streams."""
 _TOGETHER = 1
 """Seconds after one stream was left in which the end of another is held to be its consequence."""
 
@@ -107,20 +111,24 @@ def watch(see: See, *, live: bool) -> None:
     """Look for this event on the other streams later: on live ones of a live stream, or on all others. All of them are
     looked at in one go, so that an event costs the same on a task with thousands of streams."""
     key, task = learn(see), see.task
-    if key and task is not None:
-        see.later(GRACE, f"{int(live)} {int(is_progress(see))} {int(ends(see))} {task.joined} {key}")
+    if not key or task is None:
+        return
+    beside = live_beside(task, see.track.id)
+    if beside or not live:
+        numbers = ",".join(map(str, beside))
+        see.later(GRACE, f"{int(live)} {numbers} {int(is_progress(see))} {int(ends(see))} {task.joined} {key}")
 
 
 def not_delivered(see: See) -> Iterator[Hit]:
     """Due `GRACE` seconds after an event that `watch` looks for."""
-    live, progress, end, joined, key = see.due_note.split(" ", 4)
+    live, beside, progress, end, joined, key = see.due_note.split(" ", 5)
     task, exchange = see.task, see.track.id
     shown = delivered(task, exchange) if task is not None else None
     if task is None or shown is None:
         return
     told = f"event {exchange}.{see.due_seq} did not come on this stream"
     for number, lost in others(task, exchange):  # one that has ended may have told later events already
-        if lost.joined > int(joined) or (shown.live and lost.live) is not (live == "1"):
+        if lost.joined > int(joined) or (str(number) in beside.split(",")) is not (live == "1"):
             continue
         found = Missing(shown, lost, key, progress=progress == "1")
         late = not found.numbered and see.at - GRACE * _SECOND - lost.first >= _SECOND
@@ -200,6 +208,10 @@ def untold(see: See) -> Iterator[Hit]:
     task = see.task
     if task is None or task.terminal_in != see.track.id or not see.is_(When.CHANGED):
         return
+    ends_shown = task.remember().setdefault("stream.ends", [])
+    if len(ends_shown) == MAX_ENDS and see.at - ends_shown[0] < SILENT * _SECOND:
+        return
+    ends_shown[:] = [*ends_shown[1 - MAX_ENDS :], see.at]
     for number in task.streams:
         other = see.world.tracks.get(number)
         if other is not None and number != see.track.id and not other.terminal:
