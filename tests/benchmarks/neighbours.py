@@ -7,18 +7,13 @@ many there are: `many-streams` of `tests/benchmarks/run` compares few with many.
 from __future__ import annotations
 
 import itertools
-import struct
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 from conversations import DOWN, UP, _frame, _grpc, _json, _post
 from hpack import Encoder
-from journals import STARTED, STEP_NS, Made, Record, Segments
+from journals import STARTED, STEP_NS, Record
 
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts
 
@@ -42,7 +37,9 @@ def opening(number: int) -> Iterator[Record]:
 def _events(events: int, last: str) -> list[dict[str, Any]]:
     """Of a subscription: the task, updates with texts of their own and pieces of an artifact, a last state if any."""
     facts = {"taskId": "?task", "contextId": "c"}
-    made: list[dict[str, Any]] = [{"task": {"id": "?task", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}]
+    made: list[dict[str, Any]] = [
+        {"task": {"id": "?task", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}
+    ]
     for number in range(1, events):
         part = {"parts": [{"text": f"step {number} of the work"}]}
         if number % 4 == 3:
@@ -123,5 +120,3 @@ def chunks(records: Iterator[Record]) -> Iterator[Chunk]:
     """As an observer takes them."""
     for at, (kind, direction, connection, data, _) in zip(itertools.count(STARTED, STEP_NS), records, strict=False):
         yield Chunk(connection, kind, direction, at, data)
-
-
