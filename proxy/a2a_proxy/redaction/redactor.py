@@ -160,6 +160,8 @@ class Redactor:
 
     def _payload(self, frame: Frame) -> tuple[bytes, list[str]]:
         """The payload, clean. Twice where the first look taught something, as with headers."""
+        if not frame.payload:
+            return frame.payload, []
         before = self._scrub.seen.generation
         clean = payload.redact(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
         if self._scrub.seen.generation == before:

@@ -143,6 +143,8 @@ class When(IntFlag):
     """It is no plain call of A2A: a query, a user in the authority, no operation, a status other than 200."""
     ODD_END = 1 << 47
     """At `CLOSED`: it broke off, or its HTTP or gRPC status is not that of success."""
+    COUNTED = 1 << 49
+    """An answer that is none of A2A's objects, as `OTHER`, and has a generation: an event of a proposal (Q-32)."""
     ASKS = 1 << 48
     """A request: for rules that are asked about some requests' answers and about all requests."""
 

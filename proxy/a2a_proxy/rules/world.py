@@ -141,7 +141,7 @@ class World:
             flags |= _LATER
         of_event = _EVENTS[event]
         if not of_event or (kind is not _EVENT and kind is not _RESPONSE):
-            flags |= _OTHER
+            flags |= _OTHER | _COUNTED if frame.generation > 0 else _OTHER
             known = None
             if kind is _UNDECODABLE:
                 self._not_read(track, frame)
@@ -405,7 +405,7 @@ class World:
 
 
 _FIRST, _OTHER, _ERROR, _END, _LATER = map(int, (When.FIRST, When.OTHER, When.ERROR, When.END, When.LATER))
-_EXTENDS = int(When.EXTENDS)
+_EXTENDS, _COUNTED = int(When.EXTENDS), int(When.COUNTED)
 _NEW_TASK, _FOREIGN, _SHARED = int(When.NEW_TASK), int(When.FOREIGN), int(When.SHARED)
 _AFTER_TERMINAL, _NUMBERED = int(When.AFTER_TERMINAL), int(When.NUMBERED)
 _FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)
