@@ -38,7 +38,7 @@ def make(folder: Path, messages: int, together: int = 1) -> Made:
     `together` messages of one direction, at most, arrive in one read, as they do from a peer that sends in a hurry.
     """
     folder.mkdir(mode=0o700)
-    writer = _Segments(folder)
+    writer = Segments(folder)
     english, numbers = English(), itertools.count(1)
     lives = [_life(kind, english, numbers, together) for kind in range(18)]
     count = octets = 0
@@ -105,7 +105,7 @@ def _source(kind: int, english: English) -> Iterator[Step]:
     return sse_connection(english) if kind < 16 else unary_connection(english)
 
 
-class _Segments:
+class Segments:
     """Segment files of the relay's size."""
 
     def __init__(self, folder: Path) -> None:

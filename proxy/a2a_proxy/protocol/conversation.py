@@ -42,6 +42,8 @@ class Conversation:
     def __init__(self, connection: int, facts: ConnectionFacts, shared: Shared) -> None:
         self._link = Link(connection, facts, shared)
         self._calls: dict[int, Call] = {}
+        self._answered: dict[int, None] = {}
+        """Streams of those whose request goes on though they are over."""
         self._pipe = Pipe(self._link, self._loose) if facts.transport == "stdio" else None
         """The calls of a stdio agent; the others have streams."""
         self._seq = 0
@@ -110,6 +112,9 @@ class Conversation:
             call.undecodable(event, out)
         if call.finished:
             del self._calls[event.stream]
+            self._answered.pop(event.stream, None)
+        elif call.exchange.closed:
+            self._answered[event.stream] = None
 
     def _of_pipe(self, pipe: Pipe, event: WireEvent, out: list[Frame | Finding]) -> None:
         """A message, or an end, of a pipe."""
@@ -128,12 +133,13 @@ class Conversation:
         else:
             call = http.open_call(self._link, exchange, event)
         self._calls[event.stream] = call
+        self._answered.pop(event.stream, None)
         call.touch()
         if event.role is not HeadRole.REQUEST:
             # An answer that nobody asked for, such as a 408 on an idle connection.
             exchange.bytes_to_agent = 0
             call.head(event)
-        elif len(self._calls) > LINGER:
+        else:
             self._forget_answered()
 
     def _unasked(self, event: Head) -> bool:
@@ -142,9 +148,9 @@ class Conversation:
 
     def _forget_answered(self) -> None:
         """Agents may answer before the request ends; such calls are kept for a while only."""
-        answered = [stream for stream, call in self._calls.items() if call.exchange.closed]
-        for stream in answered[:-LINGER]:
-            del self._calls[stream]
+        while len(self._answered) > LINGER:
+            stream = min(self._answered)
+            del self._answered[stream], self._calls[stream]
 
     def _control(self, event: Control, out: list[Frame | Finding]) -> None:
         """A wire event of the connection itself, as a frame of exchange 0."""
@@ -216,6 +222,7 @@ class Conversation:
         """Our own failure on hostile octets: said once, then this stream is ignored."""
         stream = 0 if isinstance(event, Control | Framed | Line) else event.stream
         call = self._calls.pop(stream, None)
+        self._answered.pop(stream, None)
         exchange = 0
         if call is not None:
             exchange = call.exchange.id
@@ -283,6 +290,8 @@ class Conversation:
             call = _CALLS[saved["kind"]](link, exchange)
             call.load(saved)
             conversation._calls[stream] = call
+            if exchange.closed:
+                conversation._answered[stream] = None
         if conversation._pipe is not None:
             conversation._pipe.load(state["pipe"])
         by_number = {call.exchange.id: call.exchange for call in conversation._open_calls()}

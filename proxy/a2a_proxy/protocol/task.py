@@ -30,6 +30,8 @@ MAX_SAVED = 1000
 """Tasks that `save` gives: those touched last."""
 MAX_STATES = 64
 MAX_EXCHANGES = 256
+MANY = 64
+"""Artifacts of one task from which on a snapshot repeats the objects of the last one."""
 MAX_SHOWN = 10_000
 """Chunks of one artifact that are remembered to know them again on another stream."""
 
@@ -73,6 +75,18 @@ class _Artifact(msgspec.Struct, gc=False):
     shown: dict[int, int] = {}
     """Hash of a content -> how often the exchange has shown it that did so most; hash of content and exchange -> how
     often that one has."""
+    told: ArtifactState | None = None
+    """As the last snapshot has it, where the task has many; None where it has changed."""
+
+    def snapshot(self, name: str, *, many: bool) -> ArtifactState:
+        """The artifact as it stands. Of many, those that have not changed are the objects of the last snapshot, so that
+        whoever takes it has to look at the others only."""
+        if self.told is not None:
+            return self.told
+        numbers = (self.name, self.chunks, self.parts, self.size, self.complete, self.first, self.last)
+        made = ArtifactState(name, *numbers)
+        self.told = made if many else None
+        return made
 
 
 class _Track(msgspec.Struct, gc=False):
@@ -96,14 +110,14 @@ class _Track(msgspec.Struct, gc=False):
     message_ids: set[int] | None = None
     """Hashes of the others'."""
     exchanges: dict[int, int] = {}
-    """Those that touched it -> index in `states` up to which each has shown the task, -1 where it has shown none."""
+    """Those that touched it -> the count of states up to which each has shown the task, -1 where it has shown none."""
+    dropped: int = 0
+    """States that are counted and no longer in `states`: the first goes first."""
 
     def snapshot(self) -> Task:
         """The task as it stands."""
-        artifacts = tuple(
-            ArtifactState(name, each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
-            for name, each in self.artifacts.items()
-        )
+        many = len(self.artifacts) > MANY
+        artifacts = tuple([each.told or each.snapshot(name, many=many) for name, each in self.artifacts.items()])
         numbers = self.numbers
         return Task(
             self.agent,
@@ -339,25 +353,31 @@ def _state(track: _Track, frame: Frame, exchange: ExchangeView) -> None:
     if not states:
         track.states, shown[exchange.id] = ((frame.at, frame.state),), 0
         return
-    here = shown[exchange.id]
+    here = _place(track, exchange.id)
     if here == len(states) - 1 and states[here][1] == frame.state:
         return
     if not 0 <= here < len(states):
         here = max((index for index, (at, _) in enumerate(states) if at <= exchange.started), default=0)
     for index in range(here, len(states)):
         if states[index][1] == frame.state:
-            shown[exchange.id] = index
+            shown[exchange.id] = index + track.dropped
             return
     states += ((frame.at, frame.state),)
     if len(states) > MAX_STATES:
         states = states[1:]
-        track.exchanges = shown = {number: at if at < 0 else max(0, at - 1) for number, at in shown.items()}
-    track.states, shown[exchange.id] = states, len(states) - 1
+        track.dropped += 1
+    track.states, shown[exchange.id] = states, len(states) - 1 + track.dropped
+
+
+def _place(track: _Track, exchange: int) -> int:
+    """Index in `states` up to which this exchange has shown the task; -1 where it has shown none."""
+    count = track.exchanges.get(exchange, -1)
+    return max(0, count - track.dropped) if count >= 0 else -1
 
 
 def _shown(track: _Track, exchange: int) -> int:
     """The state in which this exchange has shown the task last; 0 for none."""
-    place = track.exchanges.get(exchange, -1)
+    place = _place(track, exchange)
     return track.states[place][1] if 0 <= place < len(track.states) else 0
 
 
@@ -365,7 +385,7 @@ def _artifact(track: _Track, frame: Frame) -> None:
     found = chunks(frame)
     chunk = found[0] if found else Chunk(frame.artifact_id, "", 0, 0, hash(frame.payload))
     state = track.artifacts.setdefault(frame.artifact_id, _Artifact(first=frame.at))
-    state.last = frame.at
+    state.last, state.told = frame.at, None
     state.name = state.name or chunk.name
     state.complete = state.complete or frame.last_chunk
     if _shown_before(state, chunk.content, frame.exchange):
@@ -393,7 +413,7 @@ def _snapshot(track: _Track, frame: Frame) -> None:
     """Artifacts in a Task are whole; their numbers go before what was added up, unless the snapshot is older."""
     for chunk in chunks(frame):
         state = track.artifacts.setdefault(chunk.artifact_id, _Artifact(first=frame.at))
-        state.last = frame.at
+        state.last, state.told = frame.at, None
         state.name = state.name or chunk.name
         if not state.chunks:
             state.complete = True

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.capture.journal import Position
+from a2a_proxy.capture.journal import RECORD, Position
 from a2a_proxy.capture.tail import JournalReader
+from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.recorder.crashes import Crashes
@@ -16,6 +17,11 @@ from a2a_proxy.redaction import Redactor
 
 READ = 1 << 20
 """Octets of journal decoded before the clock is looked at again."""
+PIECE = 1 << 17
+"""Octets read at once."""
+MOST = 10_000
+"""Observations after which no more is read: a message may be as short as five octets, and what is made of each is held
+in memory until it is stored."""
 _SETTLED = 500_000_000
 """ns after which a record has surely been written to the journal and read."""
 _FATAL = "a record of it has ended the recorder three times"
@@ -54,7 +60,7 @@ class Feed:
         return msgspec.msgpack.encode(Snapshot(self.reader.position, self.observer.save(), self.last_at))
 
     def step(self, out: list[Observation], until: Position | None = None, octets: int = READ) -> bool:
-        """Decode the next records, some `octets` of them, none beyond `until`; False where there are none now."""
+        """Decode the next records, at most some `octets` of them, none beyond `until`; False where there are none now."""
         reader, observer = self.reader, self.observer
         bad = self.crashes.next_abandoned(reader.position)
         if bad == reader.position:
@@ -63,14 +69,23 @@ class Feed:
                 observer.abandon(chunk.connection, chunk.at, _FATAL, out)
         else:
             stop = min((at for at in (bad, until) if at is not None), default=None)
-            chunks = reader.read(octets, stop)
             observer.hold()
-            for chunk in chunks:
-                observer.feed(chunk, out)
+            chunks = self._read(octets, stop, out)
             observer.judge(out)
         if chunks:
             self.last_at, self._read_at = chunks[-1].at, time.monotonic_ns()
         return bool(chunks)
+
+    def _read(self, octets: int, stop: Position | None, out: list[Observation]) -> list[Chunk]:
+        """Feed the next records to the observer; the last ones of them."""
+        most = len(out) + MOST
+        last: list[Chunk] = []
+        while octets > 0 and len(out) < most and (chunks := self.reader.read(min(octets, PIECE), stop)):
+            for chunk in chunks:
+                self.observer.feed(chunk, out)
+                octets -= len(chunk.data) + RECORD.size
+            last = chunks
+        return last
 
     def tick(self, out: list[Observation]) -> None:
         """The journal has been read to its end: rules may judge silence.

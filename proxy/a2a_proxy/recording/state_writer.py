@@ -42,6 +42,13 @@ _TASK = (
 )
 
 
+def _changed(known: Task | None, task: Task) -> list[tuple[int, ArtifactState]]:
+    """The artifacts of a task that the file has not, or not so, and their places."""
+    before = known.artifacts if known is not None else ()
+    same = len(before)
+    return [(n, a) for n, a in enumerate(task.artifacts) if n >= same or (before[n] is not a and before[n] != a)]
+
+
 def _maybe(value: int | None) -> Column:
     return None if value is None else pack_int(value)
 
@@ -86,7 +93,8 @@ class StateWriter:
             wanted.update((exchange.task_id, exchange.context_id, exchange.rpc_id))
         for task in changes.tasks:
             wanted.update((task.task_id, task.context_id))
-            wanted.update(artifact.artifact_id for artifact in task.artifacts)
+            known = self._tasks.get((task.agent, task.task_id))
+            wanted.update(artifact.artifact_id for _, artifact in _changed(known, task))
         self._idents.learn(wanted)
 
     def _time(self, at: int) -> int | None:
@@ -173,9 +181,8 @@ class StateWriter:
         if known is not None and known.first < value.first:  # it was forgotten, and came again
             value = joined(known, value)
         self._db.execute(_TASK, self._task_row(value))
-        before = known.artifacts if known is not None else ()
-        changed = [(n, a) for n, a in enumerate(value.artifacts) if n >= len(before) or before[n] != a]
-        if changed or len(before) > len(value.artifacts):
+        changed = _changed(known, value)
+        if changed or (known is not None and len(known.artifacts) > len(value.artifacts)):
             self._write_artifacts(value, changed)
         self._tasks[name] = value
         if len(self._tasks) > _REMEMBERED:

@@ -15,7 +15,7 @@ import msgspec
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.model.task import Task
+from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.redaction import payload
 from a2a_proxy.redaction.names import card_names, fold
@@ -44,12 +44,15 @@ _EXCHANGE_TEXTS: Final = (
 _CONNECTION_TEXTS: Final = ("client", "listen", "upstream", "peer", "how")
 _FINDING_TEXTS: Final = ("summary", "task_id")
 _TASK_TEXTS: Final = ("agent", "task_id", "context_id", "tenant")
+_ARTIFACT_TEXTS: Final = ("artifact_id", "name")
+_MANY: Final = 64
 _SIDES: Final = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
 _FAILED: Final = "redaction failed, dropped"
 _UNSIEVED: Final = -1
 """No state of what was learned."""
 
-_V = TypeVar("_V", Frame, Exchange, Connection, Finding, Task)
+_V = TypeVar("_V", Frame, Exchange, Connection, Finding, Task, ArtifactState)
+_Artifacts = tuple[ArtifactState, ...]
 
 
 class Heads(Protocol):
@@ -87,6 +90,8 @@ class Redactor:
         self._heads: dict[Headers, Headers] = {}
         self._clean_texts: set[str] = {""}
         self._generation = 0
+        self._artifacts_of: dict[tuple[str, str], tuple[int, _Artifacts, _Artifacts]] = {}
+        """Of tasks with many artifacts those seen last, and how they are without secrets, at that generation."""
 
     def sieve(self, frames: Sequence[Frame | Finding]) -> int:
         """Look at the payloads of several frames at once, which costs half of one by one.
@@ -155,6 +160,8 @@ class Redactor:
 
     def _payload(self, frame: Frame) -> tuple[bytes, list[str]]:
         """The payload, clean. Twice where the first look taught something, as with headers."""
+        if not frame.payload:
+            return frame.payload, []
         before = self._scrub.seen.generation
         clean = payload.redact(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
         if self._scrub.seen.generation == before:
@@ -195,14 +202,31 @@ class Redactor:
         """The task; its ids get the same labels as in frames, should one hold a secret."""
         if not self._enabled:
             return task
-        task = self._plain(task, _TASK_TEXTS)
-        artifacts = tuple(
-            msgspec.structs.replace(
-                artifact, artifact_id=self.text(artifact.artifact_id), name=self.text(artifact.name)
-            )
-            for artifact in task.artifacts
-        )
-        return task if artifacts == task.artifacts else msgspec.structs.replace(task, artifacts=artifacts)
+        clean, artifacts = self._plain(task, _TASK_TEXTS), task.artifacts
+        if artifacts:
+            found = self._artifacts((task.agent, task.task_id), artifacts)
+            if found != artifacts:
+                return msgspec.structs.replace(clean, artifacts=found)
+        return clean
+
+    def _artifacts(self, key: tuple[str, str], artifacts: _Artifacts) -> _Artifacts:
+        """Of many, those that are the objects that came last time are not looked at again."""
+        generation = self._scrub.seen.generation
+        known = self._artifacts_of.pop(key, None)
+        before, clean = known[1:] if known is not None and known[0] == generation else ((), ())
+        found = [
+            was if one is each else self._artifact(each)
+            for one, was, each in zip(before, clean, artifacts, strict=False)
+        ]
+        made = (*found, *map(self._artifact, artifacts[len(before) :]))
+        if len(artifacts) > _MANY:
+            self._artifacts_of[key] = (generation, artifacts, made)
+            if len(self._artifacts_of) > _MANY:
+                del self._artifacts_of[next(iter(self._artifacts_of))]
+        return made
+
+    def _artifact(self, artifact: ArtifactState) -> ArtifactState:
+        return self._plain(artifact, _ARTIFACT_TEXTS)
 
     def finding(self, finding: Finding) -> Finding:
         """The finding without secrets in summary and evidence; evidence under a secret's name is one."""

@@ -100,7 +100,7 @@ class Saying(msgspec.Struct, frozen=True, gc=False):
 # --- states -------------------------------------------------------------------------------------------------------
 
 
-def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known, seen: Seen) -> int:
+def state_told(track: Track, frame: Frame, known: Known, seen: Seen) -> int:
     """Learn a state, and say what is notable about it."""
     state, before, event = frame.state, track.state, frame.event
     look = seen if type(seen) is StatusLook else status_of(frame) if event is _STATUS or event is _TASK else NO_STATUS
@@ -122,9 +122,9 @@ def state_told(tracks: Mapping[int, Track], track: Track, frame: Frame, known: K
         flags |= _SAME
         if bare and track.bare and stamp == track.stamp and not frame.final:
             flags |= _IDLE
-    here, states = track.position, known.states
+    here, states = position(track, known), known.states
     if not 0 <= here < len(states) or states[here][1] != state:  # else it is where it was
-        flags |= _course(tracks, track, frame, known, before, look)
+        flags |= _course(track, frame, known, before, look)
     track.state, track.state_at = state, frame.at
     track.bare = bare and event is _STATUS  # an update may have crossed the snapshot that has it
     return flags | stamped(track, known, stamp) if stamp else flags
@@ -158,52 +158,59 @@ def overdue(track: Track, frame: Frame, known: Known, stamp: str = "") -> bool:
     return frame.at - known.terminal > LAG or earlier(known.stamp, stamp) > SECOND
 
 
-def _course(
-    tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known, before: int, look: StatusLook
-) -> int:
+def _course(track: Track, frame: Frame, known: Known, before: int, look: StatusLook) -> int:
     """Whether it is a change, and one that may be."""
     state, states = frame.state, known.states
-    here = _standing(track, states)
+    here = _standing(track, known)
     for index in range(here, len(states)):
         if states[index][1] == state:
-            track.position = index
+            track.position, track.dropped = index, known.dropped
             return 0
     if known.terminal:
-        return _after_terminal(tracks, track, frame, known, before, look)
+        return _after_terminal(track, frame, known, before, look)
     if here < len(states) - 1 and state not in TERMINAL:
         return 0  # others are further: it lags, and what it shows lies between
-    _record(tracks, track, frame, known)
+    _record(track, frame, known)
     return _CHANGED
 
 
-def _after_terminal(
-    tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known, before: int, look: StatusLook
-) -> int:
+def _after_terminal(track: Track, frame: Frame, known: Known, before: int, look: StatusLook) -> int:
     """A task that was in a terminal state is shown in another one."""
     if track.operation in SENDS and track.events == 1 and track.started > known.terminal:
-        return _revive(tracks, track, frame, known)  # it took a message although it was over
+        return _revive(track, frame, known)  # it took a message although it was over
     if frame.state in TERMINAL:
-        _record(tracks, track, frame, known)
+        _record(track, frame, known)
         return _CHANGED | _LEFT  # two ends: one of them is wrong whoever lags
     if before in TERMINAL:
-        return _revive(tracks, track, frame, known) | _LEFT
+        return _revive(track, frame, known) | _LEFT
     if track.started <= known.terminal or track.binding is Binding.WEBHOOK or track.events > 1:
         return 0  # a stream that lags, a push that is late
     if earlier(known.stamp, look.stamp):
-        return _revive(tracks, track, frame, known) | _LEFT
+        return _revive(track, frame, known) | _LEFT
     return _STALE
 
 
-def _revive(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known) -> int:
+def _revive(track: Track, frame: Frame, known: Known) -> int:
     """It goes on: believed from now on, so that it is told once."""
     known.terminal = known.terminal_in = 0
-    _record(tracks, track, frame, known)
+    _record(track, frame, known)
     return _CHANGED
 
 
-def _standing(track: Track, states: list[tuple[int, int]]) -> int:
+def position(track: Track, known: Known) -> int:
+    """Index in the task's `states` up to which this exchange has shown them; -1 where it has shown none. Those that go
+    are not looked for on each stream of the task when they do, but here: a task may have thousands."""
+    gone = known.dropped - track.dropped
+    if gone:
+        track.dropped = known.dropped
+        if gone > 0 and track.position > 1:
+            track.position = max(track.position - gone, 1)
+    return track.position
+
+
+def _standing(track: Track, known: Known) -> int:
     """Index in `states` from which this exchange may show them."""
-    here = track.position
+    here, states = position(track, known), known.states
     if 0 <= here < len(states):
         return here
     if track.binding is Binding.WEBHOOK:  # pushes are repeated, and come late
@@ -211,15 +218,13 @@ def _standing(track: Track, states: list[tuple[int, int]]) -> int:
     return max((index for index, (at, _) in enumerate(states) if at <= track.started), default=0)
 
 
-def _record(tracks: Mapping[int, Track], track: Track, frame: Frame, known: Known) -> None:
+def _record(track: Track, frame: Frame, known: Known) -> None:
     states = known.states
     states.append((frame.at, frame.state))
     if len(states) > MAX_STATES:
         del states[1]
-        for other in (tracks.get(number) for number in known.streams):
-            if other is not None and other.position > 1:
-                other.position -= 1
-    track.position = len(states) - 1
+        known.dropped += 1
+    track.position, track.dropped = len(states) - 1, known.dropped
     known.awaits = frame.state in INTERRUPTED
     if frame.state in TERMINAL and not known.terminal:
         known.terminal, known.terminal_in = frame.at, track.id

@@ -501,7 +501,7 @@ class Engine:
         frame = see.shown
         if hit.path and frame is not None and frame.redacted and hit.seq is None and _hidden(hit.path, frame.redacted):
             return
-        track = see.track
+        track = hit.track or see.track
         severity = hit.severity or rule.severity
         side = int(frame.direction) if frame is not None else -1
         count = self._ledger.worth((rule.id, int(severity), track.agent, side, track.operation), track.told)

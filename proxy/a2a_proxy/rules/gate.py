@@ -9,6 +9,7 @@ from __future__ import annotations
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.operations import BY_NAME, Answer
+from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.faultless import new, old, old_proto
 from a2a_proxy.rules.faultless.common import Check
 from a2a_proxy.rules.faultless.protobuf import CHECKS
@@ -63,11 +64,13 @@ _CHECKS: dict[tuple[Binding, Dialect, str, str], Checks] = {}
 
 
 def _empty(frame: Frame, exchange: Exchange) -> bool:
-    """Nothing is in it: the end of a stream, or a request that its path says all of."""
+    """Nothing is in it: the end of a stream, a message of gRPC without fields, or a request that its path says all of."""
     if frame.payload or frame.size:
         return False
     if frame.kind is FrameKind.END:
         return True
+    if is_protobuf(frame.schema):  # no field is there that could be wrong
+        return frame.kind in _LOOKED_AT
     rest = frame.kind is FrameKind.REQUEST and exchange.binding is Binding.REST and exchange.dialect in _V1
     return rest and exchange.operation in _BY_ID and "?" not in exchange.target
 

@@ -30,6 +30,8 @@ class Known(msgspec.Struct, gc=False):
     context_id: str = ""
     states: list[tuple[int, int]] = []
     """(ns, state number) for each change."""
+    dropped: int = 0
+    """Changes that are no longer among them: the second one goes first."""
     born: int = 0
     """The exchange that created it; 0 where its beginning was not seen: then facts about it are less sure."""
     made_by: int = 0
@@ -55,8 +57,10 @@ class Known(msgspec.Struct, gc=False):
     said: dict[int, Saying] | None = None
     """The agent's messages in statuses, the latest, by the CRC-32 of their ids."""
     artifacts: dict[str, KnownArtifact] = {}
-    streams: list[int] = []
-    """Open exchanges that stream it."""
+    streams: dict[int, int] = {}
+    """Open exchanges that stream it, in the order in which they joined -> which one of `joined` each was."""
+    joined: int = 0
+    """Exchanges that have ever streamed it."""
     moved: int = 0
     """The count of moves when it was put last in the order of idleness; 0 where it has to be."""
     alone: int = 0
@@ -178,7 +182,8 @@ class Track(msgspec.Struct, gc=False):
     generation: int = 0
     """The number this exchange has shown last."""
     position: int = -1
-    """Index in the task's `states` up to which it has shown them."""
+    """Index in the task's `states` up to which it has shown them, as it was at that count of `dropped`."""
+    dropped: int = 0
     digests: bytes = b""
     """CRC-32 of the latest payloads, one after the other: every stream has them, so they are kept small."""
     unread: int = 0

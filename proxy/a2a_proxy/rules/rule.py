@@ -19,6 +19,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.script import Script
 
 if TYPE_CHECKING:
+    from a2a_proxy.rules.registry import Track
     from a2a_proxy.rules.see import See
 
 
@@ -142,6 +143,8 @@ class When(IntFlag):
     """It is no plain call of A2A: a query, a user in the authority, no operation, a status other than 200."""
     ODD_END = 1 << 47
     """At `CLOSED`: it broke off, or its HTTP or gRPC status is not that of success."""
+    COUNTED = 1 << 49
+    """An answer that is none of A2A's objects, as `OTHER`, and has a generation: an event of a proposal (Q-32)."""
     ASKS = 1 << 48
     """A request: for rules that are asked about some requests' answers and about all requests."""
 
@@ -199,6 +202,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """False lowers the confidence."""
     seq: int | None = None
     """The frame it is about where that is not the one being looked at; -1 for the exchange as a whole."""
+    track: Track | None = None
+    """The exchange it is about where that is not the one being looked at."""
 
 
 Judge = Callable[["See"], Iterable[Hit]]

@@ -47,6 +47,7 @@ def goes_on(track: Track, frame: Frame, known: Known) -> bool:
         and not frame.final
         # the task: it is in this state still, and nobody else tells of it
         and 0 <= here < len(states)
+        and track.dropped == known.dropped
         and states[here][1] == state
         and not known.terminal
         and not known.alone

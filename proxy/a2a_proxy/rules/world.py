@@ -141,7 +141,7 @@ class World:
             flags |= _LATER
         of_event = _EVENTS[event]
         if not of_event or (kind is not _EVENT and kind is not _RESPONSE):
-            flags |= _OTHER
+            flags |= _OTHER | _COUNTED if frame.generation > 0 else _OTHER
             known = None
             if kind is _UNDECODABLE:
                 self._not_read(track, frame)
@@ -212,7 +212,8 @@ class World:
         if not track.task_id:
             track.task_id = task_id
             if track.streams and track.id not in known.streams:
-                known.streams.append(track.id)
+                known.joined += 1
+                known.streams[track.id] = known.joined
             if track.asked is not None and track.asked.task_id not in ("", task_id):
                 flags |= _FOREIGN
         if context:
@@ -230,7 +231,7 @@ class World:
         if track.terminal or 0 < known.terminal < track.started:
             flags |= _AFTER_TERMINAL
         if frame.state:
-            flags |= course.state_told(self.tracks, track, frame, known, seen)
+            flags |= course.state_told(track, frame, known, seen)
         elif event is _STATUS or (event is _ARTIFACT and _nameless(frame)):
             self._not_read(track, frame)
         if frame.generation or known.generation or known.numbered == "yes":
@@ -335,7 +336,7 @@ class World:
         if known is None:
             return
         if track.id in known.streams:
-            known.streams.remove(track.id)
+            del known.streams[track.id]
             if len(known.streams) == 1 and track.final is not None:
                 known.alone = track.final.closed
             if track.state in ACTIVE and track.final is not None and track.final.how != "complete":
@@ -404,7 +405,7 @@ class World:
 
 
 _FIRST, _OTHER, _ERROR, _END, _LATER = map(int, (When.FIRST, When.OTHER, When.ERROR, When.END, When.LATER))
-_EXTENDS = int(When.EXTENDS)
+_EXTENDS, _COUNTED = int(When.EXTENDS), int(When.COUNTED)
 _NEW_TASK, _FOREIGN, _SHARED = int(When.NEW_TASK), int(When.FOREIGN), int(When.SHARED)
 _AFTER_TERMINAL, _NUMBERED = int(When.AFTER_TERMINAL), int(When.NUMBERED)
 _FRAMED, _LARGE, _AFTER_ERROR = int(When.FRAMED), int(When.LARGE), int(When.AFTER_ERROR)

@@ -143,6 +143,6 @@ def test_of_too_many_tasks_the_one_idle_for_longest_goes_unless_a_call_is_open()
     kept = book.Book(limit=2)
     for name in "abcd":
         talk = kept.make("agent", name, "")
-        talk.tellers = (1,) if name == "a" else ()
+        talk.tellers = {1: None} if name == "a" else {}
         kept.keep(talk)
     assert [kept.of_task("agent", name) is not None for name in "abcd"] == [True, False, False, True]

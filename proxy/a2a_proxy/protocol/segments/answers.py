@@ -138,7 +138,7 @@ class Answers:
             and said.plain
             and frame.kind is _RESPONSE
             and said.exchange == frame.exchange
-            and talk.tellers == (frame.exchange,)
+            and list(talk.tellers) == [frame.exchange]
         )
         if said is not None and said.plain and not plain and said.exchange in talk.tellers:
             said.plain = False

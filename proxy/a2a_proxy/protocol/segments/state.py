@@ -143,7 +143,7 @@ class Talk(msgspec.Struct, gc=False, omit_defaults=True):
     """Over which its client spoke last."""
     said: SegmentState | None = None
     """The segment that began last, until it is over and told of."""
-    tellers: tuple[int, ...] = ()
+    tellers: dict[int, None] = {}
     """Exchanges that are open and tell of it as it goes on: not those that ask for a snapshot."""
     shown: dict[str, int] | None = None
     """While several tell the same events: how often each event was shown by the one that did so most, and by each."""

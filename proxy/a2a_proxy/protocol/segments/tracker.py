@@ -202,7 +202,7 @@ class SegmentTracker:
 
     def _is_plain(self, talk: Talk, frame: Frame, exchange: ExchangeView) -> bool:
         """It may become a turn of one unary call."""
-        return not self._whole and exchange.operation == "SendMessage" and talk.tellers == (frame.exchange,)
+        return not self._whole and exchange.operation == "SendMessage" and list(talk.tellers) == [frame.exchange]
 
     def _barge_in(self, talk: Talk, frame: Frame, mark: int) -> None:
         """Does this message of the client come into the agent's output? Not where the client is in the middle of it."""
@@ -383,11 +383,11 @@ class SegmentTracker:
             if talk.said is not None and talk.said.plain:  # its turn is more than one call now
                 talk.said.plain = False
                 self._cuts.tell(talk.said)
-        talk.tellers = (*talk.tellers, number)
+        talk.tellers[number] = None
 
     @staticmethod
     def _leave(talk: Talk, number: int) -> None:
-        talk.tellers = tuple(each for each in talk.tellers if each != number)
+        talk.tellers.pop(number, None)
         if not talk.tellers:  # the last one may still be behind those that are over
             talk.shown = None
 

@@ -11,9 +11,8 @@ from a2a_proxy.rules.given import ZERO_CURRENT, ZERO_MATCH
 from a2a_proxy.rules.rule import RPC, WEBHOOK, When
 from a2a_proxy.rules.see import See
 
-TRACKED = When.NUMBERED | When.OTHER
-"""All rules that ask the tracker are asked about the same frames, so that it is fed whichever of them run. `OTHER`: an
-event of a proposal may have a number too (Q-32)."""
+TRACKED = When.NUMBERED | When.COUNTED
+"""All rules that ask the tracker are asked about the same frames, so that it is fed whichever of them run."""
 OF_TASK = When.TASK | When.STATUS | When.ARTIFACT
 EVERYWHERE = RPC | WEBHOOK
 SENDS = ("SendMessage", "SendStreamingMessage", "SendLiveMessage")

@@ -145,7 +145,7 @@ def lost_in_reconnection(see: See) -> Iterator[Hit]:
     What happened in between is in no event: a client that shows progress has a hole there.
     """
     task = see.task
-    if task is None or not see.is_(When.FIRST) or task.streams not in ([], [see.track.id]):
+    if task is None or not see.is_(When.FIRST) or task.streams.keys() - {see.track.id}:
         return
     if task.notes is None or not task.notes.pop("broken", None):
         return

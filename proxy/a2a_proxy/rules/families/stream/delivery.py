@@ -42,6 +42,16 @@ class Delivered:
         return bool(self._notes["live"])
 
     @property
+    def connection(self) -> int:
+        """Of the stream."""
+        return int(self._notes["connection"])
+
+    @property
+    def joined(self) -> int:
+        """Which one of the task's streams it was."""
+        return int(self._notes["joined"])
+
+    @property
     def base(self) -> int:
         """The number from which it counts; 0 where it has none."""
         return int(self._notes["base"])
@@ -77,16 +87,10 @@ def delivered(task: Known, exchange: int) -> Delivered | None:
     return Delivered(notes) if notes is not None else None
 
 
-def others(task: Known, exchange: int) -> list[int]:
-    """The other streams of a task: those that are open, and those that were open beside another one."""
-    ended = (int(number) for number in _all(task))
-    return [number for number in sorted({*task.streams, *ended}) if number != exchange]
-
-
-def both_live(task: Known, one: int, other: int) -> bool:
-    """Both are live streams: one that is left out there is A2A-LIVE-016's."""
-    pair = [delivered(task, each) for each in (one, other)]
-    return all(each is not None and each.live for each in pair)
+def others(task: Known, exchange: int) -> list[tuple[int, Delivered]]:
+    """The other streams of a task that are compared, and what each has delivered; some may have ended."""
+    found = sorted((int(number), Delivered(notes)) for number, notes in _all(task).items())
+    return [(number, each) for number, each in found if number != exchange]
 
 
 def key_of(see: See) -> str:
@@ -111,30 +115,34 @@ def _learn(see: See) -> str:
         return ""
     mine = delivered(task, track.id) or _begin(see, task)
     key = key_of(see)
-    if key:
+    if mine is not None and key:
         mine.add(key)
     return key
 
 
-def _begin(see: See, task: Known) -> Delivered:
+def _begin(see: See, task: Known) -> Delivered | None:
+    """None where others are compared: a task may have thousands of streams."""
     every = task.remember().setdefault("shared", {})
     for number in [each for each in every if int(each) not in task.streams]:
         if see.at - every[number]["first"] > 60_000_000_000 or len(every) >= MAX_STREAMS:
             del every[number]
     for number in task.streams:  # what comes from now on has to come on those as well
+        if len(every) >= MAX_STREAMS:
+            return None
         other = see.world.tracks.get(number)
         if other is not None and number != see.track.id and str(number) not in every:
-            _enter(every, other, see.at, other.generation)
+            _enter(every, task, other, see.at, other.generation)
+    if len(every) >= MAX_STREAMS:
+        return None
     told = see.frame.generation
     base = told if see.frame.event is EventKind.TASK else see.generation_before or max(told - 1, 0)
-    return _enter(every, see.track, see.at, base)
+    return _enter(every, task, see.track, see.at, base)
 
 
-def _enter(every: dict[str, Any], track: Track, at: int, base: int) -> Delivered:
-    live = track.operation in LIVE
-    notes: Notes = {"first": at, "base": base, "keys": [], "places": {}, "count": 0, "top": {}, "live": live}
-    if len(every) < MAX_STREAMS:
-        every[str(track.id)] = notes
+def _enter(every: dict[str, Any], task: Known, track: Track, at: int, base: int) -> Delivered:
+    notes: Notes = {"first": at, "base": base, "keys": [], "places": {}, "count": 0, "top": {}}
+    notes |= {"live": track.operation in LIVE, "connection": track.connection, "joined": task.streams[track.id]}
+    every[str(track.id)] = notes
     return Delivered(notes)
 
 
@@ -164,16 +172,21 @@ def suspect(task: Known, exchange: int, key: str) -> bool:
     return found
 
 
+def live_beside(task: Known, exchange: int) -> list[int]:
+    """The other live streams of a live stream: an event that one of them leaves out is A2A-LIVE-016's."""
+    mine = delivered(task, exchange)
+    return [number for number, each in others(task, exchange) if each.live] if mine is not None and mine.live else []
+
+
 def crossed(task: Known, exchange: int, key: str) -> tuple[int, str] | None:
     """Another stream that has this event before one that came here earlier; the stream, and that event."""
     mine = delivered(task, exchange)
     if mine is None or mine.place(key) in (None, AMBIGUOUS):
         return None
     before = mine.keys[: mine.keys.index(key)]
-    for number in others(task, exchange):
-        other = delivered(task, number)
-        here = other.place(key) if other is not None else None
-        if other is None or here is None or here == AMBIGUOUS:
+    for number, other in others(task, exchange):
+        here = other.place(key)
+        if here is None or here == AMBIGUOUS:
             continue
         for earlier in reversed(before):
             there = other.place(earlier)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.objects import Json, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, both
 from a2a_proxy.rules.examples.talk import Finish, Wait, rpc, rpc_stream
 from a2a_proxy.rules.families.stream.delivery import (
     Missing,
-    both_live,
     crossed,
     delivered,
     ends,
     in_order,
     is_progress,
     learn,
+    live_beside,
     others,
     suspect,
 )
@@ -31,6 +32,9 @@ GRACE = 5
 """Seconds that an event may take to reach the other streams."""
 SILENT = 10
 """Seconds after a terminal state, shown elsewhere, in which a stream must tell it or end."""
+MAX_ENDS = 8
+"""Ends of one task within `SILENT` seconds of which other streams are expected to tell: a task that goes on and ends
+with each event must not make every event as expensive as it has streams."""
 _TOGETHER = 1
 """Seconds after one stream was left in which the end of another is held to be its consequence."""
 
@@ -104,35 +108,40 @@ def missing(see: See) -> Iterator[Hit]:
 
 
 def watch(see: See, *, live: bool) -> None:
-    """Look for this event on the other streams later: on live ones of a live stream, or on all others."""
+    """Look for this event on the other streams later: on live ones of a live stream, or on all others. All of them are
+    looked at in one go, so that an event costs the same on a task with thousands of streams."""
     key, task = learn(see), see.task
     if not key or task is None:
         return
-    about = f"{see.track.id} {see.frame.seq} {int(is_progress(see))} {int(ends(see))} {see.at} {key}"
-    for number in others(task, see.track.id):  # one that has ended may have told later events already
-        if both_live(task, see.track.id, number) is live:
-            ended = Track(number, 0, task.agent, see.binding, "", 0, task_id=task.task_id)
-            see.later(GRACE, about, see.world.tracks.get(number, ended))
+    beside = live_beside(task, see.track.id)
+    if beside or not live:
+        numbers = ",".join(map(str, beside))
+        see.later(GRACE, f"{int(live)} {numbers} {int(is_progress(see))} {int(ends(see))} {task.joined} {key}")
 
 
 def not_delivered(see: See) -> Iterator[Hit]:
     """Due `GRACE` seconds after an event that `watch` looks for."""
-    exchange, seq, progress, end, at, key = see.due_note.split(" ", 5)
-    task = see.task
-    shown = delivered(task, int(exchange)) if task is not None else None
-    lost = delivered(task, see.track.id) if task is not None else None
-    if shown is None or lost is None:
+    live, beside, progress, end, joined, key = see.due_note.split(" ", 5)
+    task, exchange = see.task, see.track.id
+    shown = delivered(task, exchange) if task is not None else None
+    if task is None or shown is None:
         return
-    found = Missing(shown, lost, key, progress=progress == "1")
-    late = not found.numbered and int(at) - lost.first >= _SECOND
-    if found.came or not (found.due or late):
-        return
-    told = f"event {exchange}.{seq} did not come on this stream"
-    if found.passed:
-        sure = found.due
-        yield Hit(summary=f"{told}, later ones did", sure=sure, severity=None if sure else Severity.WARNING)
-    elif see.track.started and see.track.final is None and end == "0":
-        yield Hit(summary=f"{told} within {GRACE} s, nor anything after it", sure=False, severity=Severity.WARNING)
+    told = f"event {exchange}.{see.due_seq} did not come on this stream"
+    for number, lost in others(task, exchange):  # one that has ended may have told later events already
+        if lost.joined > int(joined) or (str(number) in beside.split(",")) is not (live == "1"):
+            continue
+        found = Missing(shown, lost, key, progress=progress == "1")
+        late = not found.numbered and see.at - GRACE * _SECOND - lost.first >= _SECOND
+        if found.came or not (found.due or late):
+            continue
+        ended = Track(number, lost.connection, task.agent, Binding.OTHER, "", 0, task_id=task.task_id)
+        track = see.world.tracks.get(number, ended)
+        if found.passed:
+            severity = None if found.due else Severity.WARNING
+            yield Hit(summary=f"{told}, later ones did", sure=found.due, severity=severity, track=track, seq=-1)
+        elif track.started and track.final is None and end == "0":
+            summary = f"{told} within {GRACE} s, nor anything after it"
+            yield Hit(summary=summary, sure=False, severity=Severity.WARNING, track=track, seq=-1)
 
 
 @rule(
@@ -199,6 +208,10 @@ def untold(see: See) -> Iterator[Hit]:
     task = see.task
     if task is None or task.terminal_in != see.track.id or not see.is_(When.CHANGED):
         return
+    ends_shown = task.remember().setdefault("stream.ends", [])
+    if len(ends_shown) == MAX_ENDS and see.at - ends_shown[0] < SILENT * _SECOND:
+        return
+    ends_shown[:] = [*ends_shown[1 - MAX_ENDS :], see.at]
     for number in task.streams:
         other = see.world.tracks.get(number)
         if other is not None and number != see.track.id and not other.terminal:
