@@ -152,6 +152,7 @@ class Delivery:
         else:
             return None
         if self._waiting:
+            self.agent.budget -= len(self._waiting)
             self._pump()
         if not taken:
             return None
@@ -174,6 +175,7 @@ class Delivery:
         if not self._unacknowledged:
             return b""
         wanted = self._unacknowledged.pop(0)
+        self.client.budget -= len(self.streams)
         self._frame_size = max(FRAME_SIZE, wanted.get(MAX_FRAME_SIZE, self._frame_size))
         change = wanted.get(INITIAL_WINDOW_SIZE, self._initial) - self._initial
         self._initial += change
