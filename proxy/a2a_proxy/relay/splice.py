@@ -17,7 +17,7 @@ from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Directi
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.dial import DialError, dial
-from a2a_proxy.relay.editing import EditLine, editor_for, note_of, record_of
+from a2a_proxy.relay.editing import EditLine, WorkQueue, editor_for, note_of, record_of
 from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Note
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls
@@ -63,6 +63,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     """What all pairs of a relay share."""
 
     loop: asyncio.AbstractEventLoop
+    work: WorkQueue
     append: Append
     clock: Clock
     closed: Callable[[Pair], None]
@@ -340,10 +341,9 @@ class Pair:
         http2 = begin.startswith(PREFACE)
         self.client.forward, self.agent.forward = plain = self.agent.transport.write, self.client.transport.write
         if self._plan is not None:
-            guarded = self.agent.write, self.client.write
-            self._line = EditLine(
-                editor_for(http2, self._plan), self.around.loop, plain, guarded, self.edited, self._delay
-            )
+            guarded, loop, work = (self.agent.write, self.client.write), self.around.loop, self.around.work
+            editor = editor_for(http2, self._plan)
+            self._line = EditLine(editor, loop, work, plain, guarded, self.edited, self._delay)
             self.client.forward, self.agent.forward = self._line.to_agent, self._line.to_client
         if http2 and not self.agent.tls:
             self._said = []
