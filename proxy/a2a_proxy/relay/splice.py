@@ -237,7 +237,7 @@ class Pair:
         self._line: EditLine | None = None
         self._begin = b""
         """What the client said first, while that does not tell its protocol."""
-        self._said: list[bytes] | None = None
+        self._said: bytearray | None = None
         """All that the client said, while the agent has not proved to speak HTTP/2."""
 
     def other(self, side: Side) -> Side:
@@ -346,7 +346,7 @@ class Pair:
             self._line = EditLine(editor, loop, work, plain, guarded, self.edited, self._delay)
             self.client.forward, self.agent.forward = self._line.to_agent, self._line.to_client
         if http2 and not self.agent.tls:
-            self._said = []
+            self._said = bytearray()
             to_agent, to_client = self.client.forward, self.agent.forward
             self.client.forward = partial(self._note_said, to_agent)
             self.agent.forward = partial(self._verify, to_agent, to_client)
@@ -383,8 +383,8 @@ class Pair:
 
     def _note_said(self, forward: Forward, data: bytes) -> list[EditFact] | None:
         if self._said is not None:
-            self._said.append(data)
-            if sum(map(len, self._said)) > MOST_SAID:
+            self._said += data
+            if len(self._said) > MOST_SAID:
                 self._said = None
         return forward(data)
 
@@ -396,13 +396,13 @@ class Pair:
         self.client.forward, self.agent.forward = to_agent, to_client
         return to_client(data)
 
-    def _leave_agent(self, said: list[bytes], answer: bytes) -> None:
+    def _leave_agent(self, said: bytearray, answer: bytes) -> None:
         self._stop_editing()
         self.agent.leave_out()
         self.agent.forward = _discard
         self.agent.close()
         self.agent = Side(self, Direction.TO_CLIENT, _discard)
-        self._held = said
+        self._held = [bytes(said)]
         line = answer.partition(b"\n")[0][:60].decode("ascii", "backslashreplace").strip()
         hint = "if the agent has another port for gRPC, name it with --upstream-grpc"
         self._refuse(f"it does not speak HTTP/2 without TLS (h2c), it answers {line!r}; {hint}")

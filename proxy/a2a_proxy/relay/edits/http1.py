@@ -41,8 +41,10 @@ MOST_RESPONSE = 1024 * 1024
 HOLD_SECONDS = 5.0
 MOST_CALL = 64 * 1024
 """Longest JSON-RPC request that is looked into."""
+MOST_CHUNK_LINES, MOST_TOKENS = 20_000, 50_000
+"""Lines of the chunked coding, and JSON tokens, of a card that is rewritten: that takes at most 30 ms in one go."""
 
-PART_WORK = 8
+PART_WORK = 12
 """Units of the budget for each part of a message that the scanner finds."""
 HEAD_SHIFT = 2
 """A head costs one unit more for each 2 ** HEAD_SHIFT bytes of it."""
@@ -411,9 +413,15 @@ class Http1Editor:
         assert self._cards is not None
         head = self._responses.head
         raw = b"".join(self._held)[len(head) :]
+        if self._framing == CHUNKED and raw.count(b"\r\n") > MOST_CHUNK_LINES:
+            self._release("it came in too many chunks", out)
+            return
         payload = content_of(head, unchunked(raw) if self._framing == CHUNKED else raw)
         if payload is None:
             self._release("it is compressed in a way that the proxy does not read", out)
+            return
+        if sum(map(payload.count, (b'"', b",", b"{", b"["))) > MOST_TOKENS:
+            self._release("it has too many members", out)
             return
         outcome = self._cards(payload, self._answer.form, self._answer.authority)
         if outcome.payload is None:

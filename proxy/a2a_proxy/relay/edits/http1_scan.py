@@ -166,16 +166,18 @@ class Scanner:
         return Part.HEAD_END, end
 
     def _next_chunked(self, data: bytes, at: int) -> tuple[Part, int]:
-        chunks = 0
-        while at < len(data) and chunks < CHUNKS_AT_ONCE:
+        chunks, size = 0, len(data)
+        while at < size and chunks < CHUNKS_AT_ONCE:
             if self._chunk is _Chunk.DATA:
-                taken = min(self._left, len(data) - at)
+                taken = min(self._left, size - at)
                 at, self._left = at + taken, self._left - taken
                 if not self._left:
                     self._chunk = _Chunk.DATA_END
                     chunks += 1
+                    if data.startswith(b"\r\n", at):
+                        at, self._chunk = at + 2, _Chunk.SIZE
                 continue
-            end = data.find(b"\n", at) + 1 or len(data)
+            end = data.find(b"\n", at) + 1 or size
             self._line += data[at:end]
             at = end
             if len(self._line) > MOST_LINE:

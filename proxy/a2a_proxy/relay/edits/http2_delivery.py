@@ -107,6 +107,8 @@ class Stream(msgspec.Struct, eq=False):
     window: int = _UNTRACKED
     """The client's."""
     owed: int = 0
+    size: int = 0
+    """Bytes of data in the queue, padding included."""
     queue: list[Data | Other] = msgspec.field(default_factory=list)
     hold: Hold | None = None
 
@@ -248,6 +250,7 @@ class Delivery:
         held = [item for item in stream.queue if isinstance(item, Data)]
         flags, before = held[-1].flags & END_STREAM, sum(item.length for item in held)
         self._queued -= before
+        stream.size -= before
         stream.hold = None
         stream.queue[: len(held)] = []
         self._spend(stream, len(octets))
@@ -314,8 +317,7 @@ class Delivery:
 
     def _wait(self, stream: Stream, flags: int, length: int, offset: int) -> Data:
         queue = stream.queue
-        before = sum(item.length for item in queue if isinstance(item, Data))
-        room = min(self.connection - self._queued + self.owed, stream.window - before + stream.owed)
+        room = min(self.connection - self._queued + self.owed, stream.window - stream.size + stream.owed)
         if length > room:
             raise Violation(offset, f"DATA of at most {room} octets, the window", describe(DATA, stream.number, length))
         if len(queue) >= QUEUE_LIMIT:
@@ -323,6 +325,7 @@ class Delivery:
         waiting = Data(self, stream, flags, length, HEAD + length, bytearray())
         queue.append(waiting)
         self._queued += length
+        stream.size += length
         self.streams[stream.number] = self._waiting[stream.number] = stream
         if stream.hold is not None and len(queue) == 1:
             stream.hold.begins(offset)
@@ -355,10 +358,12 @@ class Delivery:
         item.flags &= ~PADDED
         item.hold(octets)
         self._queued -= padding
+        stream.size -= padding
         self._settle(stream, -padding, item.ends)
 
     def _take(self, stream: Stream, octets: int) -> None:
         self._queued -= octets
+        stream.size -= octets
         self._spend(stream, octets)
 
     def _spend(self, stream: Stream, octets: int) -> None:
