@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -109,7 +109,7 @@ FLOODS = {
 }
 
 
-def agent_for(count: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], object]:
+def agent_for(count: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
     """The agent of good clients and of all floods of so many messages."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -132,7 +132,7 @@ def agent_for(count: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWrite
 
 async def main(port: int, count: int) -> None:
     """Serve until killed."""
-    server = await asyncio.start_server(agent_for(count), "127.0.0.1", port, backlog=100)  # type: ignore[arg-type]
+    server = await asyncio.start_server(agent_for(count), "127.0.0.1", port, backlog=100)
     await server.serve_forever()
 
 
