@@ -21,6 +21,7 @@ import beside
 import cost
 import exporting
 import exports
+import hostile
 import inspecting
 import journals
 import judging
@@ -276,6 +277,22 @@ class Suite:
             self.rows += exports.offline_rows([small, large])
             self.targets += exports.offline_targets(small, large)
 
+    def hostile(self, messages: int) -> None:
+        """How long a good client waits at worst while a hostile one keeps the proxy busy."""
+        ways = {"": (), ", nothing rewritten": ("--rewrite-card", "never", "--keep-host")}
+        with hostile.agent(self.folder, messages) as origin:
+            for words, options in ways.items():
+                rounds = [hostile.measure(self.folder, origin, messages, *options) for _ in range(self._rounds)]
+                title = f"Worst round trip beside a hostile client{words}"
+                best = {}
+                for kind in rounds[0]:
+                    values = [each[kind] for each in rounds]
+                    best[kind] = min(values)
+                    self.rows.append(row(title, kind, "ms", values, less_is_better=True))
+                added = max(best.values()) - best[hostile.QUIET]
+                name = f"added to the worst round trip by a hostile client{words}"
+                self._target(name, 50, added, at_most=True, unit=" ms")
+
     def lag(self, rate: float, seconds: float) -> None:
         """How far the recording is behind at a fixed rate."""
         with origins.http1(self.folder) as origin:
@@ -380,6 +397,7 @@ def parse() -> argparse.Namespace:
         "hooks",
         "otlp",
         "lag",
+        "hostile",
         "stdio",
         "replay",
     )
@@ -423,6 +441,7 @@ def main() -> None:
             "replay": suite.replay,
             "hooks": lambda: suite.hooks(30_000 if typed.quick else 100_000),
             "otlp": lambda: suite.otlp(_sizes(typed)[0], typed.seconds or (10 if typed.quick else 80)),
+            "hostile": lambda: suite.hostile(30_000 if typed.quick else 300_000),
             "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),
         }
         loops: list[float] = []

@@ -18,6 +18,8 @@ from a2a_proxy.wire.detect import PREFACE
 
 MOST_HEAD = 64 * 1024
 """Longest head, or header block, that is waited for."""
+MOST_FRAMES = 500
+"""HTTP/2 frames that are answered: a client that sends more is told to calm down. Answering so many takes 25 ms."""
 
 _REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} ")
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
@@ -98,6 +100,8 @@ class Http2Refusal:
         self._problem = problem(upstream, why)
         self._message = percent_encoded(sentence(upstream, why))
         self._buffer = b""
+        self._start = self._frames = 0
+        """Of the next frame in the buffer; and how many frames came."""
         self._started = False
         self._decoder, self._encoder = Decoder(), Encoder()
         self._block = b""
@@ -110,12 +114,13 @@ class Http2Refusal:
         if self.done:
             return b""
         out = []
-        self._buffer += data
+        self._buffer = self._buffer[self._start :] + data
+        self._start = 0
         if not self._started:
             if len(self._buffer) < len(PREFACE):
                 return b""
             self._started = True
-            self._buffer = self._buffer[len(PREFACE) :]
+            self._start = len(PREFACE)
             out.append(frame(_SETTINGS, 0, 0, b""))
         out += self._answers()
         if self._answered and not self.done:
@@ -123,19 +128,19 @@ class Http2Refusal:
         return b"".join(out)
 
     def _answers(self) -> Iterator[bytes]:
-        while (part := self._next()) is not None:
-            yield self._on_frame(*part)
-            if self.done:
-                return
+        while not self.done and (part := self._next()) is not None:
+            self._frames += 1
+            yield self._on_frame(*part) if self._frames <= MOST_FRAMES else self._goodbye(_ENHANCE_YOUR_CALM)
 
     def _next(self) -> tuple[int, int, int, bytes] | None:
-        if len(self._buffer) < 9:
+        begin = self._start + 9
+        if len(self._buffer) < begin:
             return None
-        high, low, kind, flags, stream = struct.unpack_from(">BHBBI", self._buffer)
-        end = 9 + (high << 16 | low)
+        high, low, kind, flags, stream = struct.unpack_from(">BHBBI", self._buffer, self._start)
+        end = begin + (high << 16 | low)
         if len(self._buffer) < end:
             return None
-        payload, self._buffer = self._buffer[9:end], self._buffer[end:]
+        payload, self._start = self._buffer[begin:end], end
         return kind, flags, stream & 0x7FFFFFFF, payload
 
     def _on_frame(self, kind: int, flags: int, stream: int, payload: bytes) -> bytes:

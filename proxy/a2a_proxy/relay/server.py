@@ -13,6 +13,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.alias import aliases_of, is_address
 from a2a_proxy.relay.bind import bind, bind_next
 from a2a_proxy.relay.clock import Clock
+from a2a_proxy.relay.editing import WorkQueue
 from a2a_proxy.relay.edits.edit import Interface, Note
 from a2a_proxy.relay.own import leads_to
 from a2a_proxy.relay.route import Listen, Route, address, is_loopback
@@ -103,7 +104,8 @@ class Relay:
     def accept(self, journal: Journal) -> None:
         """Take the connections that come, and copy them to `journal`. To be called once, after `listen`."""
         loop = asyncio.get_running_loop()
-        self._around = Surroundings(loop, journal.append, self._clock, self._on_closed, self._tls, self._tell)
+        queue = WorkQueue(loop)
+        self._around = Surroundings(loop, queue, journal.append, self._clock, self._on_closed, self._tls, self._tell)
         for way, sockets in self._sockets:
             self._accept_from(way, sockets)
 

@@ -17,7 +17,7 @@ from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Directi
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.dial import DialError, dial
-from a2a_proxy.relay.editing import EditLine, editor_for, note_of, record_of
+from a2a_proxy.relay.editing import EditLine, WorkQueue, editor_for, note_of, record_of
 from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Note
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls
@@ -63,6 +63,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     """What all pairs of a relay share."""
 
     loop: asyncio.AbstractEventLoop
+    work: WorkQueue
     append: Append
     clock: Clock
     closed: Callable[[Pair], None]
@@ -78,6 +79,8 @@ class Side(asyncio.Protocol):
         "_append",
         "_clock",
         "_number",
+        "broken",
+        "delayed",
         "direction",
         "ended",
         "forward",
@@ -104,6 +107,10 @@ class Side(asyncio.Protocol):
         """The peer sent FIN."""
         self.lost = False
         """The connection is gone."""
+        self.broken = False
+        """It is gone, and this relay did not close it."""
+        self.delayed = False
+        """Bytes of this peer wait for the next turn of the event loop to be edited."""
         self.full = False
         """The peer does not read as fast as it is sent to."""
         self.shut = False
@@ -140,14 +147,14 @@ class Side(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Closed by us (`exc` is None), or broken."""
-        self.lost = True
+        self.lost, self.broken = True, exc is not None
         if exc is not None:
             assert self.transport is not None
             rest = b"" if self.ended or self.tls else tcp.rest_of(self.transport)
             if rest:
                 self.data_received(rest)
             self.record(_RESET, str(exc).encode(errors="replace"))
-        self.pair.gone(self, broken=exc is not None)
+        self.pair.gone(self)
 
     def pause_writing(self) -> None:
         """The peer reads slowly: its sender must wait."""
@@ -165,8 +172,8 @@ class Side(asyncio.Protocol):
             self.transport.pause_reading()  # type: ignore[union-attr]
 
     def resume(self) -> None:
-        """Read again. Not after FIN: uvloop would report it a second time."""
-        if self.alive and not self.ended:
+        """Read again, where nothing else keeps this peer waiting. Not after FIN, which uvloop would report twice."""
+        if self.alive and not self.ended and not self.delayed:
             self.transport.resume_reading()  # type: ignore[union-attr]
 
     @property
@@ -230,7 +237,7 @@ class Pair:
         self._line: EditLine | None = None
         self._begin = b""
         """What the client said first, while that does not tell its protocol."""
-        self._said: list[bytes] | None = None
+        self._said: bytearray | None = None
         """All that the client said, while the agent has not proved to speak HTTP/2."""
 
     def other(self, side: Side) -> Side:
@@ -334,11 +341,12 @@ class Pair:
         http2 = begin.startswith(PREFACE)
         self.client.forward, self.agent.forward = plain = self.agent.transport.write, self.client.transport.write
         if self._plan is not None:
-            guarded = self.agent.write, self.client.write
-            self._line = EditLine(editor_for(http2, self._plan), self.around.loop, plain, guarded, self.edited)
+            guarded, loop, work = (self.agent.write, self.client.write), self.around.loop, self.around.work
+            editor = editor_for(http2, self._plan)
+            self._line = EditLine(editor, loop, work, plain, guarded, self.edited, self._delay)
             self.client.forward, self.agent.forward = self._line.to_agent, self._line.to_client
         if http2 and not self.agent.tls:
-            self._said = []
+            self._said = bytearray()
             to_agent, to_client = self.client.forward, self.agent.forward
             self.client.forward = partial(self._note_said, to_agent)
             self.agent.forward = partial(self._verify, to_agent, to_client)
@@ -353,16 +361,30 @@ class Pair:
             if (note := note_of(fact)) is not None:
                 self.around.tell(note)
         if self._line is not None and not self._line.active:
-            self._line.stop()
-            self._line = None
+            line, self._line = self._line, None
             self._forward_plainly()
+            line.finish()
+
+    def _delay(self, direction: Direction, delayed: bool) -> None:
+        """While received bytes wait to be edited no more are read; what their sender did after them follows them."""
+        side = self.client if direction is Direction.TO_AGENT else self.agent
+        side.delayed = delayed
+        if delayed:
+            side.pause()
+            return
+        if side.ended:
+            self._pass_eof(side)
+        if side.lost:
+            self.gone(side)
+        elif not self.other(side).full:
+            side.resume()
 
     # An upstream that does not speak HTTP/2 shows it with its first octet, before the client has sent a request.
 
     def _note_said(self, forward: Forward, data: bytes) -> list[EditFact] | None:
         if self._said is not None:
-            self._said.append(data)
-            if sum(map(len, self._said)) > MOST_SAID:
+            self._said += data
+            if len(self._said) > MOST_SAID:
                 self._said = None
         return forward(data)
 
@@ -374,13 +396,13 @@ class Pair:
         self.client.forward, self.agent.forward = to_agent, to_client
         return to_client(data)
 
-    def _leave_agent(self, said: list[bytes], answer: bytes) -> None:
+    def _leave_agent(self, said: bytearray, answer: bytes) -> None:
         self._stop_editing()
         self.agent.leave_out()
         self.agent.forward = _discard
         self.agent.close()
         self.agent = Side(self, Direction.TO_CLIENT, _discard)
-        self._held = said
+        self._held = [bytes(said)]
         line = answer.partition(b"\n")[0][:60].decode("ascii", "backslashreplace").strip()
         hint = "if the agent has another port for gRPC, name it with --upstream-grpc"
         self._refuse(f"it does not speak HTTP/2 without TLS (h2c), it answers {line!r}; {hint}")
@@ -401,11 +423,14 @@ class Pair:
             self._pass_eof(side)
 
     def _pass_eof(self, side: Side) -> None:
+        if side.delayed:
+            return
         other = self.other(side)
         self._flush(side)
         other.write_eof()
         if other.ended:
-            self.close()
+            if not other.delayed:
+                self.close()
         elif other.tls:
             self._close_when_answered(self.around.loop.time() + HALF_CLOSE_SECONDS)
 
@@ -429,20 +454,23 @@ class Pair:
         else:
             self.around.loop.call_later(HALF_CLOSE_POLL_SECONDS, self._close_when_answered, deadline)
 
-    def gone(self, side: Side, broken: bool) -> None:
-        """A connection is no more; `broken`: not because this relay closed it."""
+    def gone(self, side: Side) -> None:
+        """A connection is no more."""
         if side is not self.client and side is not self.agent:
             return  # left behind by a refusal
         self._cancel_timer()
-        self._flush(side)
-        side.forward = _discard
         other = self.other(side)
         other.forward = _discard
+        if side.delayed and other.alive:
+            other.pause()
+            return
+        self._flush(side)
+        side.forward = _discard
         if self._task is not None and self.agent.transport is None:
             self._task.cancel()
         if other.transport is None or other.lost:
             self._finish()
-        elif broken:
+        elif side.broken:
             other.pause()
             self._reset_when_sent(other, self.around.loop.time() + FLUSH_SECONDS)
         elif not other.transport.is_closing():
@@ -469,6 +497,7 @@ class Pair:
         if self._line is not None:
             self._line.stop()
             self._line = None
+            self.client.delayed = self.agent.delayed = False
 
     def _forward_plainly(self) -> None:
         if self.client.forward is not _discard and self.agent.transport is not None:

@@ -109,11 +109,25 @@ class QuickEditor(Protocol):
         """The same for octets of the agent."""
 
 
+UNLIMITED = 1 << 62
+"""A budget that is never spent."""
+
+
 class Editor(Protocol):
     """Edits one connection. Never raises: from what it does not understand on, octets pass for good."""
 
-    def feed(self, direction: Direction, data: bytes, now: float) -> list[Sent]:
-        """Octets that the sender of `direction` sent; what is to be written now, in order. `now`: monotonic seconds."""
+    budget: int
+    """Units of work, of about 0.25 us each, that `feed` may do before it returns. `feed` subtracts what it does, always
+    handles at least one message or frame, and so may end below zero. UNLIMITED until the caller sets it."""
+    position: int
+    """The index in the data of the last `feed` up to which the data was handled."""
+
+    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Sent]:
+        """Octets that the sender of `direction` sent; what is to be written now, in order. `now`: monotonic seconds.
+
+        Where `position` is less than the length of `data` afterwards, the budget was spent: the caller feeds the same
+        data, or more, again from `start=position`, before any other data of that direction.
+        """
 
     def eof(self, direction: Direction, now: float) -> list[Sent]:
         """The sender of `direction` sent FIN: what was held is released. The caller passes the FIN on after writing."""

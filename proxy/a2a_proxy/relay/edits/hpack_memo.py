@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder
+from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
 
 _Made = TypeVar("_Made")
 
 _BLOCKS = 64
 _BLOCK_OCTETS = 4096
+FIELDS_LIMIT = 10_000
+"""Fields of one block. Reading a block cannot be interrupted, and what is made of a field takes longer than it."""
 
 
 class HeaderMemo(Generic[_Made]):
@@ -38,6 +40,8 @@ class HeaderMemo(Generic[_Made]):
             if made is not None:
                 return made
         fields = decoder.decode(block)
+        if len(fields) > FIELDS_LIMIT:
+            raise HpackError(f"header block of {len(fields)} fields, limit {FIELDS_LIMIT}")
         made = self._make(fields, block)
         if self._changes != decoder.changes or len(self._known) >= _BLOCKS:
             self._known.clear()

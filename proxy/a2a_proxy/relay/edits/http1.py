@@ -11,7 +11,7 @@ from collections import deque
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Sent, traced
+from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Sent, traced
 from a2a_proxy.relay.edits.http1_again import Again, again
 from a2a_proxy.relay.edits.http1_message import (
     CARD_PATHS,
@@ -41,6 +41,13 @@ MOST_RESPONSE = 1024 * 1024
 HOLD_SECONDS = 5.0
 MOST_CALL = 64 * 1024
 """Longest JSON-RPC request that is looked into."""
+MOST_CHUNK_LINES, MOST_TOKENS = 20_000, 50_000
+"""Lines of the chunked coding, and JSON tokens, of a card that is rewritten: that takes at most 30 ms in one go."""
+
+PART_WORK = 12
+"""Units of the budget for each part of a message that the scanner finds."""
+HEAD_SHIFT = 2
+"""A head costs one unit more for each 2 ** HEAD_SHIFT bytes of it."""
 
 _TOO_LARGE = "it is larger than 1 MiB"
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -64,6 +71,8 @@ class Http1Editor:
     """An `Editor` for HTTP/1.1. Pipelined requests and their responses are matched in order (RFC 9112 9.3)."""
 
     def __init__(self, plan: EditPlan) -> None:
+        self.budget = UNLIMITED
+        self.position = 0
         self._plan = plan
         self._host = plan.authority
         self._trace = plan.trace
@@ -122,16 +131,19 @@ class Http1Editor:
             self._facts = []
         return facts
 
-    def feed(self, direction: Direction, data: bytes, now: float) -> list[Sent]:
+    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Sent]:
         """Octets of one peer in, octets to write out."""
+        self.position = len(data)
         if not self._active:
-            return [Sent(direction, data)]
+            return [Sent(direction, data[start:])]
+        if start:
+            return self._scan(direction, data, now, start)
         passes = self.pass_to_agent if direction is _TO_AGENT else self.pass_to_client
         if passes(data):
             return [Sent(direction, data)]
         if self._may_be_alike and direction is _TO_AGENT and (sent := self._sent_again(data)):
             return [Sent(direction, sent)]
-        return self._scan(direction, data, now)
+        return self._scan(direction, data, now, 0)
 
     # The short way for what comes most, one whole message with a head as the one before: some 0.4 us.
 
@@ -174,19 +186,23 @@ class Http1Editor:
         self._octets[0] += len(data)
         return like.sent(data, after.encode())
 
-    def _scan(self, direction: Direction, data: bytes, now: float) -> list[Sent]:
+    def _scan(self, direction: Direction, data: bytes, now: float, at: int) -> list[Sent]:
         outs: tuple[list[bytes], list[bytes]] = ([], [])
         scan = self._scan_request if direction is _TO_AGENT else self._scan_response
-        at = 0
+        self.budget = max(self.budget, 1)
         try:
-            while at < len(data) and not self._why:
+            while at < len(data) and self.budget > 0 and not self._why:
                 at = scan(data, at, now, outs[direction])
+                self.budget -= PART_WORK
         except NotUnderstood as reason:
             self._why = str(reason)
         if self._why:
             self._end(direction, outs)
             outs[direction].append(data[at:])
-        self._octets[direction] += len(data)
+            at = len(data)
+        self.position = at
+        if at == len(data):
+            self._octets[direction] += at
         self._know()
         return [Sent(way, b"".join(parts)) for way, parts in zip(Direction, outs, strict=True) if any(parts)]
 
@@ -261,6 +277,7 @@ class Http1Editor:
 
     def _on_request(self, offset: int, out: list[bytes]) -> None:
         head, held = self._requests.head, self._held_head
+        self.budget -= len(head) >> HEAD_SHIFT
         self._held_head = None
         self._known_request, self._known_request_body = b"", 0
         self._streams += 1
@@ -364,6 +381,7 @@ class Http1Editor:
     def _on_response(self, out: list[bytes]) -> None:
         """A head is complete, and is in `out` or held."""
         scanner, head = self._responses, self._responses.head
+        self.budget -= len(head) >> HEAD_SHIFT
         self._known_response, self._known_response_body = b"", 0
         try:
             if not self._asked:
@@ -395,9 +413,15 @@ class Http1Editor:
         assert self._cards is not None
         head = self._responses.head
         raw = b"".join(self._held)[len(head) :]
+        if self._framing == CHUNKED and raw.count(b"\r\n") > MOST_CHUNK_LINES:
+            self._release("it came in too many chunks", out)
+            return
         payload = content_of(head, unchunked(raw) if self._framing == CHUNKED else raw)
         if payload is None:
             self._release("it is compressed in a way that the proxy does not read", out)
+            return
+        if sum(map(payload.count, (b'"', b",", b"{", b"["))) > MOST_TOKENS:
+            self._release("it has too many members", out)
             return
         outcome = self._cards(payload, self._answer.form, self._answer.authority)
         if outcome.payload is None:

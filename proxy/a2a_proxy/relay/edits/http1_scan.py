@@ -10,6 +10,8 @@ from enum import IntEnum
 MOST_HEAD = 64 * 1024
 MOST_LINE = 4096
 """Longest line of the chunked coding."""
+CHUNKS_AT_ONCE = 4
+"""Chunks that one call of `Scanner.next` goes over at most: a caller with a budget must get the chance to stop."""
 
 CHUNKED, UNTIL_CLOSE = -1, -2
 """Framings that are no length."""
@@ -164,14 +166,18 @@ class Scanner:
         return Part.HEAD_END, end
 
     def _next_chunked(self, data: bytes, at: int) -> tuple[Part, int]:
-        while at < len(data):
+        chunks, size = 0, len(data)
+        while at < size and chunks < CHUNKS_AT_ONCE:
             if self._chunk is _Chunk.DATA:
-                taken = min(self._left, len(data) - at)
+                taken = min(self._left, size - at)
                 at, self._left = at + taken, self._left - taken
                 if not self._left:
                     self._chunk = _Chunk.DATA_END
+                    chunks += 1
+                    if data.startswith(b"\r\n", at):
+                        at, self._chunk = at + 2, _Chunk.SIZE
                 continue
-            end = data.find(b"\n", at) + 1 or len(data)
+            end = data.find(b"\n", at) + 1 or size
             self._line += data[at:end]
             at = end
             if len(self._line) > MOST_LINE:

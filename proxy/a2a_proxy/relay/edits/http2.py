@@ -13,7 +13,7 @@ maintain the field section compression context", RFC 9113 7) and closes; nothing
 from __future__ import annotations
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Sent, traced
+from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Sent, traced
 from a2a_proxy.relay.edits.http2_cards import Cards
 from a2a_proxy.relay.edits.http2_delivery import Delivery, Other
 from a2a_proxy.relay.edits.http2_frames import (
@@ -51,6 +51,8 @@ class Http2Editor:
     """An `Editor` of one connection that begins with the HTTP/2 preface."""
 
     def __init__(self, plan: EditPlan) -> None:
+        self.budget = UNLIMITED
+        self.position = 0
         self._plan = plan
         self._facts: list[EditFact] = []
         self._told: set[Change] = set()
@@ -85,15 +87,17 @@ class Http2Editor:
 
     # Editor
 
-    def feed(self, direction: Direction, data: bytes, now: float) -> list[Sent]:
+    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Sent]:
         """Octets that the sender of `direction` sent; what is to be written now."""
         scanner = self._sides[direction]
         if self._cards is not None:
             self._cards.now = now
+        scanner.budget, self.position = self.budget, len(data)
         try:
-            scanner.feed(data)
+            self.position = scanner.feed(data, start)
         except Violation as wrong:
             self._fail(direction, wrong)
+        self.budget = scanner.budget
         if self._sides[1 - direction].out:
             return self._collect(direction)
         out = scanner.out

@@ -18,8 +18,8 @@ from a2a_proxy.relay.edits.http2_headers import Response
 
 CARD_OCTETS = 32 << 10
 """Octets of a message that is held."""
-UNPACKED_OCTETS = 1 << 20
-"""Octets of a card after decompression."""
+UNPACKED_OCTETS = 1 << 17
+"""Octets of a card after decompression: rewriting it takes at most 30 ms in one go."""
 HOLD_SECONDS = 1.0
 CALLS = 256
 """Card calls of one connection at the same time; answers to more of them pass unseen."""
@@ -95,6 +95,8 @@ class Card:
         self._form = form
         self._authority = authority
         self._offset = 0
+        self._data = bytearray()
+        """Of the complete DATA frames that are held."""
         self._message = b""
         self._urls: tuple[tuple[str, str], ...] = ()
         self._before = 0
@@ -107,11 +109,16 @@ class Card:
 
     def grown(self) -> bytes:
         """More DATA came."""
-        data = [item for item in self._stream.queue if isinstance(item, Data)]
-        if self._message and len(data) < len(self._stream.queue):
+        queue = self._stream.queue
+        last = queue[-1]
+        assert isinstance(last, Data)
+        if len(queue) > 1 and not isinstance(queue[-2], Data):
             return self.release("DATA after the trailers")
-        octets = b"".join([item.octets for item in data])
-        last = data[-1]
+        if last.missing:
+            octets = self._data + last.octets
+        else:
+            octets = self._data
+            octets += last.octets
         if len(octets) < _PREFIX:
             return self._let_go() if last.ends and not last.missing else b""
         size = int.from_bytes(octets[1:_PREFIX])
@@ -123,7 +130,7 @@ class Card:
             return b""
         if len(octets) < _PREFIX + size:
             return self.release("incomplete message") if last.ends else b""
-        return self._rewrite(octets)
+        return self._rewrite(bytes(octets))
 
     def retry(self) -> bytes:
         """The client's windows grew."""

@@ -107,6 +107,8 @@ class Stream(msgspec.Struct, eq=False):
     window: int = _UNTRACKED
     """The client's."""
     owed: int = 0
+    size: int = 0
+    """Bytes of data in the queue, padding included."""
     queue: list[Data | Other] = msgspec.field(default_factory=list)
     hold: Hold | None = None
 
@@ -152,6 +154,7 @@ class Delivery:
         else:
             return None
         if self._waiting:
+            self.agent.budget -= len(self._waiting)
             self._pump()
         if not taken:
             return None
@@ -174,6 +177,7 @@ class Delivery:
         if not self._unacknowledged:
             return b""
         wanted = self._unacknowledged.pop(0)
+        self.client.budget -= len(self.streams)
         self._frame_size = max(FRAME_SIZE, wanted.get(MAX_FRAME_SIZE, self._frame_size))
         change = wanted.get(INITIAL_WINDOW_SIZE, self._initial) - self._initial
         self._initial += change
@@ -246,6 +250,7 @@ class Delivery:
         held = [item for item in stream.queue if isinstance(item, Data)]
         flags, before = held[-1].flags & END_STREAM, sum(item.length for item in held)
         self._queued -= before
+        stream.size -= before
         stream.hold = None
         stream.queue[: len(held)] = []
         self._spend(stream, len(octets))
@@ -312,8 +317,7 @@ class Delivery:
 
     def _wait(self, stream: Stream, flags: int, length: int, offset: int) -> Data:
         queue = stream.queue
-        before = sum(item.length for item in queue if isinstance(item, Data))
-        room = min(self.connection - self._queued + self.owed, stream.window - before + stream.owed)
+        room = min(self.connection - self._queued + self.owed, stream.window - stream.size + stream.owed)
         if length > room:
             raise Violation(offset, f"DATA of at most {room} octets, the window", describe(DATA, stream.number, length))
         if len(queue) >= QUEUE_LIMIT:
@@ -321,6 +325,7 @@ class Delivery:
         waiting = Data(self, stream, flags, length, HEAD + length, bytearray())
         queue.append(waiting)
         self._queued += length
+        stream.size += length
         self.streams[stream.number] = self._waiting[stream.number] = stream
         if stream.hold is not None and len(queue) == 1:
             stream.hold.begins(offset)
@@ -353,10 +358,12 @@ class Delivery:
         item.flags &= ~PADDED
         item.hold(octets)
         self._queued -= padding
+        stream.size -= padding
         self._settle(stream, -padding, item.ends)
 
     def _take(self, stream: Stream, octets: int) -> None:
         self._queued -= octets
+        stream.size -= octets
         self._spend(stream, octets)
 
     def _spend(self, stream: Stream, octets: int) -> None:

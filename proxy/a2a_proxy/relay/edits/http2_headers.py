@@ -12,8 +12,10 @@ from a2a_proxy.protocol.trace_context import Origin, origin
 from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, literal, literals, never_indexed
 from a2a_proxy.relay.edits.hpack_memo import HeaderMemo
 from a2a_proxy.relay.edits.http2_frames import Block, block_frames
-from a2a_proxy.relay.edits.http2_scan import WHOLE_LIMIT
 from a2a_proxy.wire.hpack_decoder import Field, HpackError
+
+ENCODED_LIMIT = 1 << 20
+"""Octets of a header block as literals."""
 
 CARD_METHODS = (b"/GetExtendedAgentCard", b"/GetAgentCard")
 
@@ -157,8 +159,8 @@ class ResponseHeaders:
 def encode(fields: list[Field], never: Set[int]) -> bytes:
     """Fields as literals, those in `never` not to be indexed. Raises `HpackError` where they are too many."""
     encoded = literals(fields, never)
-    if len(encoded) > WHOLE_LIMIT:
-        raise HpackError(f"header block of {len(encoded)} octets, limit {WHOLE_LIMIT}")
+    if len(encoded) > ENCODED_LIMIT:
+        raise HpackError(f"header block of {len(encoded)} octets, limit {ENCODED_LIMIT}")
     return encoded
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from a2a_proxy.relay.edits.edit import UNLIMITED
 from a2a_proxy.relay.edits.http2_frames import (
     CONTINUATION,
     DATA,
@@ -27,8 +28,15 @@ from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.hpack_decoder import HpackError
 from a2a_proxy.wire.http2_frame import Violation, describe
 
-WHOLE_LIMIT = 1 << 20
-"""Octets of a frame that is waited for, and of the frames of a header block."""
+WHOLE_LIMIT = 1 << 18
+"""Octets of a frame that is waited for, and of the frames of a header block. Decoding a block cannot be interrupted:
+one of this size takes up to 25 ms."""
+
+HANDLER_WORK, BLOCK_WORK = 4, 16
+"""Units of the budget for a frame that a handler gets, and for one of a header block; any frame costs one more."""
+HANDLER_SHIFT = 5
+"""A frame that a handler gets costs one unit more for each 2 ** HANDLER_SHIFT bytes of it; one of a block for each
+byte."""
 
 _BLOCK_KINDS = (HEADERS, PUSH_PROMISE, CONTINUATION)
 
@@ -70,6 +78,7 @@ class Scanner:
         "_rest",
         "_scanning",
         "_whole",
+        "budget",
         "dumb",
         "offset",
         "opaque",
@@ -95,6 +104,8 @@ class Scanner:
         self._block: Block | None = None
         self._kept: Waiting | None = None
         self._loose = False
+        self.budget = UNLIMITED
+        """See `Editor.budget`."""
         self.offset = 0
         """Octets of this direction before those that are being looked at."""
         self.opaque = False
@@ -103,25 +114,25 @@ class Scanner:
         """Octets are dropped, also our own."""
         self.out: list[bytes] = []
 
-    def feed(self, data: bytes) -> None:
-        """Scan octets. Raises `Violation`, with everything before the offending frame scanned and the rest kept."""
+    def feed(self, data: bytes, start: int = 0) -> int:
+        """Scan octets from `start` on; gives where it stopped: at the end, or where the budget was spent. Raises
+        `Violation`, with everything before the offending frame scanned and the rest kept."""
         if self.dumb:
-            return
+            return len(data)
         if self.opaque and not self._put:
-            self.out.append(data)
-            return
-        if self._rest:
-            self._rest += data
+            self.out.append(data[start:])
+            return len(data)
+        before = len(self._rest)
+        if before:
+            self._rest += memoryview(data)[start:]
             if len(self._rest) < self._need:
-                return
+                return len(data)
             data = bytes(self._rest)
             self._rest.clear()
+            before, start = before - start, 0
         self._scanning = True
         try:
-            if self._preface:
-                self._scan_preface(data)
-            else:
-                self._scan(data, 0)
+            return (self._scan_preface(data) if self._preface else self._scan(data, start, start)) - before
         finally:
             self._scanning = False
 
@@ -162,22 +173,25 @@ class Scanner:
         self.out.append(bytes(self._rest))
         self._rest.clear()
 
-    def _scan_preface(self, data: bytes) -> None:
+    def _scan_preface(self, data: bytes) -> int:
         if not data.startswith(PREFACE[: len(data)]):
             self._rest += data
             raise Violation(self.offset, "HTTP/2 connection preface", repr(data[: len(PREFACE)]))
         if len(data) < len(PREFACE):
             self._keep(data, 0, len(PREFACE))
-            return
+            return len(data)
         self._preface = False
-        self._scan(data, len(PREFACE))
+        return self._scan(data, 0, len(PREFACE))
 
-    def _scan(self, data: bytes, pos: int) -> None:
-        out, total, begin, need = self.out, len(data), 0, HEAD
+    def _scan(self, data: bytes, begin: int, pos: int) -> int:
+        """Scan from `pos` on; what is between `begin` and `pos` passes."""
+        out, total, need, left = self.out, len(data), HEAD, max(self.budget, 1)
         whole, blocks, editor = self._whole, self._blocks, self._data
+        self.offset -= begin
         if self._flow:
             begin, pos = self._continue(data)
-        while total - pos >= HEAD:
+        while total - pos >= HEAD and left > 0:
+            left -= 1
             word, flags, stream = frame_head(data, pos)
             kind, stop = word & 0xFF, pos + HEAD + (word >> 8)
             stream &= STREAM_MASK
@@ -188,6 +202,7 @@ class Scanner:
                     if editor is not None:
                         kept = editor(flags, stream, word >> 8, self.offset + pos)
                         if kept is not None:
+                            left -= HANDLER_WORK
                             out.append(data[begin:pos])
                             begin = pos = self._keep_frame(kept, data, pos, stop)
                             continue
@@ -196,12 +211,15 @@ class Scanner:
                     if stop > total:
                         need = self._needed(kind, stream, pos, stop)
                         break
+                    left -= BLOCK_WORK + stop - pos
                     instead = self._header_frame(kind, flags, stream, data, pos, stop)
                 elif (handler := whole.get(kind)) is not None:
                     if stop > total:
                         need = self._needed(kind, stream, pos, stop)
                         break
+                    self.budget = left - HANDLER_WORK - (stop - pos >> HANDLER_SHIFT)
                     instead = handler(Frame(flags, stream, self.offset + pos, data[pos:stop]))
+                    left = self.budget
                 else:
                     instead = None
             except Violation:
@@ -222,7 +240,12 @@ class Scanner:
             pos = stop
         if begin < pos:
             out.append(data[begin:pos] if begin or pos < total else data)
+        self.budget = left
+        if left <= 0 and need == HEAD and total - pos >= HEAD:
+            self.offset += pos
+            return pos
         self._keep(data, pos, need)
+        return total
 
     def _continue(self, data: bytes) -> tuple[int, int]:
         """The octets of the frame in the middle. Gives where those to send begin, and where the next frame does."""

@@ -1,0 +1,81 @@
+"""How long a good client waits while a hostile one keeps the proxy busy."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import proxies
+from load import Caller
+from processes import free_port, running
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from support_floods import FLOODS
+
+QUIET = "no hostile client"
+TOGETHER = "all of them together"
+WARM_UP = 50
+PAUSE_SECONDS = 0.002
+AFTER_SECONDS = 0.3
+MOST_SECONDS = 20.0
+
+
+@contextlib.contextmanager
+def agent(folder: Path, messages: int) -> Iterator[int]:
+    """The agent of good and hostile clients; its port."""
+    port = free_port()
+    program = Path(__file__).resolve().parents[1] / "support_floods.py"
+    with running([sys.executable, str(program), str(port), str(messages)], port, folder / "agent.err"):
+        yield port
+
+
+def measure(folder: Path, origin: int, messages: int, *options: str) -> dict[str, float]:
+    """The longest round trip of a good client, ms, beside each kind of hostile client, each kind with its own proxy."""
+    made = {name: (flood.client(messages), flood.agent_ends) for name, flood in FLOODS.items()}
+    kinds = {QUIET: [], **{name: [each] for name, each in made.items()}, TOGETHER: list(made.values())}
+    found = {}
+    for kind, floods in kinds.items():
+        with proxies.a2a_proxy(folder, origin, "127.0.0.1", *options) as port:
+            found[kind] = _beside(port, floods)
+    return found
+
+
+def _beside(port: int, floods: list[tuple[bytes, bool]]) -> float:
+    threads = [threading.Thread(target=_send, args=(port, *flood)) for flood in floods]
+    with Caller(port) as caller:
+        for _ in range(WARM_UP):
+            caller.ask()
+        for thread in threads:
+            thread.start()
+        worst, end = 0, time.monotonic() + AFTER_SECONDS
+        while time.monotonic() < end:
+            worst = max(worst, caller.ask())
+            time.sleep(PAUSE_SECONDS)
+            if any(thread.is_alive() for thread in threads):
+                end = time.monotonic() + AFTER_SECONDS
+    return worst / 1e6
+
+
+def _send(port: int, data: bytes, agent_ends: bool) -> None:
+    """Send all of it, reading what comes, and wait for the end of the connection."""
+    with socket.create_connection(("127.0.0.1", port)) as sock, contextlib.suppress(OSError):
+        sock.settimeout(MOST_SECONDS)
+        reading = threading.Thread(target=_read, args=(sock,))
+        reading.start()
+        with contextlib.suppress(OSError):
+            sock.sendall(data)
+            if not agent_ends:
+                sock.shutdown(socket.SHUT_WR)
+        reading.join()
+
+
+def _read(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while sock.recv(1 << 18):
+            pass
