@@ -43,6 +43,7 @@ class Work(msgspec.Struct, frozen=True):
 def main() -> int:
     """Follow until the session is recorded and everybody has seen it, or was given time to."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     give_way()
     work = msgspec.json.decode(sys.argv[1], type=Work)
     console = TextConsole(None, sys.stderr, quiet=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
@@ -13,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError
 from a2a_proxy.cli.replay_console import ReplayConsole, make_console
 from a2a_proxy.model.exchange import Binding
@@ -99,7 +99,7 @@ def _listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:
 
 
 def run_replay(config: ReplayConfig) -> int:
-    """Serve until SIGINT or SIGTERM, or until the pipe is closed; the exit code. Raises UserError."""
+    """Serve until SIGINT, SIGTERM or SIGHUP, or until the pipe is closed; the exit code. Raises UserError."""
     script = _script(config)
     if not script.calls:
         raise UserError(
@@ -179,7 +179,7 @@ async def _pipe(config: ReplayConfig, script: Script, console: ReplayConsole) ->
 
 def _on_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in end_signals():
         loop.add_signal_handler(number, stop.set)
 
 
