@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from a2a_proxy.capture import places
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.streams import discard
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 
 _PATIENCE = 10.0
@@ -168,7 +168,7 @@ def run_app(*paths: Path, over: Screen[None] | None = None) -> int:
         UserError: see `opened`, or there is no terminal to show it on.
     """
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
-        listing = shlex.join(("a2a-inspect", "ls", *map(str, paths)))
+        listing = shell_line("a2a-inspect", "ls", *map(str, paths))
         raise UserError("the screen needs a terminal", f"list the exchanges with: {listing}")
     with state_directory():
         memory = Memory(places.state_dir() / "theme")

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 from platformdirs import user_state_dir
 
+from a2a_proxy.model import name_json
 from a2a_proxy.model.exchange import LiveMode
 
 STATE_VARIABLE = "A2A_PROXY_STATE"
@@ -135,7 +136,7 @@ def write_session(path: Path, session: SessionFile) -> None:
     """Replace the `session.json` of a journal's folder as a whole. Raises OSError."""
     fresh = path / "session.json.new"
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(session))
+        file.write(name_json.encode(session))
     os.replace(fresh, path / "session.json")
 
 
@@ -150,7 +151,7 @@ def new_journal(session: SessionFile) -> JournalFolder:
     """Make a session's folder (0700) with its `session.json` (0600), and hold it. Raises OSError."""
     path = Path(tempfile.mkdtemp(prefix=f"{session.started // 1_000_000_000}-", dir=journals_dir()))
     lock = _hold(path)
-    _make_once(path / "session.json", msgspec.json.encode(session))
+    _make_once(path / "session.json", name_json.encode(session))
     return JournalFolder(path, lock)
 
 
@@ -189,7 +190,8 @@ def sessions_with_journal() -> set[str]:
 def read_session(path: Path) -> SessionFile | None:
     """The `session.json` of a journal's folder; None where there is none to read."""
     try:
-        return msgspec.json.decode((path / "session.json").read_bytes(), type=SessionFile)
+        session: SessionFile = name_json.decode((path / "session.json").read_bytes(), SessionFile)
+        return session
     except (OSError, msgspec.DecodeError):
         return None
 
