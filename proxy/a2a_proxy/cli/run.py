@@ -115,7 +115,7 @@ class ProxyRun:
             folder.release()
             places.delete_journal(folder.path)
             raise
-        watched = Watched(journal.stats, lambda: _behind(keeper), lambda: folder.mend(session))
+        watched = Watched(folder.path, journal.stats, lambda: _behind(keeper), lambda: folder.mend(session))
         watch = asyncio.ensure_future(Watch(watched, self._console).run())
         try:
             await self._until_done(relay)
