@@ -19,6 +19,11 @@ def strict_json(value: Any, indent: int | None = None) -> str:
     """`value` as JSON. What a peer sent may be no Unicode, and strict readers refuse the half of a pair: it becomes a
     question mark. Characters that act on a terminal are escaped, all others stand as they are."""
     text = json.dumps(value, indent=indent, ensure_ascii=False).encode("utf-8", "replace").decode()
+    return escape_hidden(text)
+
+
+def escape_hidden(text: str) -> str:
+    """Return JSON text with characters that act on a terminal or cannot be seen as `\\uXXXX`: the same value."""
     return _HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
