@@ -68,7 +68,7 @@ def _tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None]) -
         for path in paths:
             if not _there(path, sleep):
                 return
-    with opened_several(paths) as several:
+    with opened_several(paths, settled=not wanted.follow) as several:
         names = [member.name if len(several.members) > 1 else "" for member in several.members]
         width = max(map(len, names))
         followers = [
