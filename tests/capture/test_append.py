@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import random
 import subprocess
@@ -327,3 +328,38 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(OSError):
         Journal(tmp_path / "file" / "j", Turns(), ROOMY)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_the_reason_of_a_loss_outlives_the_next_write(tmp_path: Path, number: int) -> None:
+    """A small record still fits where a large one did not: the octets are lost all the same, and why is still known."""
+
+    def write(fd: int, data: bytes | memoryview) -> int:
+        if len(data) > 4096:
+            raise OSError(number, os.strerror(number))
+        return os.write(fd, data)
+
+    journal = Journal(tmp_path / "j", Turns(), ROOMY, write=write)
+    journal.append(DATA, A, 1, 1, bytes(60_000))
+    journal.flush()
+    wait_for_writer(journal)
+    deadline = time.monotonic() + 60
+    while journal.stats().reason and time.monotonic() < deadline:
+        time.sleep(0.001)  # until it is tried again, with the record that tells of the loss
+    stats = journal.stats()
+    assert (stats.lost, stats.reason, stats.lost_reason) == (60_000, "", os.strerror(number).lower())
+    assert journal.close(2)
+
+
+def test_a_queue_that_is_full_is_a_slow_disk(tmp_path: Path) -> None:
+    """There is room, but it is not reached in time."""
+    disk = Disk()
+    journal = Journal(tmp_path / "j", Turns(), Limits(keep_free=0, queue_bytes=100_000), write=disk)
+    disk.open.clear()
+    for at in range(4):
+        journal.append(DATA, A, 1, at, bytes(60_000))
+        journal.flush()
+    assert journal.stats().lost >= 60_000
+    assert journal.stats().lost_reason == ""
+    disk.open.set()
+    assert journal.close(9)

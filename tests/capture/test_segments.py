@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from pathlib import Path
+
+import pytest
 
 from a2a_proxy.capture.journal import segment_numbers
 from a2a_proxy.capture.segments import LONGEST_PAUSE, SHORTEST_PAUSE, Limits, Segments
@@ -30,4 +35,34 @@ def test_a_segment_that_cannot_end_is_not_tried_for_ever(tmp_path: Path) -> None
     segments.rest()
     assert segment_numbers(tmp_path) == [1, 2]
     assert segments.patience is None
+    segments.close()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [(OSError(errno.EIO, "Input/output error"), "input/output error"), (OSError("gone"), "gone")],
+)
+def test_a_disk_that_does_not_say_how_full_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: OSError, reason: str
+) -> None:
+    """Nothing is written to it, and why is known; once it says so again, writing goes on."""
+    segments = Segments(tmp_path, Limits(), now=lambda: 100.0)
+
+    def failing(_: object) -> os.statvfs_result:
+        raise wrong
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "statvfs", failing)
+        assert segments.write([b"head", b"data", b"tail"]) == 0
+    assert (segments.reason, segments.blocked) == (reason, True)
+    assert segments.write([b"head", b"data", b"tail"]) == 3
+    assert segments.reason == ""
+    segments.close()
+
+
+def test_a_deleted_folder_is_made_again(tmp_path: Path) -> None:
+    segments = Segments(tmp_path / "j", Limits())
+    shutil.rmtree(tmp_path / "j")
+    assert segments.write([b"head", b"data", b"tail"]) == 3
+    assert (tmp_path / "j").stat().st_mode & 0o777 == 0o700
     segments.close()

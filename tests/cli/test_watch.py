@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -35,7 +36,7 @@ class Scene:
         self.stats, self.behind = FINE, 0
         self.mended: bool | OSError = False
         self.notes = Notes()
-        self.watch = Watch(Watched(lambda: self.stats, lambda: self.behind, self._mend), self.notes)
+        self.watch = Watch(Watched(Path("/state/j"), lambda: self.stats, lambda: self.behind, self._mend), self.notes)
 
     def _mend(self) -> bool:
         if isinstance(self.mended, OSError):
@@ -56,8 +57,11 @@ def test_losses_are_told_once_and_their_end() -> None:
     assert scene.look() == []
     assert scene.look(lost=5000, reason="no space left on device") == [
         (
-            "the capture is incomplete, traffic goes on: the journal takes nothing: no space left on device",
-            "free some space, or export A2A_PROXY_STATE=DIR",
+            (
+                "the capture is incomplete, traffic goes on: the journal takes nothing: no space left on device;"
+                " 4.9 KiB are missing so far from /state/j"
+            ),
+            "free some space there, or keep the state elsewhere: export A2A_PROXY_STATE=DIR",
             True,
         )
     ]
@@ -67,7 +71,16 @@ def test_losses_are_told_once_and_their_end() -> None:
     assert scene.look() == []
     (said,) = scene.look(lost=10_000, reason="it has reached its limit of 7 octets")
     assert said[1] == "allow more: --journal-max SIZE"
-    assert "too slow" in Scene().look(lost=1)[0][0]
+
+
+def test_a_full_disk_is_no_slow_disk() -> None:
+    """Also where it takes small records again by the time that somebody looks."""
+    (said,) = Scene().look(lost=70_000, lost_reason="disk quota exceeded")
+    assert "the journal takes nothing: disk quota exceeded; 68.4 KiB are missing so far from /state/j" in said[0]
+    assert "free some space there" in said[1]
+    (said,) = Scene().look(lost=1)
+    assert "the journal takes nothing: the disk is too slow; 1 B are missing" in said[0]
+    assert said[1] == "keep the state on a faster disk: export A2A_PROXY_STATE=DIR"
 
 
 def test_a_recorder_that_falls_behind_is_told_at_each_doubling() -> None:

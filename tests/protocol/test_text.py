@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 import sys
 
-from a2a_proxy.protocol.text import one_line, strict_json, visible
+import pytest
+
+from a2a_proxy.protocol.text import one_line, shell_line, strict_json, visible
 
 
 def test_no_character_can_act_on_a_terminal() -> None:
@@ -32,3 +37,24 @@ def test_json_is_for_strict_readers_and_terminals() -> None:
     assert not set(written) & set("\x00\x1b\x7f\x9b\u200b\u202e\u2066\ufeff\U000e0041")
     assert strict_json("größe 🤖") == '"größe 🤖"'
     assert strict_json([1], indent=2) == "[\n  1\n]"
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [
+        ("plain.db", "plain.db"),
+        ("it's", "'it'\"'\"'s'"),
+        ("a b", "'a b'"),
+        ("", "''"),
+        ("é\x1b[31m", r"$'é\033[31m'"),
+        ("caf\udce9", r"$'caf\351'"),
+        ("\x07'\\", r"$'\007\'\\'"),
+        ("\u202e", r"$'\342\200\256'"),
+    ],
+)
+def test_a_word_for_a_shell(word: str, written: str) -> None:
+    """It is printable, and bash reads the word from it."""
+    assert shell_line("x", word) == f"x {written}"
+    if bash := shutil.which("bash"):
+        done = subprocess.run([bash, "-c", f"printf %s {written}"], capture_output=True, check=True, timeout=60)
+        assert done.stdout == os.fsencode(word)

@@ -23,6 +23,7 @@ from a2a_proxy.recording.cassette import is_cassette, open_any, read_cassette, w
 from a2a_proxy.recording.database import private
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rewrite import rewrite
 from a2a_proxy.recording.writer import Writer
 from support_recording import STARTED, changes, event_frames, facts, findings, frames
 
@@ -264,6 +265,7 @@ from pathlib import Path
 from support_recording import event_frames, facts
 from a2a_proxy.recording.cassette import read_cassette, write_cassette
 from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.rewrite import rewrite
 from a2a_proxy.recording.writer import Writer
 folder = Path(sys.argv[1])
 for rounds in (2, 8):
@@ -279,3 +281,54 @@ for rounds in (2, 8):
     command = [sys.executable, "-c", script, str(tmp_path), *sys.path]
     early, late = map(int, subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.split())
     assert late - early < 10_000, "KiB"
+
+
+_HIDDEN = (
+    *(0x7F, *range(0x80, 0xA0), 0xAD, 0x61C, 0x200B, 0x200D, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F)),
+    *(0x2060, *range(0x2066, 0x206A), 0xFEFF, 0xFFF9, 0xE0041),
+)
+"""Characters that act on a terminal, reorder a line or cannot be seen."""
+
+
+def test_nothing_hidden_stands_in_it(tmp_path: Path) -> None:
+    """Whatever peers have said, in payloads, members, headers, findings: escaped, and read back as it was."""
+    hidden = "".join(map(chr, _HIDDEN))
+    payloads = (json.dumps({f"k{hidden}": hidden}, ensure_ascii=False, separators=(",", ":")), f"text {hidden} é 🤖")
+    stored = [
+        Frame(
+            1, 1, seq, Direction.TO_AGENT, FrameKind.REQUEST, STARTED, STARTED + 5, 0, 9, text.encode(), schema=schema
+        )
+        for seq, (text, schema) in enumerate(zip(payloads, ("json", "text"), strict=True))
+    ]
+    exchange = Exchange(
+        1, 1, 0, Binding.JSONRPC, STARTED, Dialect.V1_0, "SendMessage", request_headers=((b"X", b"\x9b31m"),)
+    )
+    found = Finding("A2A-GEN-001", Severity.WARNING, STARTED + 7, f"a gap {hidden}", exchange=1, seq=1)
+    db = private()
+    writer = Writer.into(db, facts())
+    writer.write(stored, [found], Changes([Connection(1, "c:1", "l:1", "u:1", STARTED)], [exchange], []))
+    writer.finish(STARTED + 50)
+    before = Recording.over(db, "hidden")
+    write_cassette(before, path := tmp_path / "h.a2a.jsonl")
+    text = path.read_text("utf-8")
+    assert not set(text) & set(hidden)
+    assert "é 🤖" in text
+    with open_any(path) as back:
+        assert _content(back) == _content(before)
+    db.close()
+    assert not rewrite(path, check=True).changed
+
+
+def test_an_older_one_with_hidden_characters_is_read(tmp_path: Path) -> None:
+    """As it is; `fmt` escapes them, which changes nothing that is recorded."""
+    path = Path(__file__).parent / "hidden.a2a.jsonl"
+    assert "\x9b" in path.read_text("utf-8")
+    with open_any(path) as before:
+        content = _content(before)
+    (copy := tmp_path / "h.a2a.jsonl").write_bytes(path.read_bytes())
+    made = rewrite(copy, edited=True)
+    assert (made.changed, made.edited) == (True, False)
+    assert "\x9b" not in copy.read_text("utf-8")
+    with open_any(copy) as after:
+        assert _content(after) == content
+    assert not rewrite(copy, check=True).changed

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
-import shlex
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,10 @@ from a2a_inspect.screen.themed import ThemedApp, suiting
 from a2a_inspect.screen.themes import NIGHT, Memory
 from a2a_inspect.source import Source
 from a2a_proxy.capture import places
+from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.streams import discard
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 
 _PATIENCE = 10.0
@@ -76,10 +80,14 @@ class InspectApp(ThemedApp):
         self._main = MainScreen(source)
         self._over = over
         self._keys = keymap or {}
+        self._signals: tuple[signal.Signals, ...] = ()
+        """Those that end the app."""
 
     def on_mount(self) -> None:
         """Use the user's keys."""
         self.set_keymap(self._keys)
+        for number in self._signals:
+            asyncio.get_running_loop().add_signal_handler(number, self._end, number)
         if self._over is not None:
             self.push_screen(self._over)
         else:
@@ -114,8 +122,16 @@ class InspectApp(ThemedApp):
         Nor does a thread that reads rows wait for the one that paints as long as it would: see `_SHARE`.
         """
         gc.freeze()
+        self._signals = end_signals()
         sys.setswitchinterval(_SHARE)
         return super().run(*given, **options)
+
+    def _end(self, number: int) -> None:
+        """End as by Ctrl-C. After SIGHUP there is no terminal: what is read from it or written to it would fail."""
+        if number == signal.SIGHUP:
+            for stream in filter(None, (sys.__stdin__, sys.__stdout__, sys.__stderr__)):
+                discard(stream)
+        self.exit(INTERRUPTED)
 
     def on_unmount(self) -> None:
         """Close the file."""
@@ -152,7 +168,7 @@ def run_app(*paths: Path, over: Screen[None] | None = None) -> int:
         UserError: see `opened`, or there is no terminal to show it on.
     """
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
-        listing = shlex.join(("a2a-inspect", "ls", *map(str, paths)))
+        listing = shell_line("a2a-inspect", "ls", *map(str, paths))
         raise UserError("the screen needs a terminal", f"list the exchanges with: {listing}")
     with state_directory():
         memory = Memory(places.state_dir() / "theme")

@@ -418,6 +418,28 @@ def recover() -> int:
     return recover_all()
 
 
+def _refuse_to_wait(context: click.Context, _option: click.Parameter, typed: bool) -> None:
+    from a2a_inspect.place import NO_WAIT
+
+    context.meta[NO_WAIT] = typed
+
+
+_no_wait = click.Option(
+    ["--no-wait"],
+    is_flag=True,
+    expose_value=False,
+    callback=_refuse_to_wait,
+    help="Read what there is, though a recorder is not done with it and its proxy has ended.",
+)
+_READERS = (ls, show, show_tail, show_difference, show_stats, segments_of, show_swimlane, write_note, show_redaction)
+_CASSETTE_READERS = (cassette.commands[name] for name in ("scan", "trim", "diff"))
+for _each in (
+    *(*_READERS, check_recordings, use_hooks, archive.commands["put"]),
+    *(*export.commands.values(), *_CASSETTE_READERS),
+):
+    _each.params.append(_no_wait)
+
+
 def main() -> None:
     """Run `a2a-inspect` and exit with its code."""
     sys.exit(run_cli("a2a-inspect", cli))

@@ -1,4 +1,4 @@
-"""An end from outside (SIGTERM, SIGHUP) as Ctrl-C: what is half written is removed before the program is over."""
+"""An end from outside (SIGTERM, SIGHUP) as Ctrl-C: what is half written is removed before the program ends."""
 
 from __future__ import annotations
 

@@ -7,9 +7,12 @@ import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import click
+
 from a2a_inspect.point import is_file, written
 from a2a_proxy.capture import places
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.unfinished import await_recorders
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import newest_recording
@@ -18,12 +21,15 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.several import Several
 from a2a_proxy.recording.sound import sound
 
+NO_WAIT = "a2a_inspect.no_wait"
+"""Where a click context keeps that the user typed `--no-wait`."""
 STDOUT = Path("-")
 """Where a report or an export goes that is not to be a file."""
 
 
 def chosen(path: Path | None) -> Path:
-    """The recording that was named, else the newest one of the state directory.
+    """The recording that was named, else the newest one of the state directory, also one that its recorder is about to
+    make.
 
     Raises:
         UserError: there is none.
@@ -31,10 +37,26 @@ def chosen(path: Path | None) -> Path:
     if path is not None:
         return path
     with state_directory():
-        newest = newest_recording(places.recordings_dir())
+        folder = places.recordings_dir()
+        newest = _coming(folder) or newest_recording(folder)
     if newest is None:
         raise UserError("there is no recording yet", "make one with: a2a-proxy demo")
     return newest
+
+
+def _coming(folder: Path) -> Path | None:
+    """The newest recording here that a recorder is about to make."""
+    made = (Path(each.session.recording) for each in places.unfinished() if each.is_at_work)
+    return max((path for path in made if path.parent == folder and not path.exists()), default=None)
+
+
+def _settled(path: Path | None) -> Path:
+    """`chosen`, once its recorder is done with it, unless the user will not wait. Raises UserError."""
+    name = chosen(path)
+    context = click.get_current_context(silent=True)
+    if context is None or not context.meta.get(NO_WAIT):
+        await_recorders(name)
+    return name
 
 
 @contextlib.contextmanager
@@ -44,14 +66,22 @@ def opened(path: Path | None) -> Iterator[Recording]:
     Raises:
         UserError: it cannot be opened or read, or an expression that it is asked by is wrong.
     """
-    with reading(), open_any(chosen(path)) as recording, sound(recording):
+    with reading(), open_any(_settled(path)) as recording, sound(recording):
         yield recording
 
 
 @contextlib.contextmanager
-def opened_several(paths: Sequence[Path]) -> Iterator[Several]:
-    """Several recordings as one, open for reading; without any the newest one. Raises as `opened`."""
-    with reading(), Several(paths or [chosen(None)]) as several, contextlib.ExitStack() as all_of_them:
+def opened_several(paths: Sequence[Path], *, settled: bool = True) -> Iterator[Several]:
+    """Several recordings as one, open for reading; without any the newest one. Raises as `opened`.
+
+    `settled`: a recording whose proxy has ended is opened when its recorder is done with it.
+    """
+    find = _settled if settled else chosen
+    with (
+        reading(),
+        Several([find(path) for path in paths or (None,)]) as several,
+        contextlib.ExitStack() as all_of_them,
+    ):
         for member in several.members:
             all_of_them.enter_context(sound(member.recording))
         yield several

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.note_writer import Place
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key
@@ -83,7 +83,7 @@ def places(recording: Recording, word: str) -> list[Place]:
 
 def not_there(recording: Recording, *words: str) -> UserError:
     """What to say of words that name nothing."""
-    listing = shlex.join(("a2a-inspect", "ls", recording.path))
+    listing = shell_line("a2a-inspect", "ls", recording.path)
     return UserError(f"nothing in it is called {' or '.join(words)}", f"see what there is with: {listing}")
 
 

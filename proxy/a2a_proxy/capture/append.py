@@ -40,6 +40,8 @@ class JournalStats(msgspec.Struct, frozen=True):
     """Octets handed over and not yet taken by the writer (this one also shrinks)."""
     reason: str = ""
     """Why the disk takes nothing now; empty where it does, or is slow only."""
+    lost_reason: str = ""
+    """Why bytes were lost last, though the disk may take others by now; empty where it was too slow."""
 
 
 class Journal:
@@ -88,6 +90,7 @@ class Journal:
         queued = self._handed - self._writer.taken
         if queued and queued + size > self._queue_bytes:
             self._gap.add(pieces)
+            self._writer.lost_reason = self._writer.segments.reason
             self._call_again(RETRY_SECONDS)
             return
         holes = bool(self._gap)
@@ -111,7 +114,8 @@ class Journal:
         writer, segments = self._writer, self._writer.segments
         lost = self._gap.lost + writer.gap.lost + writer.late
         queued = self._handed - writer.taken
-        return JournalStats(self._appended, lost, segments.begun, segments.position, queued, segments.reason)
+        about = (segments.begun, segments.position, queued, segments.reason, writer.lost_reason)
+        return JournalStats(self._appended, lost, *about)
 
     def end(self, at: int) -> None:
         """Hand over all that is pending, and END; nothing can be appended after it. Never blocks."""

@@ -107,3 +107,17 @@ def segment_path(folder: Path, number: int) -> Path:
 def segment_numbers(folder: Path) -> list[int]:
     """Numbers of the segments that are there, in order."""
     return sorted(int(path.stem) for path in folder.glob("*.a2aj") if path.stem.isdigit())
+
+
+def bytes_after(folder: Path, position: Position) -> int:
+    """Return how many bytes of the journal lie behind this position."""
+    segment, offset = position
+    sizes = {number: _size(segment_path(folder, number)) for number in segment_numbers(folder) if number >= segment}
+    return max(sum(sizes.values()) - (offset if segment in sizes else 0), 0)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # it has been recorded, and is deleted

@@ -16,17 +16,24 @@ from pathlib import Path
 import msgspec
 from platformdirs import user_state_dir
 
+from a2a_proxy.model import name_json
 from a2a_proxy.model.exchange import LiveMode
 
 STATE_VARIABLE = "A2A_PROXY_STATE"
 KEY_BYTES = 32
 RECORDER_LOCK = "recorder.lock"
+_FOLDER_LOCK, _PROXY_LOCK = "lock", "proxy.lock"
+"""The first may be shared with a recorder, and holds the folder; the second ends with the proxy's process."""
 _LOCK_TRIES, _LOCK_PAUSE = 5, 0.05
 
 
 def state_dir() -> Path:
     """`$A2A_PROXY_STATE`, else the platform's state directory. Made 0700 where it is not there. Raises OSError."""
-    return _private(Path(os.environ.get(STATE_VARIABLE) or user_state_dir("a2a-proxy")))
+    return _private(_state_path())
+
+
+def _state_path() -> Path:
+    return Path(os.environ.get(STATE_VARIABLE) or user_state_dir("a2a-proxy"))
 
 
 def journals_dir() -> Path:
@@ -105,9 +112,10 @@ class SessionFile(msgspec.Struct, frozen=True):
 class JournalFolder:
     """A journal's folder, held by the relay as long as it lives."""
 
-    def __init__(self, path: Path, lock: int) -> None:
+    def __init__(self, path: Path) -> None:
+        """Raises OSError."""
         self.path = path
-        self._lock = lock
+        self._lock, self._proxy_lock = _hold(path / _FOLDER_LOCK), _hold(path / _PROXY_LOCK)
 
     @property
     def lock(self) -> int:
@@ -116,26 +124,27 @@ class JournalFolder:
 
     def mend(self, session: SessionFile) -> bool:
         """Make again what somebody deleted; False where nothing was. Raises OSError."""
-        if (self.path / "lock").exists() and (self.path / "session.json").exists():
+        if (self.path / _FOLDER_LOCK).exists() and (self.path / "session.json").exists():
             return False
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.release()
-        self._lock = _hold(self.path)
+        self._lock, self._proxy_lock = _hold(self.path / _FOLDER_LOCK), _hold(self.path / _PROXY_LOCK)
         write_session(self.path, session)
         return True
 
     def release(self) -> None:
         """Let go of it: whoever finds it from now on may finish it."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        for lock in (self._lock, self._proxy_lock):
+            if lock >= 0:
+                os.close(lock)
+        self._lock = self._proxy_lock = -1
 
 
 def write_session(path: Path, session: SessionFile) -> None:
     """Replace the `session.json` of a journal's folder as a whole. Raises OSError."""
     fresh = path / "session.json.new"
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(session))
+        file.write(name_json.encode(session))
     os.replace(fresh, path / "session.json")
 
 
@@ -149,13 +158,13 @@ class Leftover(msgspec.Struct, frozen=True):
 def new_journal(session: SessionFile) -> JournalFolder:
     """Make a session's folder (0700) with its `session.json` (0600), and hold it. Raises OSError."""
     path = Path(tempfile.mkdtemp(prefix=f"{session.started // 1_000_000_000}-", dir=journals_dir()))
-    lock = _hold(path)
-    _make_once(path / "session.json", msgspec.json.encode(session))
-    return JournalFolder(path, lock)
+    folder = JournalFolder(path)
+    _make_once(path / "session.json", name_json.encode(session))
+    return folder
 
 
 def _hold(path: Path) -> int:
-    lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return lock
 
@@ -180,6 +189,33 @@ def leftovers() -> list[Leftover]:
     return sorted(found, key=lambda leftover: leftover.session.started)
 
 
+class Unfinished(msgspec.Struct, frozen=True):
+    """A session that is not recorded to its end."""
+
+    path: Path
+    """Of the journal's folder."""
+    session: SessionFile
+    proxy_lives: bool
+    is_at_work: bool
+    """A proxy or a recorder holds the journal; else only `recover` will finish it."""
+
+
+def unfinished(recording: Path | None = None) -> list[Unfinished]:
+    """Return the sessions that go into this recording, or into any. None if the state directory cannot be read."""
+    try:
+        folders = list((_state_path() / "journals").iterdir())
+    except OSError:
+        return []
+    found, name = [], recording and os.path.realpath(recording)
+    for path in folders:
+        lock = _PROXY_LOCK if (path / _PROXY_LOCK).exists() else _FOLDER_LOCK  # a proxy of an older version has one
+        held = _is_locked(path / lock), is_at_work(path)
+        session = read_session(path)  # after the locks: one that is being deleted loses it before them
+        if session is not None and name in (None, os.path.realpath(session.recording)):
+            found.append(Unfinished(path, session, *held))
+    return found
+
+
 def sessions_with_journal() -> set[str]:
     """The uuids of sessions that are being recorded, or wait to be finished. Raises OSError."""
     known = (read_session(path) for path in journals_dir().iterdir())
@@ -189,7 +225,8 @@ def sessions_with_journal() -> set[str]:
 def read_session(path: Path) -> SessionFile | None:
     """The `session.json` of a journal's folder; None where there is none to read."""
     try:
-        return msgspec.json.decode((path / "session.json").read_bytes(), type=SessionFile)
+        session: SessionFile = name_json.decode((path / "session.json").read_bytes(), SessionFile)
+        return session
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -201,7 +238,7 @@ def is_at_work(path: Path) -> bool:
 
 def is_held(path: Path) -> bool:
     """A relay still writes this journal. A lock tells it, for a pid may be somebody else's by now."""
-    return _is_locked(path / "lock")
+    return _is_locked(path / _FOLDER_LOCK)
 
 
 def lock_recorder(path: Path) -> int | None:

@@ -124,7 +124,7 @@ class Segments:
             while written < len(data):
                 written += self._write(fd, view[written:])
         except OSError as wrong:
-            self.reason = self.reason or (wrong.strerror or str(wrong)).lower()
+            self.reason = self.reason or _words(wrong)
             return written
         return written
 
@@ -142,7 +142,7 @@ class Segments:
         try:
             free = self._free()
         except OSError as wrong:
-            return str(wrong.strerror).lower()
+            return _words(wrong)
         return "" if free - size > 0 else "the disk is almost full"
 
     def _free(self) -> int:
@@ -184,7 +184,7 @@ class Segments:
         try:
             self._begin()
         except OSError as wrong:
-            self.reason = self.reason or (wrong.strerror or str(wrong)).lower()
+            self.reason = self.reason or _words(wrong)
             return False
         return True
 
@@ -214,6 +214,10 @@ class Segments:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _words(wrong: OSError) -> str:
+    return (wrong.strerror or str(wrong)).lower()
 
 
 def runs(pieces: list[bytes]) -> Iterator[bytes]:

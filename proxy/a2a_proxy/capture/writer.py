@@ -36,6 +36,8 @@ class JournalWriter:
         """Octets taken from the queue; read by the event loop's thread to know how full it is."""
         self.late = 0
         """Octets of opaque connections that were dropped."""
+        self.lost_reason = ""
+        """Why records were dropped last; empty where the disk was too slow for the queue."""
         self.gap = Gap()
         self._opaque: dict[int, list[int]] = {}
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
@@ -111,6 +113,7 @@ class JournalWriter:
 
     def _drop(self, pieces: list[bytes]) -> None:
         self.gap.add(pieces)
+        self.lost_reason = self.segments.reason
         for index in range(0, len(pieces), 3):
             kind, _, connection, _ = unpack_head(pieces[index + 1])
             if kind in PAYLOAD_KINDS:

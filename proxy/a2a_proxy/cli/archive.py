@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError, state_directory
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import shell_line, visible
 
 if TYPE_CHECKING:
     from a2a_proxy.cli.console import Console
@@ -74,7 +73,7 @@ def archived(archive: Archive, recording: str, report: Report, behind: int) -> t
     if report.outcome == "done" or not behind:
         return told, ""
     name = ("--archive-id", archive.name) if archive.name else ()
-    again = shlex.join(("a2a-inspect", "archive", "put", recording, archive.url, *name))
+    again = shell_line("a2a-inspect", "archive", "put", recording, archive.url, *name)
     return f"{told}; {behind:,} frames are not there yet", f"put them with: {again}"
 
 

@@ -6,6 +6,7 @@ stderr of `a2a-proxy stdio` belong to the agent.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -18,6 +19,7 @@ from a2a_proxy.cli.archive import Archive
 from a2a_proxy.cli.console import TextConsole
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followers import PATIENCE, Followers, followed
+from a2a_proxy.model import name_json
 from a2a_proxy.recorder.priority import give_way
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
@@ -43,8 +45,9 @@ class Work(msgspec.Struct, frozen=True):
 def main() -> int:
     """Follow until the session is recorded and everybody has seen it, or was given time to."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     give_way()
-    work = msgspec.json.decode(sys.argv[1], type=Work)
+    work: Work = name_json.decode(os.fsencode(sys.argv[1]), Work)
     console = TextConsole(None, sys.stderr, quiet=True)
     try:
         keep(work, console)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from typing import Any, Protocol, TextIO
 
@@ -18,7 +17,7 @@ from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import shell_line, visible
 from a2a_proxy.recorder.status import Done, Failed, Found, Healed, Mended, Seen, Skipped, Status, Troubled
 
 
@@ -116,7 +115,7 @@ class TextConsole:
         secrets = _redacted(start.redact)
         self._recording = start.recording
         self._tell(f"recording to {start.recording}; {secrets}")
-        self._tell(f"look at it with: a2a-inspect {start.recording}")
+        self._tell(f"look at it with: {shell_line('a2a-inspect', start.recording)}")
         if start.endless:
             self._tell("stop with Ctrl-C")
 
@@ -208,11 +207,12 @@ class TextConsole:
         counts = f"{exchanges}, {text.plural(done.frames, 'frame')}, {text.plural(done.tasks, 'task')}"
         self._tell(f"recorded {counts}; {_findings(done)}; {whole}")
         if done.findings:
-            self._tell(f"what was found: {shlex.join(('a2a-inspect', 'check', self._recording))}")
+            self._tell(f"what was found: {shell_line('a2a-inspect', 'check', self._recording)}")
 
     def _tell(self, line: str) -> None:
+        """Print a line without colours on stderr."""
         self._out.settle(_ORDER_SECONDS)
-        self._err(line)
+        self._err(visible(line))
 
 
 def _finding_line(said: Found) -> str:

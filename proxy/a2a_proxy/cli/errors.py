@@ -39,8 +39,12 @@ def state_directory() -> Iterator[None]:
 
 
 def tell(program: str, message: str, hint: str) -> None:
-    """Print the error as `program: error: ...` and `program: hint: ...` on stderr, made harmless."""
-    for word, text in (("error", message), ("hint", hint)):
-        if text:
-            harmless = "\n".join(map(visible, text.split("\n")))
-            print(f"{program}: {word}: {harmless}", file=sys.stderr)
+    """Print the error as `program: error: ...` and `program: hint: ...` on stderr, made harmless.
+
+    A stderr that takes nothing, as of a terminal that is gone, changes no exit code.
+    """
+    with contextlib.suppress(OSError):
+        for word, text in (("error", message), ("hint", hint)):
+            if text:
+                harmless = "\n".join(map(visible, text.split("\n")))
+                print(f"{program}: {word}: {harmless}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from a2a_proxy.cli.console import Console, HookEnd
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followed import Session
+from a2a_proxy.protocol.text import shell_line
 
 if TYPE_CHECKING:
     from a2a_proxy.follower.keeper import HookKeeper, Report, Tell
@@ -46,5 +46,5 @@ class HookFollowed(msgspec.Struct, frozen=True):
     def sum_up(self, session: Session, report: Report, console: Console) -> None:
         """`Followed.sum_up`."""
         behind = session.frames_after(report.frame)
-        again = shlex.join(("a2a-inspect", "hooks", session.recording, "--hook", self.name))
+        again = shell_line("a2a-inspect", "hooks", session.recording, "--hook", self.name)
         console.hook(HookEnd(self.name, report.outcome, report.calls, report.errors, behind, report.log, again))

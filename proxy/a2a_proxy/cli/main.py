@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,11 @@ import click
 from click.core import ParameterSource
 
 from a2a_proxy import __version__
+from a2a_proxy.cli.end_signals import INTERRUPTED
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, tell
 from a2a_proxy.cli.grouped import Grouped
 from a2a_proxy.cli.redact import redact_options
-from a2a_proxy.cli.streams import prepare_streams
+from a2a_proxy.cli.streams import discard, prepare_streams, terminal_gone
 from a2a_proxy.cli.wanted import follow_options
 
 _HELP = """Relay A2A traffic untouched, and show and record every frame of it.
@@ -359,27 +358,24 @@ def main() -> None:
 def run_cli(program: str, command: click.Command) -> int:
     """Run `command`; the one place where errors become exit codes."""
     prepare_streams()
+    code = 0
     try:
         code = _run(program, command)
         sys.stdout.flush()  # what fails at the end of the interpreter cannot be told any more
     except BrokenPipeError:
-        _drop_output()
-        return 0
+        discard(sys.stdout)
     except OSError as wrong:
-        _drop_output()
-        where = f"cannot use {wrong.filename}" if wrong.filename else "cannot write the output"
-        with contextlib.suppress(OSError):
+        gone = terminal_gone(wrong)
+        discard(sys.stdout)
+        if not gone:
+            where = f"cannot use {wrong.filename}" if wrong.filename else "cannot write the output"
             tell(program, f"{where}: {(wrong.strerror or str(wrong)).lower()}", "check its disk and its permissions")
-        return EXIT_USAGE
+        code = (code or INTERRUPTED) if gone else EXIT_USAGE
+    try:
+        sys.stderr.flush()
+    except OSError:
+        discard(sys.stderr)
     return code
-
-
-def _drop_output() -> None:
-    """What stdout still holds goes nowhere, or the interpreter would try once more at its end."""
-    with contextlib.suppress(OSError, ValueError):  # there is no descriptor: nothing will be tried
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
 
 
 def _run(program: str, command: click.Command) -> int:
@@ -398,7 +394,7 @@ def _run(program: str, command: click.Command) -> int:
         tell(program, mistake.message, mistake.hint)
         return mistake.code
     except (click.Abort, KeyboardInterrupt):
-        return 130
+        return INTERRUPTED
     except SystemExit:
         # What click makes of a reader that has seen enough (`| head`): that is success.
         return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +12,7 @@ from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followed import Session
 from a2a_proxy.cli.shape import shape_words
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import shell_line, visible
 
 if TYPE_CHECKING:
     from a2a_proxy.follower.keeper import HookKeeper, Report, Tell
@@ -75,7 +74,7 @@ def summed_up(settings: Settings, report: Report, recording: str, session: str) 
     if left > 0 and not report.errors:
         again.append("--unsent")
     wrong = bool(report.errors) or left > 0
-    return f"OTLP: {', '.join(parts)}", f"send them with: {shlex.join(again)}" if wrong else "", wrong
+    return f"OTLP: {', '.join(parts)}", f"send them with: {shell_line(*again)}" if wrong else "", wrong
 
 
 def _left(recording: str, session: str) -> int:

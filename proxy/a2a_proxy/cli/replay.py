@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import signal
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import msgspec
 
+from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError
 from a2a_proxy.cli.replay_console import ReplayConsole, make_console
 from a2a_proxy.model.exchange import Binding
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.relay.route import Listen, RouteError
@@ -99,12 +99,12 @@ def _listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:
 
 
 def run_replay(config: ReplayConfig) -> int:
-    """Serve until SIGINT or SIGTERM, or until the pipe is closed; the exit code. Raises UserError."""
+    """Serve until SIGINT, SIGTERM or SIGHUP, or until the pipe is closed; the exit code. Raises UserError."""
     script = _script(config)
     if not script.calls:
         raise UserError(
             f"{config.recording} has no call that can be replayed",
-            f"see what is in it: a2a-inspect ls {quote(str(config.recording))}",
+            f"see what is in it: {shell_line('a2a-inspect', 'ls', str(config.recording))}",
         )
     return run(_run(config, script))
 
@@ -122,7 +122,8 @@ def _script(config: ReplayConfig) -> Script:
         return with_faults(script, list(config.faults))
     except FaultError as wrong:
         raise UserError(
-            f"--fault: {wrong}", f"see its calls and their lines: a2a-inspect show {quote(str(config.recording))}"
+            f"--fault: {wrong}",
+            f"see its calls and their lines: {shell_line('a2a-inspect', 'show', str(config.recording))}",
         ) from wrong
     except RecordingError as wrong:
         raise UserError(str(wrong), wrong.hint, EXIT_USAGE) from wrong
@@ -179,7 +180,7 @@ async def _pipe(config: ReplayConfig, script: Script, console: ReplayConsole) ->
 
 def _on_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in end_signals():
         loop.add_signal_handler(number, stop.set)
 
 

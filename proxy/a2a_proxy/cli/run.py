@@ -22,6 +22,7 @@ from a2a_proxy.cli import text
 from a2a_proxy.cli.circles import Resolved, refuse_circles
 from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Console, Start, make_console
+from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.followers import Followers, followed
 from a2a_proxy.cli.metrics import Metrics
@@ -52,7 +53,7 @@ Work = Callable[[list[str]], Coroutine[None, None, None]]
 
 
 def run_proxy(config: ProxyConfig) -> int:
-    """Run the proxy until SIGINT or SIGTERM; the exit code.
+    """Run the proxy until SIGINT, SIGTERM or SIGHUP; the exit code.
 
     Raises:
         UserError: it cannot start; nothing has been created.
@@ -75,6 +76,7 @@ class ProxyRun:
         self._metrics = Metrics(config.metrics, self._console)
         self._stop = asyncio.Event()
         self._leave = asyncio.Event()
+        self._interrupts = 0
 
     async def run(self) -> int:
         """Relay until it is time to stop; the exit code.
@@ -113,7 +115,7 @@ class ProxyRun:
             folder.release()
             places.delete_journal(folder.path)
             raise
-        watched = Watched(journal.stats, lambda: _behind(keeper), lambda: folder.mend(session))
+        watched = Watched(folder.path, journal.stats, lambda: _behind(keeper), lambda: folder.mend(session))
         watch = asyncio.ensure_future(Watch(watched, self._console).run())
         try:
             await self._until_done(relay)
@@ -251,11 +253,18 @@ class ProxyRun:
 
     def _signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._interrupted)
+        for number in end_signals():
+            loop.add_signal_handler(number, self._interrupted, number)
 
-    def _interrupted(self) -> None:
-        (self._leave if self._stop.is_set() else self._stop).set()
+    def _interrupted(self, number: int) -> None:
+        """Stop; at the second Ctrl-C or SIGTERM leave the rest to `recover`.
+
+        SIGHUP does not count: the kernel and a shell may each send one, and a supervisor SIGTERM as well.
+        """
+        self._interrupts += number != signal.SIGHUP
+        self._stop.set()
+        if self._interrupts > 1:
+            self._leave.set()
 
     async def _settle(self, journal: Journal) -> bool:
         """Wait for the disk while it writes; False where it stands still for too long, or the user will not wait."""

@@ -26,6 +26,8 @@ from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.redact import policy_words
 from a2a_proxy.cli.sizes import octets
 from a2a_proxy.cli.wanted import Wanted, wanted
+from a2a_proxy.model import name_json
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.header import check_writable
 from a2a_proxy.recording.names import recording_name
@@ -147,7 +149,7 @@ class _Recorder(threading.Thread):
         from a2a_proxy.follower.log import log_path, open_log
 
         work = {"recording": self._session.recording, "session": self._session.uuid, "journal": str(self._folder.path)}
-        words = msgspec.json.encode({**work, **msgspec.structs.asdict(self._wanted)}).decode()
+        words = name_json.encode({**work, **msgspec.structs.asdict(self._wanted)}).decode()
         with contextlib.suppress(OSError):  # nobody can be told, and the recording has all
             log = open_log(log_path(_LOG))
             try:
@@ -206,9 +208,9 @@ def _start(command: tuple[str, ...]) -> StdioRelay:
             hint = "check the spelling and the PATH, or name it with its folder; no shell reads the command"
             raise UserError(f"there is no command {name}", hint, NOT_FOUND) from wrong
         if isinstance(wrong, FileNotFoundError):
-            hint = f"look at its first line: head -1 {shlex.quote(shutil.which(name) or name)}"
+            hint = "look at its first line: " + shell_line("head", "-1", shutil.which(name) or name)
             raise UserError(f"cannot run {name}: its interpreter is missing", hint, NOT_RUN) from wrong
-        hint = f"is it a program? try: chmod +x {shlex.quote(name)}"
+        hint = "is it a program? try: " + shell_line("chmod", "+x", name)
         raise UserError(f"cannot run {name}: {(wrong.strerror or str(wrong)).lower()}", hint, NOT_RUN) from wrong
 
 

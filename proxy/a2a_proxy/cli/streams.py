@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
+import errno
 import io
 import os
 import select
+import stat
 import sys
+from typing import TextIO
 
 _STAND_INS = str.maketrans("─╌│┊├┤┼◀▶▲≠✕×»→←▸◂●◆…█▏▎▍▌▋▊▉", "--||+++<>^!xx>><><**~#|||####")
 """What our own drawings have where their characters cannot be printed; each one cell wide."""
@@ -35,6 +39,22 @@ def reader_gone() -> bool:
     except (OSError, ValueError):  # no descriptor: it is held in memory
         return False
     return any(what & select.POLLERR for _, what in poll.poll(0))
+
+
+def discard(stream: TextIO) -> None:
+    """Let what the stream still holds, and all that follows, go nowhere: the interpreter writes it at its end."""
+    with contextlib.suppress(OSError, ValueError):  # there is no descriptor: nothing will be written
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def terminal_gone(wrong: OSError) -> bool:
+    """Return True if the error is that of an output to a terminal that was closed."""
+    try:
+        return wrong.errno == errno.EIO and not wrong.filename and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _stand_in(wrong: UnicodeError) -> tuple[str, int]:

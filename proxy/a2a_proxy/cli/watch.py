@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -14,6 +15,7 @@ from a2a_proxy.capture.append import JournalStats
 from a2a_proxy.cli import text
 from a2a_proxy.cli.console import Console
 
+_SLOW = "the disk is too slow"
 _EVERY = 1.0
 """Seconds between two looks."""
 _BEHIND = 64 * 1024 * 1024
@@ -23,6 +25,8 @@ _BEHIND = 64 * 1024 * 1024
 class Watched(msgspec.Struct, frozen=True):
     """What is looked at."""
 
+    folder: Path
+    """Of the journal."""
     journal: Callable[[], JournalStats]
     behind: Callable[[], int]
     """Octets that wait for the recorder."""
@@ -75,9 +79,10 @@ class Watch:
         news, self._lost = stats.lost > self._lost, stats.lost
         if news and not self._losing:
             self._losing = True
-            why = stats.reason or "the disk is too slow"
+            why = stats.lost_reason or stats.reason or _SLOW
+            missing = f"{text.size(stats.lost)} are missing so far from {self._watched.folder}"
             self._console.note(
-                f"the capture is incomplete, traffic goes on: the journal takes nothing: {why}", _hint(why)
+                f"the capture is incomplete, traffic goes on: the journal takes nothing: {why}; {missing}", _hint(why)
             )
         elif self._losing and not news and not stats.reason and not stats.queued:
             self._losing = False
@@ -98,4 +103,8 @@ class Watch:
 
 
 def _hint(why: str) -> str:
-    return "allow more: --journal-max SIZE" if "limit" in why else "free some space, or export A2A_PROXY_STATE=DIR"
+    if "limit" in why:
+        return "allow more: --journal-max SIZE"
+    if why == _SLOW:
+        return "keep the state on a faster disk: export A2A_PROXY_STATE=DIR"
+    return "free some space there, or keep the state elsewhere: export A2A_PROXY_STATE=DIR"

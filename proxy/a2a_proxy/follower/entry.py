@@ -45,6 +45,7 @@ def run(program: str, option: str, work: Callable[[Job], Failed | None]) -> int:
     typed = parser.parse_args()
     end_with(typed.life)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if typed.follow:
         give_way_to_all()
     log = Log(2)

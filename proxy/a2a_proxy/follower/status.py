@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from a2a_proxy.model import name_json
+
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
     """It cannot do its work, and another one could not either."""
@@ -37,7 +39,11 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
 
 Status = Failed | Faulty | Told | Behind | Done
 
-encode = msgspec.json.Encoder().encode
+encode = name_json.encode
 """Status -> one line without its line end."""
-decode = msgspec.json.Decoder(Status).decode
-"""One line -> Status; msgspec.DecodeError for anything else."""
+
+
+def decode(line: bytes) -> Status:
+    """Return what a line says. Raises msgspec.DecodeError."""
+    said: Status = name_json.decode(line, Status)
+    return said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any
 
 _PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "␡"}
@@ -18,12 +19,41 @@ def strict_json(value: Any, indent: int | None = None) -> str:
     """`value` as JSON. What a peer sent may be no Unicode, and strict readers refuse the half of a pair: it becomes a
     question mark. Characters that act on a terminal are escaped, all others stand as they are."""
     text = json.dumps(value, indent=indent, ensure_ascii=False).encode("utf-8", "replace").decode()
+    return escape_hidden(text)
+
+
+def escape_hidden(text: str) -> str:
+    """Return JSON text with characters that act on a terminal or cannot be seen as `\\uXXXX`: the same value."""
     return _HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def visible(text: str) -> str:
     """Give `text` without a character that could act on a terminal: controls and formatting marks become symbols."""
     return text if text.isprintable() else "".join(map(_shown, text))
+
+
+def shell_line(*words: str) -> str:
+    """Return the command line that a shell reads as these words, on one line and fit for a terminal.
+
+    What cannot be printed stands as octal escapes in `$'...'`, which bash, zsh and ksh read.
+    """
+    return " ".join(map(_shell_word, words))
+
+
+def _shell_word(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = "".join(map(_escaped, word))
+    return f"$'{escaped}'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return "\\" + character
+    if character.isprintable():
+        return character
+    errors = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
+    return "".join(f"\\{octet:03o}" for octet in character.encode("utf-8", errors))
 
 
 def one_line(text: str, limit: int = 160) -> str:

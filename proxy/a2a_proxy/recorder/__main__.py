@@ -25,9 +25,10 @@ def main() -> None:
     parser.add_argument("--awaited", action="store_true")
     arguments = parser.parse_args()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a stdio relay waits for signals, and so has them blocked
-    # Ctrl-C is for the relay: it says END, and the recorder finishes what is in the journal.
+    # Ctrl-C and a closed terminal are for the relay: it says END, and the recorder finishes what is in the journal.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     say: Say = Speaker(arguments.say)
     if arguments.awaited:  # there is no traffic yet, and on a busy machine whoever gives way may wait for minutes
         say = before_ready(say, give_way)

@@ -24,6 +24,7 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.crashes import Crashes
 from a2a_proxy.recorder.feed import READ
 from a2a_proxy.recorder.live import Live
@@ -100,7 +101,7 @@ def _keep_recording(folder: Path, session: SessionFile, relay: Relay, say: Say, 
 def _displaced(path: str, *, gone: bool) -> Troubled:
     how = "deleted or moved" if gone else "replaced by another file"
     message = f"the recording {path} was {how}; it is begun anew there with what the journal still has"
-    return Troubled(message, f"look at it with: a2a-inspect {path}")
+    return Troubled(message, f"look at it with: {shell_line('a2a-inspect', path)}")
 
 
 class Relay:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from a2a_proxy.model import name_json
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.task import Missed
@@ -108,7 +109,11 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
 
 Status = Ready | Failed | Seen | Found | Healed | Skipped | Troubled | Mended | Progress | Done
 
-encode = msgspec.json.Encoder().encode
+encode = name_json.encode
 """Status -> one line without its line end."""
-decode = msgspec.json.Decoder(Status).decode
-"""One line -> Status; msgspec.DecodeError for anything else."""
+
+
+def decode(line: bytes) -> Status:
+    """Return what a line says. Raises msgspec.DecodeError."""
+    said: Status = name_json.decode(line, Status)
+    return said

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import re
-import shlex
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.observation import Changes
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording import lines, payload_text
 from a2a_proxy.recording.cassette_out import COUNTED, FORMAT_VERSION
 from a2a_proxy.recording.errors import Changed, RecordingError
@@ -191,7 +191,7 @@ class Importer:
             raise self._wrong("payloads do not come out as they were recorded", "report this as a bug of a2a-proxy")
 
     def _mend(self) -> str:
-        command = shlex.join(("a2a-inspect", "cassette", "fmt", str(self._path)))
+        command = shell_line("a2a-inspect", "cassette", "fmt", str(self._path))
         return f"restore it from git; if the change is yours, take it over with: {command}"
 
     @contextlib.contextmanager

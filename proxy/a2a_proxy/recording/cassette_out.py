@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.protocol.text import escape_hidden
 from a2a_proxy.recording import lines, payload_text
 from a2a_proxy.recording.codec import pack_json
 from a2a_proxy.recording.lines import Line
@@ -133,7 +134,7 @@ class Exporter:
         self._line(line if place == 1 else {kind: line.pop(kind), "session": place, **line})
 
     def _line(self, line: Line) -> None:
-        octets = pack_json(line).encode() + b"\n"
+        octets = escape_hidden(pack_json(line)).encode() + b"\n"
         self._digest.update(octets)
         self._stream.write(octets)
 

@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import near
 
@@ -28,7 +29,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     folder = file.parent
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
-        raise RecordingError(f"cannot record to {file}: {folder} {what}", f"create it first: mkdir -p {folder}")
+        raise RecordingError(
+            f"cannot record to {file}: {folder} {what}", f"create it first: {shell_line('mkdir', '-p', str(folder))}"
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise RecordingError(f"cannot record to {file}: no permission to write in {folder}", NAME_ANOTHER)
 

@@ -90,7 +90,8 @@ class Looking(Redactor):
     def in_texts(self, where: str, texts: Iterable[str]) -> list[Sight]:
         """The secrets of texts that belong together: of a command line, which has words after their flags."""
         self._begin()
-        return [sight for text in self.command(tuple(texts)) for sight in self._heard.within(where, text.encode())]
+        clean = (text.encode("utf-8", "surrogatepass") for text in self.command(tuple(texts)))  # names of files
+        return [sight for text in clean for sight in self._heard.within(where, text)]
 
     def in_json(self, value: Any) -> list[Sight]:
         """The secrets of a line of a file, whatever it is."""

@@ -22,7 +22,7 @@ from a2a_proxy.relay.tape import Tape
 
 DELIVERY_SECONDS = 0.5
 """How long a client that told the agent to end may read nothing before what the agent left is dropped."""
-_ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
+_ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
 """Signals by which a client tells its agent to end."""
 _MEANT_SECONDS = 10.0
 """An agent that goes on for longer after such a signal has not ended because of it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from shlex import quote
 from typing import Any
 
 from a2a_proxy.model.chunk import Direction
@@ -13,6 +12,7 @@ from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.errors import GrpcOutcome
 from a2a_proxy.protocol.form import canonical
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
@@ -104,7 +104,7 @@ class _Loader:
         if not self.sessions:
             which = f"session {session}" if session is not None else "session"
             raise RecordingError(
-                f"{recording.path} has no {which}", f"see: a2a-inspect show {quote(str(recording.path))}"
+                f"{recording.path} has no {which}", f"see: {shell_line('a2a-inspect', 'show', str(recording.path))}"
             )
         self._agent = agent
         self._agents: set[str] = set()

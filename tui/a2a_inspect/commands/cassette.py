@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from pathlib import Path
 
 from a2a_inspect.commands.each_file import each_file
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import shell_line, visible
 from a2a_proxy.recording.cassette import read_cassette
 from a2a_proxy.recording.cassette_out import FORMAT_VERSION
 from a2a_proxy.recording.errors import RecordingError
@@ -84,7 +83,7 @@ def _migrated(made: Rewritten, *, check: bool) -> str:
 def _refuse_recording(path: Path) -> None:
     with contextlib.suppress(OSError), path.open("rb") as file:
         if file.read(len(_DATABASE)) == _DATABASE:
-            hint = f"look at it with: {shlex.join(('a2a-inspect', 'ls', str(path)))}"
+            hint = f"look at it with: {shell_line('a2a-inspect', 'ls', str(path))}"
             raise UserError(f"{path} is a recording already, not a cassette", hint)
 
 

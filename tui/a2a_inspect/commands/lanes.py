@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 from collections.abc import Iterator
 from itertools import chain
@@ -19,6 +18,7 @@ from a2a_inspect.point import is_task, not_there, places
 from a2a_inspect.positions import PAGE
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import key, split
 
@@ -78,7 +78,7 @@ def rows_of(conversation: Conversation) -> Iterator[Row]:
 
 def _meant(recording: Recording, words: tuple[str, ...]) -> int:
     """Key of an exchange of the conversation."""
-    listing = shlex.join(("a2a-inspect", "ls", recording.path))
+    listing = shell_line("a2a-inspect", "ls", recording.path)
     if len(words) > 1:
         raise UserError("one conversation at a time", f"name one exchange or task of: {listing}")
     found = list(_of_word(recording, words[0])) if words else list(_all(recording))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shlex
 from collections.abc import Iterable, Iterator
 
 from a2a_inspect.commands.filtered import tasks_kept, tell_nothing
@@ -14,7 +13,7 @@ from a2a_inspect.notes import noted
 from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import shell_line, visible
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import ExchangeRow, SessionRow, TaskRow
 
@@ -74,11 +73,11 @@ def _session_lines(recording: Recording, session: SessionRow, where: str, *, sev
         yield from columns(EXCHANGE_COLUMNS, rows, room)
     counts = "" if where else connection_counts(recording, session)
     if counts:
-        yield f"{counts}; see {shlex.join(('a2a-inspect', 'show', recording.path))}"
+        yield f"{counts}; see {shell_line('a2a-inspect', 'show', recording.path)}"
     elif empty:
         yield "nothing was recorded"
     if about and not where and not several:
-        yield f"{about}; see {shlex.join(('a2a-inspect', 'note', recording.path))}"
+        yield f"{about}; see {shell_line('a2a-inspect', 'note', recording.path)}"
 
 
 def exchange_cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import msgspec
 
 from a2a_inspect.commands.session import finding_words
 from a2a_inspect.commands.show import ARROWS, frame_object
+from a2a_inspect.ended import in_order
 from a2a_inspect.place import opened_several, reading
 from a2a_proxy.cli import text
 from a2a_proxy.cli.console import finding_object
@@ -48,7 +49,8 @@ class Tail(msgspec.Struct, frozen=True):
 
 
 def tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Print the last frames, and with `follow` each further one within `POLL` of its being stored, until interrupted.
+    """Print the last frames, and with `follow` each further one within `POLL` of its being stored, until interrupted
+    by Ctrl-C, SIGTERM or SIGHUP.
 
     What several recordings have is in the order of time: the past all of it, then what each look finds.
 
@@ -57,11 +59,16 @@ def tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None] = t
     """
     with reading():
         parse(wanted.where)
+    with in_order():
+        _tail(paths, wanted, sleep)
+
+
+def _tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None]) -> None:
     if wanted.follow:
         for path in paths:
             if not _there(path, sleep):
                 return
-    with opened_several(paths) as several:
+    with opened_several(paths, settled=not wanted.follow) as several:
         names = [member.name if len(several.members) > 1 else "" for member in several.members]
         width = max(map(len, names))
         followers = [

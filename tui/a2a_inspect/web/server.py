@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from a2a_inspect.app import opened
 from a2a_inspect.web import page
 from a2a_inspect.web.gate import Gate, new_token
 from a2a_inspect.web.tab import Tab, cells, command
+from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import UserError
 
 MOST_TABS = 8
@@ -154,7 +154,7 @@ async def _serve(recording: Path, listener: socket.socket, *, write: bool) -> No
     gate = Gate(token, listener.getsockname()[1])
     server = Server(recording.name, command(str(recording.absolute()), write=write), gate, token)
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in end_signals():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     runner = web.AppRunner(server.application(), access_log=None)
     await runner.setup()

@@ -14,7 +14,7 @@ from a2a_proxy.cli.difference.objects import objects
 from a2a_proxy.cli.junit import Suite, document
 from a2a_proxy.drive.plan import Left, place_of
 from a2a_proxy.drive.run import Remark
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import shell_line, visible
 from a2a_proxy.recording.difference.runs import Match, RunDifference
 
 
@@ -52,7 +52,7 @@ def text_lines(report: Report, width: int = 0) -> Iterator[str]:
         yield line.text
     if report.kept:
         yield ""
-        yield f"both side by side: a2a-inspect diff {visible(report.recorded)} {visible(report.kept)}"
+        yield f"both side by side: {shell_line('a2a-inspect', 'diff', report.recorded, report.kept)}"
 
 
 def json_lines(report: Report, _width: int = 0) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shlex
@@ -20,6 +21,7 @@ from a2a_proxy.cli.drive.console import Quiet
 from a2a_proxy.cli.drive.options import HEADERS, Options
 from a2a_proxy.cli.drive.piped import finished, piped
 from a2a_proxy.cli.drive.report import FORMATS, Report, text_lines
+from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.drive.grpc import GrpcWire
@@ -43,7 +45,7 @@ from a2a_proxy.recording.sound import sound
 from a2a_proxy.relay.run import run
 from a2a_proxy.relay.tls import Trust
 
-DIFFERENT, INCOMPLETE, INTERRUPTED = 1, 3, 130
+DIFFERENT, INCOMPLETE = 1, 3
 """Exit codes."""
 
 
@@ -89,9 +91,18 @@ class Driven(msgspec.Struct):
 
 
 async def _driven(plan: Plan, options: Options, file: Path) -> Driven:
+    """Raises UserError, also where a signal ends it."""
+    work = asyncio.ensure_future((_piped if options.command else _proxied)(plan, options, file))
+    for number in end_signals():
+        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        raise _stopped() from None
+
+
+async def _proxied(plan: Plan, options: Options, file: Path) -> Driven:
     """Raises UserError."""
-    if options.command:
-        return await _piped(plan, options, file)
     trust = Trust(options.upstream_ca, options.upstream_insecure)
     reached = await reach(options.upstream, options.upstream_grpc, trust)
     _remark_dialects(plan, options.wanted, reached)
@@ -116,7 +127,7 @@ async def _driven(plan: Plan, options: Options, file: Path) -> Driven:
     proxy.command = _command(proxy.command, options.credentials)
     await proxy.run()
     if not drives:
-        raise UserError("stopped before all calls were made", "nothing was compared", INTERRUPTED)
+        raise _stopped()
     return Driven(drives[0], os.getpid(), reached.notes)
 
 
@@ -135,6 +146,10 @@ async def _piped(plan: Plan, options: Options, file: Path) -> Driven:
     if wire.pid:
         await finished(file, wire.pid)
     return Driven(drive, wire.pid, [])
+
+
+def _stopped() -> UserError:
+    return UserError("stopped before all calls were made", "nothing was compared", INTERRUPTED)
 
 
 async def _drive(plan: Plan, options: Options, wires: dict[Binding, Wire]) -> Drive:

@@ -39,6 +39,7 @@ def main() -> int:
     typed = parser.parse_args()
     end_with(typed.life)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the proxy
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     give_way()
     disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of the page, of no use in this format
     pages = Pages()

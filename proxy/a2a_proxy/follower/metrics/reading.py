@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from a2a_proxy.capture.journal import segment_numbers, segment_path
+from a2a_proxy.capture.journal import bytes_after
 from a2a_proxy.follower.metrics.numbers import Numbers
 from a2a_proxy.follower.tasks import OTHER, task_states
 from a2a_proxy.model.event import TaskState
@@ -115,10 +115,7 @@ class Session:
         row = self._recording.session(self._id)
         if self._journal is None or row is None or row.how:
             return 0
-        segment, offset = row.position or (0, 0)
-        later = [number for number in segment_numbers(self._journal) if number >= segment]
-        sizes = {number: _size(segment_path(self._journal, number)) for number in later}
-        return max(sum(sizes.values()) - (offset if segment in sizes else 0), 0)
+        return bytes_after(self._journal, row.position or (0, 0))
 
     def position(self) -> tuple[int, int] | None:
         """How far the recorder has come in the journal: segment, and offset in it."""
@@ -152,10 +149,3 @@ class Session:
             if len(self._upstreams) > _KEPT:
                 del self._upstreams[next(iter(self._upstreams))]
         return self._upstreams[number]
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0  # it has been recorded, and is deleted

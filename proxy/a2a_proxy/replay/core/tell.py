@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from a2a_proxy.protocol.operations import BY_NAME
-from a2a_proxy.protocol.text import one_line
+from a2a_proxy.protocol.text import one_line, shell_line
 from a2a_proxy.recording.difference.values import Row
 from a2a_proxy.redaction.payload import redact
 from a2a_proxy.redaction.scrub import Scrubber
@@ -37,7 +36,7 @@ def unknown(script: Script, asked: Asked) -> Miss:
         why = f"the recording has no call of {asked.operation}"
     else:
         why = f"{one_line(asked.operation)} is no operation of A2A, and the recording has no such call either"
-    hints = [f"see what it has: a2a-inspect ls {quote(script.name)}"]
+    hints = [f"see what it has: {shell_line('a2a-inspect', 'ls', script.name)}"]
     if asked.operation == POLLING and asked_task(asked.value) and any(call.streams for call in script.calls):
         hints.append(f"answer with what streams have told of the task: --policy {POLLING}=by-progress")
     return Miss(
@@ -106,7 +105,7 @@ AGAIN = "record it again where the agent or the client has changed"
 
 def _show(script: Script, call: Call) -> str:
     """A shell takes what follows `#` for a comment."""
-    return f"see it: a2a-inspect show {quote(script.name)} {call.place.removeprefix('#')}"
+    return f"see it: {shell_line('a2a-inspect', 'show', script.name)} {call.place.removeprefix('#')}"
 
 
 def words(operation: str, value: Any) -> str:

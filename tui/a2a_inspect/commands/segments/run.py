@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
 import msgspec
@@ -17,7 +16,7 @@ from a2a_inspect.commands.session import session_line
 from a2a_inspect.point import is_task, written
 from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import shell_line, visible
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.rows import SessionRow
 from a2a_proxy.recording.segments import conversations
@@ -65,7 +64,7 @@ def show_segments(recording: Recording, options: Options) -> None:
         if options.media is not None:
             _write(options.media, session.id, gathered, wanted, as_json=options.as_json)
     if missing:
-        listing = shlex.join(("a2a-inspect", "ls", recording.path))
+        listing = shell_line("a2a-inspect", "ls", recording.path)
         named = " or ".join(word for word in options.words if word in missing)
         raise UserError(f"no conversation in it is called {named}", f"see what there is with: {listing}")
 

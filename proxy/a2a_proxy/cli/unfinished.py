@@ -1,0 +1,85 @@
+"""Readers of a recording wait for the recorder of a proxy that has ended: `a2a-proxy stdio` ends before it does."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from a2a_proxy.capture import places
+from a2a_proxy.capture.journal import bytes_after
+from a2a_proxy.capture.places import Unfinished
+from a2a_proxy.cli import text
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import visible
+
+_LOOK_EVERY = 0.05
+_UNNOTICED = 0.3
+"""Seconds of waiting that need no explanation."""
+_SAY_EVERY = 5.0
+_STILL = 60.0
+"""Seconds without progress after which what there is is read."""
+_RECOVER = "finish with: a2a-inspect recover"
+
+
+def await_recorders(
+    path: Path,
+    sleep: Callable[[float], None] = time.sleep,
+    now: Callable[[], float] = time.monotonic,
+    program: str = "a2a-inspect",
+) -> None:
+    """Wait until every session of this recording whose proxy has ended is recorded, with progress on stderr.
+
+    A session that still runs is waited for only until its recording is there. Ends when a recorder is gone, which is
+    said with a hint, or makes no progress.
+
+    Raises:
+        UserError: the recorder is gone, and there is no recording.
+    """
+    began = moved = now()
+    said, before = began + _UNNOTICED - _SAY_EVERY, -1
+    while waiting := [each for each in places.unfinished(path) if not (each.proxy_lives and path.exists())]:
+        if not all(each.is_at_work for each in waiting):
+            _say_gone(program, path)
+            return
+        left, at = sum(map(_left, waiting)), now()
+        if left != before:
+            moved, before = at, left
+        elif at - moved >= _STILL:
+            _say(program, f"the recorder of {path} makes no progress: reading what there is (--no-wait does not wait)")
+            return
+        if at - said >= _SAY_EVERY:
+            _say(
+                program, f"waiting for the recorder of {path}: {text.size(left)} left to record (--no-wait skips this)"
+            )
+            said = at
+        sleep(_LOOK_EVERY)
+
+
+def _left(session: Unfinished) -> int:
+    """Bytes of its journal that are not in the recording."""
+    from a2a_proxy.recording.errors import RecordingError
+    from a2a_proxy.recording.reader import Recording
+
+    position = None
+    try:
+        with Recording(session.session.recording) as recording:
+            uuids = {row.facts.uuid: row.position for row in recording.sessions()}
+            position = uuids.get(session.session.uuid)
+    except RecordingError:  # it is being made
+        position = None
+    return bytes_after(session.path, position or (0, 0))
+
+
+def _say_gone(program: str, path: Path) -> None:
+    """Raises UserError where there is nothing to read."""
+    message = f"not all of {path} is recorded: its proxy and its recorder have ended"
+    if not path.exists():
+        raise UserError(message, _RECOVER)
+    _say(program, message)
+    _say(program, f"hint: {_RECOVER}")
+
+
+def _say(program: str, line: str) -> None:
+    print(f"{program}: {visible(line)}", file=sys.stderr, flush=True)
