@@ -36,7 +36,7 @@ _WHOLE: Final = {
     **dict.fromkeys(("clientassertion", "samlassertion", "jwtassertion", "codeverifier"), _ALL),
     **dict.fromkeys(("token", "bearer"), _UNIT),
     "jwt": TEXT | LIST,
-    "auth": TEXT | LIST | SCHEME,
+    **dict.fromkeys(("auth", "xauth"), TEXT | LIST | SCHEME),
     "pass": TEXT | COUNT,
     **dict.fromkeys(("pin", "otp", "totp", "otpcode", "mfacode"), TEXT | NUMBER | SHORT),
     **dict.fromkeys(("sessionid", "sessionids"), TEXT | NUMBER | LIST | PROTOCOL),

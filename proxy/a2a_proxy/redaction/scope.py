@@ -48,6 +48,9 @@ _GRANT: Final = frozenset({"granttype", "codeverifier"})
 
 _NAME_LISTS: Final = frozenset({"required", "enum", "scopes", "schemes", "fields", "columns", "tags"})
 """Names of arrays in which a name has no value beside it."""
+_NAME: Final = re.compile(r"[\w\-]{2,64}")
+_WORD: Final = 16
+"""Letters from which on they are no word."""
 _HEADERS: Final = frozenset({"authorization", "proxyauthorization", "cookie", "setcookie"})
 _HINT: Final = re.compile(rb"(?i)value|logprob|grant|verifier|bytes|offsets|token.?ids|\\u")
 _SHORTEST_CODE: Final = 4
@@ -127,10 +130,11 @@ def item_name(first: str, second: bytes, array: str | None) -> str | None:
     `array` is the name of the array, None where it stands in an array itself, as in a list of header fields. Names
     stand beside one another too (`["password", "username"]`): a plain word is no secret here.
     """
-    name = pair_name(first)
-    if name is None or second.lower() in AUTH_SCHEMES or (array is not None and fold(array) in _NAME_LISTS):
+    name = pair_name(first) if _NAME.fullmatch(first) else None
+    if name is None or second.lower() in AUTH_SCHEMES or pair_name(second.decode("utf-8", "replace")) is not None:
         return None
     if fold(first) in _HEADERS:
-        return name if pair_name(second.decode("utf-8", "replace")) is None else None
-    made = not second.isalpha() or len(second) >= 16
-    return name if made and (array is None or looks_random(second)) else None
+        return name
+    if array is not None and (fold(array) in _NAME_LISTS or not looks_random(second)):
+        return None
+    return None if second.isalpha() and len(second) < _WORD else name
