@@ -134,11 +134,9 @@ _VALUES = st.recursive(
 @settings(max_examples=300, deadline=None)
 def test_what_is_replaced_was_suspicious(value: Any, indent: int | None, missing: int) -> None:
     """Whatever names there are and however they are nested: JSON, JSON in a string, cut JSON, Struct and ListValue."""
-    scrub = Scrubber(b"k" * 32)
     text = json.dumps(value, indent=indent).encode()
     for data in (text, json.dumps({"text": text.decode()}).encode(), text[: len(text) - missing]):
-        assert walk(data, scrub.string)[0] == data or suspicious(data)
-        assert suspicious(data) or scrub.text(data) == data
+        assert walk(data, Scrubber(b"k" * 32).string)[0] == data or suspicious(data)
     struct = from_dict("1.0", "Part", {"data": value}).SerializeToString()
     new = walk_protobuf(struct, message_class("1.0", "Part").DESCRIPTOR, Scrubber(b"k" * 32).string)[0]
     assert new == struct or suspicious(struct)

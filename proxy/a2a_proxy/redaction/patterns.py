@@ -53,7 +53,7 @@ _SIEVE: tuple[Callable[[bytes], re.Match[bytes] | None], ...] = tuple(
         rb"k(?:(?:en|ies?|(?<=[a-z_.\- ]k)ey)" + _THEN + rb"|(?<=[spr]k)(?<![a-z0-9][spr]k)[\-_][\w\-]{8}|ey-----)",
         rb"cre(?:t|dentials?)" + _THEN,
         rb"b(?:earer|asic)(?:[\s+%,\x12]|\\{0,8}[\"']\s{0,99}[:,}\]])",
-        rb"p(?:ass(?:[\s_.\-]?(?:w(?:or)?d|phrase|code))?|wd?|in|(?<=otp)(?:[\s_.\-]?code)?)" + _THEN,
+        rb"p(?:ass(?:[\s_.\-]?(?:w(?:or)?d|phrase|code))?|wd?|in|op(?<=dpop)|(?<=otp)(?:[\s_.\-]?code)?)" + _THEN,
         rb"h(?:(?:orization|(?<=auth))" + _THEN + rb"|(?<=gh)[opsur]_\w{8})",
         rb"=(?:(?<=sig=)|(?<=signature=)|(?<=key=)|(?<=code=)|(?<=auth=)|(?<=pass=)|(?<=bearer=)|(?<=sid=)|(?<=name=))",
         rb"j(?:(?<=eyj)[\w\-]{4}|wt" + _THEN + rb")",
@@ -67,7 +67,10 @@ _KEN, _CRET, _BEARER, _PASS, _HORIZATION, _SIGNED, _JWT, _ESCAPE, _SSION, _VALUE
 
 
 def suspicious(data: bytes) -> bool:
-    """Whether `find`, or a look at the names in it, could meet a secret. A false alarm is possible, a miss is not."""
+    """Whether `find`, or a look at the names in it, could meet a secret. A false alarm is possible, a miss is not.
+
+    One name is not looked for: a field `X-Sid:` in free text is found only beside something else that is suspicious.
+    """
     low = data.lower()
     return bool(
         _KEN(low)
@@ -172,7 +175,7 @@ def _named_field(field: re.Match[bytes], learned: Collection[str], found: list[E
     if not (secret_header(name) or fold(name) in learned):
         return
     folded = fold(name)
-    if folded in ("authorization", "proxyauthorization", "cookie", "setcookie"):
+    if folded in ("authorization", "proxyauthorization", "cookie", "setcookie", "secwebsocketprotocol"):
         _add_value(folded, field, 2, found)
         return
     word = field[2].split(None, 1)[0] if field[2].strip() else b""
