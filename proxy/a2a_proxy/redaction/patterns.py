@@ -46,6 +46,8 @@ _THEN = (
     rb"(?:\\{0,8}[\"']\s{0,99}[:=,}\]\x12]|\s{0,99}[:=\x12]|(?<=\n)[\s\S]{1,3}?\x1a)"
 )
 
+_SESSIONS = rb"ss(?:ion(?:[\s_.\-]?id)?|ertion)" + _THEN
+_SSIONS = re.compile(_SESSIONS).finditer
 # Each pattern starts with a letter that its words have and few others, for the regex engine's literal fast path.
 _SIEVE: tuple[Callable[[bytes], re.Match[bytes] | None], ...] = tuple(
     re.compile(group).search
@@ -58,7 +60,7 @@ _SIEVE: tuple[Callable[[bytes], re.Match[bytes] | None], ...] = tuple(
         rb"=(?:(?<=sig=)|(?<=signature=)|(?<=key=)|(?<=code=)|(?<=auth=)|(?<=pass=)|(?<=bearer=)|(?<=sid=)|(?<=name=))",
         rb"j(?:(?<=eyj)[\w\-]{4}|wt" + _THEN + rb")",
         rb"\\u00[2-7]",
-        rb"ss(?:ion(?:[\s_.\-]?id)?|ertion)" + _THEN,
+        _SESSIONS,
         rb"v(?:erifier" + _THEN + rb"|alue\x12)",
         rb"g(?:rant[\s_.\-]?type|(?:(?<=onstring)|(?<=on[\s_.\-]string))" + _THEN + rb")",
     )
@@ -81,11 +83,22 @@ def suspicious(data: bytes) -> bool:
         or _SIGNED(low)
         or _JWT(low)
         or _ESCAPE(low)
-        or _SSION(low)
+        or (_SSION(low) and _has_session(low))
         or _VALUE(low)
         or _GRANT(low)
         or (b"@" in low and _USER_INFO.search(low))
     )
+
+
+_OWN_SESSION = re.compile(
+    rb"\{(?<![^\n]\{)(?<![^}]\n\{)[^{}\[\]]*\"(?:params|result)\"\s*:\s*\{[^{}\[\]]*\"session_?id\"\s*:"
+)
+"""Where tasks of A2A 0.1 have their `sessionId`, which stays (`scope.judged_name`)."""
+
+
+def _has_session(low: bytes) -> bool:
+    """Whether a session or assertion is named elsewhere than at that place: all traffic of 0.1 has it there."""
+    return sum(1 for _ in _SSIONS(low)) > sum(1 for _ in _OWN_SESSION.finditer(low))
 
 
 _NAME = rb"(?:[\w.\- ]|\\{1,4}u[0-9a-fA-F]{4}){2,96}"

@@ -109,6 +109,16 @@ def _fields(shape: Descriptor) -> dict[int, Field]:
 
 
 @lru_cache(maxsize=1024)
+def _facts(shape: Descriptor) -> tuple[dict[int, Field], str, bool]:
+    """Its fields, its full name, and whether it is the entry of a map."""
+    return _fields(shape), shape.full_name, shape.GetOptions().map_entry
+
+
+_UNKNOWN: Final[tuple[dict[int, Field], str, bool]] = ({}, "", True)
+"""A message that nobody described may be a map's entry: then its first field names the second."""
+
+
+@lru_cache(maxsize=1024)
 def names_secret(shape: Descriptor) -> bool:
     """Whether a message of this shape has a secret by name (`token`, `credentials`) somewhere within."""
     return _names_secret(shape, set())
@@ -158,9 +168,12 @@ class Walk:
         self._replace = replace
         self.told = Told()
         self._named_only = named_only
+        self._siblings = False
+        """Members of Structs may be judged by the names beside them."""
 
     def run(self, data: bytes, shape: Descriptor | None, *, cut: bool) -> tuple[bytes, list[str]]:
         """The message with strings replaced, and where. Raises Malformed."""
+        self._siblings = not self._named_only and has_siblings(data)
         new = self.message(data, shape, "", Named(), cut, 0)
         return (data if new is None else new), self.told.paths()
 
@@ -168,15 +181,12 @@ class Walk:
         self, data: bytes, shape: Descriptor | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
         """The message with its strings replaced, None where nothing was. `named` is what a Struct calls this value."""
-        fields = _fields(shape) if shape is not None else {}
-        kind = "" if shape is None else shape.full_name
-        # A message that nobody described may be a map's entry: then its first field names the second.
-        is_entry = shape is None or shape.GetOptions().map_entry
+        fields, kind, is_entry = _facts(shape) if shape is not None else _UNKNOWN
         found = _delimited(data, cut)
         type_name: str | None = None
         second: Named | None = None
         if kind in (_STRUCT, _LIST):
-            array, named = named.name, _members(data, found, named) if kind == _STRUCT else _items(named)
+            array, named = named.name, self._members(data, found, named) if kind == _STRUCT else _items(named)
             second = _second_item(data, found, named, array) if kind == _LIST else None
         pieces: list[bytes] = []
         done = 0
@@ -236,17 +246,16 @@ class Walk:
             self.told.add(path.lstrip("."))
         return new
 
+    def _members(self, data: bytes, found: list[Delimited], named: Named) -> Named:
+        """For the entries of a Struct that is called so."""
+        scope = inner_scope(named.scope, named.name, True)
+        siblings = sibling_names(dict(_texts(data, found))) if self._siblings else {}
+        return Named(None, scope._replace(secret=None) if "token" in siblings else scope, siblings)
+
     def number(self, text: bytes, path: str, named: Named) -> bytes | None:  # noqa: ARG002 - places are at a path
         """What to put in place of a number of a Struct; None where it stays."""
         name = named.judged
         return self._replace(text, name, False) if name is not None and member_kind(name) & NUMBER else None
-
-
-def _members(data: bytes, found: list[Delimited], named: Named) -> Named:
-    """For the entries of a Struct that is called so."""
-    scope = inner_scope(named.scope, named.name, True)
-    siblings = sibling_names(dict(_texts(data, found))) if has_siblings(data) else {}
-    return Named(None, scope._replace(secret=None) if "token" in siblings else scope, siblings)
 
 
 def _texts(data: bytes, found: list[Delimited]) -> Iterator[tuple[str, str | None]]:
