@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proto import from_dict, message_class
+from a2a_proto import from_dict
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.redaction.json_text import walk
 from a2a_proxy.redaction.patterns import suspicious
+from a2a_proxy.redaction.protobuf import shapes
 from a2a_proxy.redaction.protobuf import walk as walk_protobuf
 from a2a_proxy.redaction.scrub import Scrubber
 
@@ -116,7 +117,9 @@ _PLAIN = [
 _PLAIN += ["params", "metadata", "properties", "flows", "security", "schemes", "text"]
 _NAMES = st.sampled_from(_WORDS + _PLAIN)
 _SCALARS = (
-    st.sampled_from(["", "hunter22", "x y", SECRET, "4711", "Bearer " + SECRET, SECRET * 12])
+    st.sampled_from(
+        ["", "hunter22", "x y", SECRET, "4711", "Bearer " + SECRET, SECRET * 12, "authorization_code", "x:jwt-bearer"]
+    )
     | _NAMES
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
@@ -138,5 +141,5 @@ def test_what_is_replaced_was_suspicious(value: Any, indent: int | None, missing
     for data in (text, json.dumps({"text": text.decode()}).encode(), text[: len(text) - missing]):
         assert walk(data, Scrubber(b"k" * 32).string)[0] == data or suspicious(data)
     struct = from_dict("1.0", "Part", {"data": value}).SerializeToString()
-    new = walk_protobuf(struct, message_class("1.0", "Part").DESCRIPTOR, Scrubber(b"k" * 32).string)[0]
+    new = walk_protobuf(struct, shapes("lf.a2a.v1.Part")[0], Scrubber(b"k" * 32).string)[0]
     assert new == struct or suspicious(struct)

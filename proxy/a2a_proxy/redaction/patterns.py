@@ -53,19 +53,18 @@ _SIEVE: tuple[Callable[[bytes], re.Match[bytes] | None], ...] = tuple(
     re.compile(group).search
     for group in (
         rb"k(?:(?:en|ies?|(?<=[a-z_.\- ]k)ey)" + _THEN + rb"|(?<=[spr]k)(?<![a-z0-9][spr]k)[\-_][\w\-]{8}|ey-----)",
-        rb"cre(?:t|dentials?)" + _THEN,
+        rb"c(?:re(?:t|dentials?)|onnection[\s_.\-]?string)" + _THEN,
         rb"b(?:earer|asic)(?:[\s+%,\x12]|\\{0,8}[\"']\s{0,99}[:,}\]])",
         rb"p(?:ass(?:[\s_.\-]?(?:w(?:or)?d|phrase|code))?|wd?|in|op(?<=dpop)|(?<=otp)(?:[\s_.\-]?code)?)" + _THEN,
-        rb"h(?:(?:orization|(?<=auth))" + _THEN + rb"|(?<=gh)[opsur]_\w{8})",
+        rb"h(?:(?:orization|(?<=auth))" + _THEN + rb"|orization[\s_.\-]code" + rb"|(?<=gh)[opsur]_\w{8})",
         rb"=(?:(?<=sig=)|(?<=signature=)|(?<=key=)|(?<=code=)|(?<=auth=)|(?<=pass=)|(?<=bearer=)|(?<=sid=)|(?<=name=))",
-        rb"j(?:(?<=eyj)[\w\-]{4}|wt" + _THEN + rb")",
+        rb"j(?:(?<=eyj)[\w\-]{4}|wt(?:" + _THEN + rb"|-bearer))",
         rb"\\u00[2-7]",
         _SESSIONS,
         rb"v(?:erifier" + _THEN + rb"|alue\x12)",
-        rb"g(?:rant[\s_.\-]?type|(?:(?<=onstring)|(?<=on[\s_.\-]string))" + _THEN + rb")",
     )
 )
-_KEN, _CRET, _BEARER, _PASS, _HORIZATION, _SIGNED, _JWT, _ESCAPE, _SSION, _VALUE, _GRANT = _SIEVE
+_KEN, _CRET, _BEARER, _PASS, _HORIZATION, _SIGNED, _JWT, _ESCAPE, _SSION, _VALUE = _SIEVE
 
 
 def suspicious(data: bytes) -> bool:
@@ -80,12 +79,11 @@ def suspicious(data: bytes) -> bool:
         or _BEARER(low)
         or _PASS(low)
         or _HORIZATION(low)
-        or _SIGNED(low)
+        or (b"=" in low and _SIGNED(low))
         or _JWT(low)
-        or _ESCAPE(low)
+        or (b"\\" in low and _ESCAPE(low))
         or (_SSION(low) and _has_session(low))
         or _VALUE(low)
-        or _GRANT(low)
         or (b"@" in low and _USER_INFO.search(low))
     )
 

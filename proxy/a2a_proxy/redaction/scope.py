@@ -43,9 +43,8 @@ _PROTOCOL_PARENTS: Final = frozenset(
 )
 _MODEL: Final = frozenset({"logprob", "logprobs", "toplogprobs", "tokenlogprobs", "tokenids", "offsets"})
 """Beside one of these a `token` is a language model's."""
-_GRANT: Final = frozenset({"granttype", "codeverifier"})
-"""Beside one of these `code` and `assertion` are credentials of OAuth."""
-
+_GRANTS: Final = ("authorization_code", "jwt-bearer")
+"""Ends of grant types of OAuth beside which `code` and `assertion` are credentials."""
 _NAME_LISTS: Final = frozenset({"required", "enum", "scopes", "schemes", "fields", "columns", "tags"})
 """Names of arrays in which a name has no value beside it."""
 _NAME: Final = re.compile(r"[\w\-]{2,64}")
@@ -120,7 +119,7 @@ def _sibling_names(texts: Mapping[str, str | None]) -> Iterator[tuple[str, str |
                 yield "value", name
     if not _MODEL.isdisjoint(texts) or texts.get("bytes", "") is None:
         yield from (("token", None), ("tokens", None))
-    if not _GRANT.isdisjoint(texts):
+    if "codeverifier" in texts or (texts.get("granttype") or "").lower().endswith(_GRANTS):
         yield from ((each, "secret") for each in ("code", "assertion") if len(texts.get(each) or "") >= _SHORTEST_CODE)
 
 
