@@ -19,7 +19,7 @@ OBJECT: Final = 8
 SHORT: Final = 16
 """Only values of 4 to 12 characters are."""
 PROTOCOL: Final = 32
-"""A2A 0.1 has a field of that name, which stays (`is_protocol_place`)."""
+"""A2A 0.1 has a field of that name, which stays (`scope.judged_name`)."""
 SCHEME: Final = 64
 """Names of authentication schemes are not."""
 COUNT: Final = 128
@@ -29,43 +29,31 @@ _ALL: Final = TEXT | NUMBER | LIST | OBJECT
 _UNIT: Final = TEXT | LIST | OBJECT
 """Of names that count things too, as `token` does. Numbers stay."""
 
+_SESSION: Final = TEXT | NUMBER | LIST | PROTOCOL
+_LOGINS: Final = (
+    "user db database admin root smtp mail ftp ssh login account http proxy mysql pg postgres redis client service"
+)
+
 _WHOLE: Final = {
-    **dict.fromkeys(("secret", "password", "passwd", "pwd", "pw", "passphrase", "passcode"), _ALL),
-    **dict.fromkeys(("credential", "credentials", "authorization", "proxyauthorization"), _ALL),
-    **dict.fromkeys(("cookie", "setcookie", "apikey", "privatekey"), _ALL),
-    **dict.fromkeys(("clientassertion", "samlassertion", "jwtassertion", "codeverifier"), _ALL),
-    **dict.fromkeys(("token", "bearer"), _UNIT),
-    "jwt": TEXT | LIST,
+    **dict.fromkeys(("pwd", "pw", "proxyauthorization", "setcookie", "codeverifier"), _ALL),
+    **dict.fromkeys(("clientassertion", "samlassertion", "jwtassertion"), _ALL),
+    **dict.fromkeys((f"{each}pass" for each in _LOGINS.split()), _ALL),
+    "bearer": _UNIT,
     **dict.fromkeys(("auth", "xauth"), TEXT | LIST | SCHEME),
     "pass": TEXT | COUNT,
-    **dict.fromkeys(("pin", "otp", "totp", "otpcode", "mfacode"), TEXT | NUMBER | SHORT),
-    **dict.fromkeys(("sessionid", "sessionids"), TEXT | NUMBER | LIST | PROTOCOL),
+    **dict.fromkeys(("pin", "otp", "totp", "otpcode"), TEXT | NUMBER | SHORT),
 }
-_END: Final = (
-    "secret",
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "credential",
-    "credentials",
-    "authorization",
-    "cookie",
-    "apikey",
-    "privatekey",
-    "secretkey",
-    "accesskey",
-    "signingkey",
-    "authkey",
-    "sharedkey",
-    "encryptionkey",
-    "masterkey",
-    "accountkey",
-    "subscriptionkey",
-    "sshkey",
-    "hmackey",
-    "connectionstring",
-)
+_END: Final = {
+    **dict.fromkeys(("secret", "password", "passwd", "passphrase", "passcode"), _ALL),
+    **dict.fromkeys(("credential", "credentials", "authorization", "cookie", "connectionstring"), _ALL),
+    **dict.fromkeys(("apikey", "privatekey", "secretkey", "accesskey", "signingkey", "authkey", "sharedkey"), _ALL),
+    **dict.fromkeys(("encryptionkey", "masterkey", "accountkey", "subscriptionkey", "sshkey", "hmackey"), _ALL),
+    "token": _UNIT,
+    "jwt": TEXT | LIST,
+    "sessionid": _SESSION,
+}
+"""Each also with `s` or `value` at its end."""
+_ENDS: Final = tuple(_END)
 _INNOCENT_END: Final = (
     "pagetoken",
     "continuationtoken",
@@ -83,11 +71,6 @@ _INNOCENT_END: Final = (
     "specialtoken",
     "addedtoken",
 )
-_LOGIN: Final = re.compile(
-    "(?:user|db|database|admin|root|smtp|mail|ftp|ssh|login|account|http|proxy|mysql|pg|postgres|redis|client|service)"
-    "pass"
-)
-
 _HEADER_END = ("token", "secret", "key", "password", "authorization", "cookie", "credential", "credentials")
 _INNOCENT_HEADERS = frozenset(
     {
@@ -130,7 +113,7 @@ AUTH_SCHEMES: Final = frozenset(
     b"required optional".split()
 )
 """Words for authentication that are no secrets."""
-_PASSING: Final = ("session", "sessionid", "sessionids", "sid", "pin", "otp", "totp", "otpcode", "mfacode")
+_PASSING: Final = ("session", "sessionid", "sessionids", "sid", "pin", "otp", "totp", "otpcode")
 """Ends of names the values of which are hidden in their place only: elsewhere they may be ids and common words."""
 _COUNTED: Final = re.compile(rb"[\d.,]+")
 _SHORTEST_CODE: Final = 4
@@ -178,17 +161,12 @@ def member_kind(name: str) -> int:
     folded = fold(name)
     if (kind := _WHOLE.get(folded)) is not None:
         return kind
-    if folded.endswith("sessionid"):
-        return _WHOLE["sessionid"]
-    stem = folded.removesuffix("value") or folded
-    for each in (stem, stem[:-1]) if stem.endswith("s") else (stem,):
-        if each in ("jwt", "cookie") or each.endswith("jwt"):
-            return _WHOLE["jwt" if each.endswith("jwt") else "cookie"]
-        if each.endswith("token"):
-            return 0 if each.endswith(_INNOCENT_END) else _UNIT if each == stem else _UNIT | COUNT
-        if each.endswith(_END) and not (each != stem and each.endswith("authorization")):
-            return _ALL
-    return _WHOLE["password"] if _LOGIN.fullmatch(folded) else 0
+    stem = folded.removesuffix("value")
+    for each in (stem, stem.removesuffix("s")):
+        if each.endswith(_ENDS) and not each.endswith(_INNOCENT_END):
+            kind = next(kind for end, kind in _END.items() if each.endswith(end))
+            return kind | COUNT if kind == _UNIT and each != stem else kind
+    return 0
 
 
 def secret_member(name: str) -> bool:
