@@ -48,6 +48,7 @@ class Bench:
         number: int = 1,
         started: int = START,
         patience: float = SECONDS,
+        command: tuple[str, ...] = ("a2a-proxy",),
     ) -> None:
         self.recording = folder / "recording.a2a.db"
         self.session = SessionFile(
@@ -55,7 +56,7 @@ class Bench:
             pid=os.getpid(),
             started=started,
             uuid=str(uuid.UUID(int=number)),
-            command=("a2a-proxy",),
+            command=command,
             listens=("127.0.0.1:9000",),
             upstreams=("agent:8000",),
         )

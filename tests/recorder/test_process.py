@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from a2a_proxy.capture.segments import Limits
@@ -19,7 +20,9 @@ from a2a_proxy.recording.reader import Recording
 from a2a_proxy.rules.catalogue import rules
 from support_conversation import Http
 from support_observer import START, captured, grpc_call, interleaved, of_decoders, scripted, streaming, unary
+from support_pipe import Stdio
 from support_recorder import SECONDS, Bench, contents, wait_until
+from support_secrets import Canaries
 
 Make = Callable[..., Bench]
 TINY = Limits(segment_bytes=4096, segment_seconds=60, keep_free=0)
@@ -369,3 +372,22 @@ def test_lost_octets_are_in_the_summary_also_after_a_death(bench: Make) -> None:
     one.end()
     assert one.finish().lost == 123
     assert contents(one.recording)["sessions"] == [("clean", "123 octets were not captured", 123)]
+
+
+@pytest.mark.parametrize("limits", [None, TINY])
+def test_secrets_of_the_command_line_are_known_in_what_the_agent_echoes(bench: Make, limits: Limits | None) -> None:
+    """Also to a recorder that takes over from one that was killed, with a snapshot or without."""
+    canary = Canaries()
+    command = ("a2a-proxy", "stdio", "--", f"API_KEY={canary.plain('variable')}", "agent", "--token", canary("flag"))
+    one = bench(limits=limits, command=command)
+    one.start()
+    chunks = Stdio("agent").log(f"got {canary('variable')} and {canary('flag')}\n".encode()).chunks
+    one.write([*chunks, *story()])
+    one.kill_recorder()
+    late = Stdio("agent").log(f"{canary('flag')} again, {canary('variable')}\n".encode()).chunks
+    one.write(msgspec.structs.replace(chunk, connection=99) for chunk in late)
+    one.end()
+    one.finish()
+    logs = [frame.payload for frame in contents(one.recording)["frames"] if frame.kind is FrameKind.LOG]
+    assert sum(each.startswith((b"got redacted-", b"redacted-")) for each in logs) == 2
+    assert canary.found_in(b"".join(logs)) == []

@@ -283,6 +283,12 @@ def test_echoes(echo: str, others: int) -> None:
     assert_gone(redactor.text(f"cannot reach {echo}"))
 
 
+def test_a_frame_is_clean_of_the_secrets_of_its_request_target() -> None:
+    """They are met before the payload that repeats them, where no header has them and the exchange is still open."""
+    head = exchange(target=f"/rpc?api_key={PLAIN}")
+    assert_gone(Redactor(KEY).frame(frame(json.dumps({"text": f"you sent {PLAIN}"}).encode()), head), PLAIN)
+
+
 def test_exchange_texts() -> None:
     """Targets, authority and error text lose user info, secret parameters and bearer tokens."""
     redactor = Redactor(KEY)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from a2a_proto import from_dict
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.redaction.json_text import walk
+from a2a_proxy.redaction.patterns import suspicious
+from a2a_proxy.redaction.protobuf import shapes
+from a2a_proxy.redaction.protobuf import walk as walk_protobuf
+from a2a_proxy.redaction.scrub import Scrubber
 
 SECRET = "cAnary7f3Qx9Zk2w"
 SEND = "lf.a2a.v1.SendMessageRequest"
@@ -83,3 +91,55 @@ def test_findings_between_frames_are_passed_over() -> None:
     redactor = Redactor(b"k" * 32)
     frames: list[Frame | Finding] = [Finding("X", Severity.INFO, 1, "text"), frame(b"plain", "text")]
     assert redactor.sieve(frames) >= 0
+
+
+_WORDS = [
+    "token", "access_token", "tokens", "secret", "clientSecret", "DB-PASSWORD", "passwd", "pwd", "pw", "pass word",
+    "passphrase", "pass_code", "credentials", "Authorization", "cookies", "bearer", "api_key", "apiKeys", "privateKey",
+    "jwt", "auth", "pass", "userPass", "pin", "otp", "otp_code", "session_id", "sessionIds", "X-Session-Id",
+    "clientAssertion", "code-verifier", "tokenValue", "api_key_value", "connectionString", "connection strings",
+    "X-Vendor-Key", "HOUSE_KEY", "x-jwt-assertion", "x-auth", "X-Passcode",
+]  # fmt: skip
+_PLAIN = [
+    "a",
+    "name",
+    "key",
+    "value",
+    "Name",
+    "Value",
+    "grant_type",
+    "code",
+    "assertion",
+    "logprob",
+    "bytes",
+    "required",
+]
+_PLAIN += ["params", "metadata", "properties", "flows", "security", "schemes", "text"]
+_NAMES = st.sampled_from(_WORDS + _PLAIN)
+_SCALARS = (
+    st.sampled_from(
+        ["", "hunter22", "x y", SECRET, "4711", "Bearer " + SECRET, SECRET * 12, "authorization_code", "x:jwt-bearer"]
+    )
+    | _NAMES
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.booleans()
+    | st.none()
+)
+_VALUES = st.recursive(
+    _SCALARS | st.tuples(_NAMES, _SCALARS).map(list),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(_VALUES, st.sampled_from([None, 1]), st.integers(0, 40))
+@settings(max_examples=300, deadline=None)
+def test_what_is_replaced_was_suspicious(value: Any, indent: int | None, missing: int) -> None:
+    """Whatever names there are and however they are nested: JSON, JSON in a string, cut JSON, Struct and ListValue."""
+    text = json.dumps(value, indent=indent).encode()
+    for data in (text, json.dumps({"text": text.decode()}).encode(), text[: len(text) - missing]):
+        assert walk(data, Scrubber(b"k" * 32).string)[0] == data or suspicious(data)
+    struct = from_dict("1.0", "Part", {"data": value}).SerializeToString()
+    new = walk_protobuf(struct, shapes("lf.a2a.v1.Part")[0], Scrubber(b"k" * 32).string)[0]
+    assert new == struct or suspicious(struct)

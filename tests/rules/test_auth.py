@@ -9,6 +9,7 @@ import pytest
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.examples.talk import fetch_card, grpc, http, rest, rest_error, rpc
+from a2a_proxy.rules.secrets import secrets
 from support_rules import findings
 
 GET = ("GetTask", {"id": "t1"}, task())
@@ -180,3 +181,20 @@ class TestMessages:
         asks = rpc("SendMessage", send("book it"), snapshot("AUTH_REQUIRED"))
         text = send("I do not have a token, and the password is in the safe", id="m2", taskId="t1")
         assert said(asks + rpc("SendMessage", text, snapshot("COMPLETED", second=1)), "008") == []
+
+
+def test_a_session_is_no_credential() -> None:
+    """It is hidden, but says nothing of who calls: it may differ from call to call."""
+    headers = {"X-Session-Id": "s-1234567890", "DPoP": "proof-1", "X-OTP": "471147"}
+    script = secured("bearer") + rest("GET", "/tasks/t1?sid=s-1234567890&otp=471147", None, task(), headers=headers)
+    assert not [each for each in findings(script) if each.rule in ("A2A-AUTH-004", "A2A-AUTH-007")]
+    assert said(secured("bearer") + rpc(*GET, headers={"x-api-key": "k-1234567890"}), "007")
+
+
+@pytest.mark.parametrize(
+    "data", [{"password": ["hunter22x"]}, {"credentials": {"pw": "x", "n": 1}}, {"apiKey": 4711471}]
+)
+def test_a_credential_below_a_name_is_found_in_a_message(data: object) -> None:
+    """As the redaction finds it: strings and numbers."""
+    assert list(secrets([{"data": data}]))
+    assert not list(secrets([{"data": {"usage": {"total_tokens": 512}, "sessions": [1]}}]))

@@ -326,6 +326,17 @@ def test_a_place_that_was_redacted_is_not_judged() -> None:
     assert not found(sent(parts=[{"raw": "aGk=", "filename": secret}]))
 
 
+@pytest.mark.parametrize("credentials", [4711471147, {"pw": "hunter22"}, ["hunter22", 4711471147]])
+def test_what_is_below_a_secrets_name_is_not_judged(credentials: object) -> None:
+    """It became a label, whatever it was."""
+    config = {
+        "url": "https://client.example.com/hook",
+        "authentication": {"scheme": "Basic", "credentials": credentials},
+    }
+    script = rpc("CreateTaskPushNotificationConfig", {"taskId": "t1", **config}, {"id": "p", "taskId": "t1", **config})
+    assert not found(script)
+
+
 def test_push_notifications_are_judged_by_what_the_agent_says() -> None:
     body = status("COMPLETED", said=reply(role="ROLE_USER"))
     script = http("POST", "/hook", json_text(body), answer="", headers={"X-A2A-Notification-Token": "t"})

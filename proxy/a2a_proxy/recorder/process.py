@@ -12,7 +12,6 @@ import select
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -146,8 +145,8 @@ class _Recorder:
         self._path = session.recording
         self._relay = relay
         self._say = say
-        clean = partial(redactor, _key(), policy_of(session.redact))
-        self._writer = open_writer(session, clean())
+        clean = redactor(_key(), policy_of(session.redact))
+        self._writer = open_writer(session, clean)
         self.place = Place(self._path)
         self._crashes = Crashes(folder, self._writer.position, careful=not first)
         self._live = Live()
@@ -162,7 +161,7 @@ class _Recorder:
         self._last_at = self._feed.last_at or session.started
         say(Ready(session.recording, self._writer.session), time.time_ns())
 
-    def _resume(self, clean: Callable[[], Redactor], session: SessionFile) -> Beginning:
+    def _resume(self, clean: Redactor, session: SessionFile) -> Beginning:
         place = (self._folder, self._path, self._writer, self._crashes)
         begun = resume(*place, clean, session.started, session.live)
         if begun.late:

@@ -6,7 +6,6 @@ Reads the snapshot and the recording, decodes nothing new.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -46,7 +45,7 @@ def snapshot_name(position: Position) -> str:
 
 
 def resume(
-    folder: Path, path: str, writer: Writer, crashes: Crashes, redactor: Callable[[], Redactor], at: int, live: LiveMode
+    folder: Path, path: str, writer: Writer, crashes: Crashes, redactor: Redactor, at: int, live: LiveMode
 ) -> Beginning:
     """Go on where the recording ends; `at` is the time of it as far as known, ns, `live` what the user
     said of live streams. Raises RecordingError."""
@@ -55,12 +54,12 @@ def resume(
     if younger:  # a recording younger than the journal: an earlier one was deleted
         name = _oldest_snapshot(folder)
     if name is None:
-        feed = Feed(folder, crashes, Observer(redactor(), live))
+        feed = Feed(folder, crashes, Observer(redactor, live))
     else:
         try:
-            feed = Feed.restore(folder, crashes, (folder / name).read_bytes(), redactor())
+            feed = Feed.restore(folder, crashes, (folder / name).read_bytes(), redactor)
         except Exception as wrong:  # whatever a damaged file leads to
-            fresh = Feed(folder, crashes, Observer(redactor(), live), committed or _position_of(name))
+            fresh = Feed(folder, crashes, Observer(redactor, live), committed or _position_of(name))
             return _without_decoders(path, writer, fresh, wrong, at)
     if committed is not None:
         feed.catch_up(committed)

@@ -28,16 +28,19 @@ _RETRY = 1.0
 def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
     """The writer of this session: the one a dead recorder left, or a new one.
 
+    `redactor` learns the secrets of the command line in both cases: the agent may print them.
+
     Raises:
         RecordingError: the file cannot be used.
     """
+    command = redactor.command(session.command)
     if _began(session):
         return resume(session.recording, session.uuid)
     facts = SessionFacts(
         uuid=session.uuid,
         tool=f"a2a-proxy {__version__}",
         started=session.started,
-        command=redactor.command(session.command),
+        command=command,
         listens=session.listens,
         upstreams=tuple(redactor.text(upstream) for upstream in session.upstreams),
         clock="monotonic from the start of the session",

@@ -10,19 +10,12 @@ import re
 from collections.abc import Callable
 
 from a2a_proxy.redaction.json_place import DEEPEST, Level, path, step
-from a2a_proxy.redaction.json_text import escape, unescape
+from a2a_proxy.redaction.json_text import TOKEN, escape, number, unescape
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.redaction.paths import place
 from a2a_proxy.redaction.told import Told
 
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],]|-?\d[\d.eE+\-]*', re.S)
-
 Label = Callable[[bytes], bytes]
-
-
-def number_text(value: float) -> bytes:
-    """A number as every encoding would write it, so that it gets one label."""
-    return (str(int(value)) if value.is_integer() else repr(value)).encode()
 
 
 def hide(data: bytes, paths: re.Pattern[str], label: Label) -> tuple[bytes, list[str]]:
@@ -31,7 +24,7 @@ def hide(data: bytes, paths: re.Pattern[str], label: Label) -> tuple[bytes, list
     told = Told()
     stack: list[Level] = []
     done = 0
-    for token in _TOKEN.finditer(data):
+    for token in TOKEN.finditer(data):
         mark = data[token.start()]
         if mark in b"{}[],":
             inside = mark in b"{[" and _hit(stack, paths)
@@ -65,10 +58,7 @@ def _hit(stack: list[Level], paths: re.Pattern[str]) -> bool:
 def _label(token: bytes, label: Label) -> bytes | None:
     """What to write instead of a string or a number; None where it has nothing to hide. Its end may be missing."""
     if token[:1] != b'"':
-        try:
-            return b'"' + label(number_text(float(token))) + b'"'
-        except (ValueError, OverflowError):
-            return b'"' + label(token) + b'"'
+        return b'"' + label(number(token)) + b'"'
     whole = len(token) >= 2 and token.endswith(b'"')
     text = unescape(token[1:-1] if whole else token[1:])
     if not text or is_label(text):

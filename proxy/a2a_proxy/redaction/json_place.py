@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from a2a_proxy.redaction.scope import ROOT
 from a2a_proxy.redaction.told import NAME_CHARS
 
 DEEPEST = 100
@@ -16,7 +17,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 class Level:
     """An object or array that is open."""
 
-    __slots__ = ("index", "inside", "is_object", "key", "wants_key")
+    __slots__ = ("first", "index", "inside", "is_object", "key", "scope", "wants_key")
 
     def __init__(self, is_object: bool, inside: bool = False) -> None:
         self.is_object = is_object
@@ -25,6 +26,9 @@ class Level:
         self.index = 0
         self.inside = inside
         """All of it is at a place that somebody looks for."""
+        self.scope = ROOT
+        self.first = ""
+        """The first item of an array, where it is a string."""
 
 
 def step(mark: int, stack: list[Level]) -> None:

@@ -4,55 +4,57 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 _SEPARATORS = str.maketrans("", "", "_-. ")
 
-_WHOLE = frozenset(
-    {
-        "token",
-        "secret",
-        "password",
-        "passwd",
-        "pwd",
-        "passphrase",
-        "credential",
-        "credentials",
-        "authorization",
-        "proxyauthorization",
-        "cookie",
-        "cookies",
-        "setcookie",
-        "bearer",
-        "apikey",
-        "privatekey",
-    }
+TEXT: Final = 1
+"""Strings under the name are secret."""
+NUMBER: Final = 2
+"""So are numbers."""
+LIST: Final = 4
+"""So are strings and numbers in an array of that name."""
+OBJECT: Final = 8
+"""So are those in an object of that name."""
+SHORT: Final = 16
+"""Only values of 4 to 12 characters are."""
+PROTOCOL: Final = 32
+"""A2A 0.1 has a field of that name, which stays (`scope.judged_name`)."""
+SCHEME: Final = 64
+"""Names of authentication schemes are not."""
+COUNT: Final = 128
+"""Strings of digits are not, as of `total_tokens`."""
+
+_ALL: Final = TEXT | NUMBER | LIST | OBJECT
+_UNIT: Final = TEXT | LIST | OBJECT
+"""Of names that count things too, as `token` does. Numbers stay."""
+
+_SESSION: Final = TEXT | NUMBER | LIST | PROTOCOL
+_LOGINS: Final = (
+    "user db database admin root smtp mail ftp ssh login account http proxy mysql pg postgres redis client service"
 )
-_END = (
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "passphrase",
-    "credential",
-    "credentials",
-    "authorization",
-    "cookie",
-    "apikey",
-    "privatekey",
-    "secretkey",
-    "accesskey",
-    "signingkey",
-    "authkey",
-    "sharedkey",
-    "encryptionkey",
-    "masterkey",
-    "accountkey",
-    "subscriptionkey",
-    "sshkey",
-    "hmackey",
-)
-_INNOCENT_END = (
+
+_WHOLE: Final = {
+    **dict.fromkeys(("pwd", "pw", "proxyauthorization", "setcookie", "codeverifier"), _ALL),
+    **dict.fromkeys(("clientassertion", "samlassertion", "jwtassertion"), _ALL),
+    **dict.fromkeys((f"{each}pass" for each in _LOGINS.split()), _ALL),
+    "bearer": _UNIT,
+    **dict.fromkeys(("auth", "xauth"), TEXT | LIST | SCHEME),
+    "pass": TEXT | COUNT,
+    **dict.fromkeys(("pin", "otp", "totp", "otpcode"), TEXT | NUMBER | SHORT),
+}
+_END: Final = {
+    **dict.fromkeys(("secret", "password", "passwd", "passphrase", "passcode"), _ALL),
+    **dict.fromkeys(("credential", "credentials", "authorization", "cookie", "connectionstring"), _ALL),
+    **dict.fromkeys(("apikey", "privatekey", "secretkey", "accesskey", "signingkey", "authkey", "sharedkey"), _ALL),
+    **dict.fromkeys(("encryptionkey", "masterkey", "accountkey", "subscriptionkey", "sshkey", "hmackey"), _ALL),
+    "token": _UNIT,
+    "jwt": TEXT | LIST,
+    "sessionid": _SESSION,
+}
+"""Each also with `s` or `value` at its end."""
+_ENDS: Final = tuple(_END)
+_INNOCENT_END: Final = (
     "pagetoken",
     "continuationtoken",
     "synctoken",
@@ -66,8 +68,9 @@ _INNOCENT_END = (
     "septoken",
     "maxtoken",
     "nexttoken",
+    "specialtoken",
+    "addedtoken",
 )
-
 _HEADER_END = ("token", "secret", "key", "password", "authorization", "cookie", "credential", "credentials")
 _INNOCENT_HEADERS = frozenset(
     {
@@ -79,8 +82,12 @@ _INNOCENT_HEADERS = frozenset(
         "surrogatekey",
         "xsurrogatekey",
         "publickey",
+        "accesscontrolallowcredentials",
     }
 )
+_HEADERS: Final = frozenset({"xauth", "dpop", "xsid", "xotp", "xpin", "xpasscode", "secwebsocketprotocol"})
+_PROOF_END: Final = ("session", "sessionid", "jwt", "assertion", "tokens", "apikeys", "secrets", "passwords", "otp")
+"""Ends of header names that begin with more than the end itself: `X-Session`, `Ory-Kratos-Session`."""
 _PARAMETERS = frozenset(
     {
         "key",
@@ -92,11 +99,25 @@ _PARAMETERS = frozenset(
         "pass",
         "pwd",
         "secret",
+        "sid",
+        "session",
+        "jwt",
+        "assertion",
         "xamzsignature",
         "xamzcredential",
         "xgoogsignature",
     }
 )
+AUTH_SCHEMES: Final = frozenset(
+    b"none basic bearer digest oauth oauth2 openid oidc openidconnect apikey mtls mutualtls jwt dpop password token "
+    b"required optional".split()
+)
+"""Words for authentication that are no secrets."""
+_PASSING: Final = ("session", "sessionid", "sessionids", "sid", "pin", "otp", "totp", "otpcode")
+"""Ends of names the values of which are hidden in their place only: elsewhere they may be ids and common words."""
+_COUNTED: Final = re.compile(rb"[\d.,]+")
+_SHORTEST_CODE: Final = 4
+_LONGEST_CODE: Final = 12
 
 _CLEAR = frozenset(
     {
@@ -125,6 +146,7 @@ _CLEAR = frozenset(
 )
 """Names of the protocol's own. A card that calls its API key so would blank the recording; it is not obeyed."""
 
+_ENVIRONMENT: Final = re.compile("[A-Z][A-Z0-9_]*")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
@@ -134,25 +156,84 @@ def fold(name: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def secret_member(name: str) -> bool:
-    """Whether a JSON member, Struct key or protobuf field of that name holds a secret where its value is a string."""
+def member_kind(name: str) -> int:
+    """What is secret under a JSON member, Struct key or protobuf field of that name, as flags (`TEXT`); 0: nothing."""
     folded = fold(name)
-    if folded in _WHOLE:
-        return True
-    return folded.endswith(_END) and not folded.endswith(_INNOCENT_END)
+    if (kind := _WHOLE.get(folded)) is not None:
+        return kind
+    stem = folded.removesuffix("value")
+    for each in (stem, stem.removesuffix("s")):
+        if each.endswith(_ENDS) and not each.endswith(_INNOCENT_END):
+            kind = next(kind for end, kind in _END.items() if each.endswith(end))
+            return kind | COUNT if kind == _UNIT and each != stem else kind
+    return 0
+
+
+def secret_member(name: str) -> bool:
+    """Whether a JSON member, Struct key or protobuf field of that name may hold a secret."""
+    return member_kind(name) != 0
+
+
+def hides_text(kind: int, value: bytes) -> bool:
+    """Whether a string under a name of this kind is secret."""
+    if not kind & TEXT:
+        return False
+    if kind & SHORT:
+        return _SHORTEST_CODE <= len(value) <= _LONGEST_CODE
+    if kind & SCHEME and value.lower() in AUTH_SCHEMES:
+        return False
+    return not (kind & COUNT and len(value) <= _LONGEST_CODE and _COUNTED.fullmatch(value))
 
 
 @lru_cache(maxsize=4096)
-def secret_header(name: str) -> bool:
-    """Whether a header or metadata field of that name holds a secret; gRPC's `-bin` form counts as the plain one."""
+def is_learned(folded: str) -> bool:
+    """Whether the values of a secret name are looked for elsewhere too."""
+    return not folded.endswith(_PASSING)
+
+
+@lru_cache(maxsize=4096)
+def pair_name(name: str) -> str | None:
+    """The member name that a value beside this name is judged by: that of `{"name": "DB_PASSWORD", "value": ...}`.
+
+    None where the value is no secret.
+    """
+    if member_kind(name):
+        return name
+    return "secret" if is_secret_variable(name) or (name[:2].lower() == "x-" and secret_header(name)) else None
+
+
+def is_secret_variable(name: str) -> bool:
+    """Whether an environment variable holds a secret: those too that end with KEY, where no other key is usual."""
+    return secret_member(name) or (_ENVIRONMENT.fullmatch(name) is not None and credential_header(name))
+
+
+@lru_cache(maxsize=4096)
+def credential_header(name: str) -> bool:
+    """Whether a header or metadata field of that name holds credentials that say who calls, the same in each call."""
     folded = fold(name.lower().removesuffix("-bin"))
     return folded.endswith(_HEADER_END) and folded not in _INNOCENT_HEADERS and not folded.endswith(_INNOCENT_END)
 
 
 @lru_cache(maxsize=4096)
+def secret_header(name: str) -> bool:
+    """Whether a header or metadata field of that name holds a secret; gRPC's `-bin` form counts as the plain one."""
+    if credential_header(name):
+        return True
+    folded = fold(name.lower().removesuffix("-bin"))
+    return folded in _HEADERS or (
+        folded.endswith(_PROOF_END) and folded not in _PROOF_END and "ratelimit" not in folded
+    )
+
+
+@lru_cache(maxsize=4096)
+def parameter_kind(name: str) -> int:
+    """As `member_kind`, of a query parameter or form field."""
+    return TEXT if fold(name) in _PARAMETERS else member_kind(name)
+
+
 def secret_parameter(name: str) -> bool:
-    """Whether a query parameter or form field of that name holds a secret."""
-    return fold(name) in _PARAMETERS or secret_member(name)
+    """Whether a query parameter or form field of that name may hold a secret."""
+    return parameter_kind(name) != 0
 
 
 def unescape_name(name: str) -> str:

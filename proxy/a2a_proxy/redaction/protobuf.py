@@ -6,13 +6,17 @@ fields that no descriptor knows are told apart by trying.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import struct
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import a2a_proto
 from a2a_proto import LINES, Line
-from a2a_proxy.redaction.names import secret_member
+from a2a_proxy.redaction.json_text import number_text
+from a2a_proxy.redaction.names import NUMBER, fold, member_kind, secret_member
+from a2a_proxy.redaction.scope import INNER, Scope, has_siblings, inner_scope, item_name, judged_name, sibling_names
 from a2a_proxy.redaction.told import NAME_CHARS, Told
 
 if TYPE_CHECKING:
@@ -22,13 +26,43 @@ if TYPE_CHECKING:
 _MAX_DEPTH: Final = 100
 _STRING, _MESSAGE, _BYTES = 9, 11, 12
 """Field types, as numbered in `descriptor.proto`."""
+_VALUE: Final = "google.protobuf.Value"
+_STRUCT: Final = "google.protobuf.Struct"
+_LIST: Final = "google.protobuf.ListValue"
+_NUMBER: Final = 0x11
+"""Tag of the `number_value` of a Value, a double."""
+_TEXT: Final = 0x1A
+"""Tag of its `string_value`."""
 
 Replace = Callable[[bytes, str | None, bool], bytes | None]
 """As in `json_text`: octets of the string, its name, whether it is cut; gives the new octets or None."""
 
 
+Delimited = tuple[int, int, int, int, bool]
+"""A length-delimited field: its number, where its length, value and next field begin, whether its end is missing."""
+
+
 class Malformed(ValueError):
     """These octets are no protobuf message."""
+
+
+class Named(NamedTuple):
+    """What the names at and around a value say of it."""
+
+    name: str | None = None
+    """Its own: of a field, of the entry of a map, of a Struct's value."""
+    scope: Scope = INNER
+    siblings: Mapping[str, str | None] = {}
+    """In the entries of a Struct: `scope.sibling_names`."""
+
+    @property
+    def judged(self) -> str | None:
+        """The name by which a string or number is judged."""
+        return judged_name(self.scope, self.name)
+
+    def of_entry(self, key: str) -> Named:
+        """The same for the value of an entry with this key."""
+        return self._replace(name=self.siblings.get(fold(key), key) if self.siblings else key)
 
 
 class Field(NamedTuple):
@@ -72,6 +106,16 @@ def _fields(shape: Descriptor) -> dict[int, Field]:
         )
         for field in shape.fields
     }
+
+
+@lru_cache(maxsize=1024)
+def _facts(shape: Descriptor) -> tuple[dict[int, Field], str, bool]:
+    """Its fields, its full name, and whether it is the entry of a map."""
+    return _fields(shape), shape.full_name, shape.GetOptions().map_entry
+
+
+_UNKNOWN: Final[tuple[dict[int, Field], str, bool]] = ({}, "", True)
+"""A message that nobody described may be a map's entry: then its first field names the second."""
 
 
 @lru_cache(maxsize=1024)
@@ -124,37 +168,47 @@ class Walk:
         self._replace = replace
         self.told = Told()
         self._named_only = named_only
+        self._siblings = False
+        """Members of Structs may be judged by the names beside them."""
 
     def run(self, data: bytes, shape: Descriptor | None, *, cut: bool) -> tuple[bytes, list[str]]:
         """The message with strings replaced, and where. Raises Malformed."""
-        new = self.message(data, shape, "", None, cut, 0)
+        self._siblings = not self._named_only and has_siblings(data)
+        new = self.message(data, shape, "", Named(), cut, 0)
         return (data if new is None else new), self.told.paths()
 
     def message(
-        self, data: bytes, shape: Descriptor | None, path: str, name: str | None, cut: bool, depth: int
+        self, data: bytes, shape: Descriptor | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
-        """The message with its strings replaced, None where nothing was. `name` is what a Struct calls this value."""
-        fields = _fields(shape) if shape is not None else {}
-        kind = "" if shape is None else shape.full_name
-        # A message that nobody described may be a map's entry: then its first field names the second.
-        is_entry = shape is None or shape.GetOptions().map_entry
-        is_value = kind == "google.protobuf.Value"
+        """The message with its strings replaced, None where nothing was. `named` is what a Struct calls this value."""
+        fields, kind, is_entry = _facts(shape) if shape is not None else _UNKNOWN
+        found = _delimited(data, cut)
+        type_name: str | None = None
+        second: Named | None = None
+        if kind in (_STRUCT, _LIST):
+            array, named = named.name, self._members(data, found, named) if kind == _STRUCT else _items(named)
+            second = _second_item(data, found, named, array) if kind == _LIST else None
         pieces: list[bytes] = []
         done = 0
-        for number, head, start, end, missing in _delimited(data, cut):
+        for number, head, start, end, missing in found:
             field = fields.get(number)
             value = data[start:end]
             is_key = is_entry and number == 1
             if kind == "google.protobuf.Any" and number == 1:
-                name = value.decode("utf-8", "replace").rpartition("/")[2]
+                type_name = value.decode("utf-8", "replace").rpartition("/")[2]
             elif kind == "google.protobuf.Any" and field is not None:
-                field = _any_value(field, name)
-            entry = f"[{(name or '')[:NAME_CHARS]}]" if is_entry and shape else ""
-            step = "" if is_value else entry or f".{field.name if field else number}"
-            inner = None if is_key else name if is_value or is_entry else field.name if field is not None else None
+                field = _any_value(field, type_name)
+            entry = f"[{(named.name or '')[:NAME_CHARS]}]" if is_entry and shape else ""
+            step = "" if kind == _VALUE else entry or f".{field.name if field else number}"
+            if is_key:
+                inner = Named()
+            elif is_entry or kind in (_VALUE, _STRUCT, _LIST):
+                inner = second if second is not None and head == found[1][1] else named
+            else:
+                inner = Named(field.name) if field is not None else Named()
             new = (self.key if is_key else self.field)(value, field, path + step, inner, missing, depth)
             if is_key:
-                name = (value if new is None else new).decode("utf-8", "replace")
+                named = named.of_entry((value if new is None else new).decode("utf-8", "replace"))
             if new is not None:
                 pieces += (data[done:head], data[head:start] if missing else varint(len(new)), new)
                 done = end
@@ -163,30 +217,83 @@ class Walk:
         pieces.append(data[done:])
         return b"".join(pieces)
 
-    def key(self, data: bytes, field: Field | None, path: str, name: str | None, cut: bool, depth: int) -> bytes | None:
+    def key(self, data: bytes, field: Field | None, path: str, named: Named, cut: bool, depth: int) -> bytes | None:
         """The name of a map's entry."""
-        return self.field(data, field, path, name, cut, depth)
+        return self.field(data, field, path, named, cut, depth)
 
-    def field(
-        self, data: bytes, field: Field | None, path: str, name: str | None, cut: bool, depth: int
-    ) -> bytes | None:
+    def field(self, data: bytes, field: Field | None, path: str, named: Named, cut: bool, depth: int) -> bytes | None:
         """The value of a field with its strings replaced, None where nothing was."""
         if self._named_only and not _worth(field):
             return None
+        if field is not None and field.message is not None and field.message.full_name == _VALUE and _is_number(data):
+            text = self.number(number_text(struct.unpack("<d", data[1:])[0]), path, named)
+            if text is None:
+                return None
+            self.told.add(path.lstrip("."))
+            return bytes([_TEXT]) + varint(len(text)) + text
         if depth < _MAX_DEPTH and field is not None and field.message is not None:
             try:
-                return self.message(data, field.message, path, name, cut, depth + 1)
+                return self.message(data, field.message, path, named, cut, depth + 1)
             except Malformed:
                 pass
         elif depth < _MAX_DEPTH and field is None and not cut and not _is_text(data):
             try:
-                return self.message(data, None, path, None, cut, depth + 1)
+                return self.message(data, None, path, Named(), cut, depth + 1)
             except Malformed:
                 pass
-        new = self._replace(data, name, cut)
+        new = self._replace(data, named.judged, cut)
         if new is not None:
             self.told.add(path.lstrip("."))
         return new
+
+    def _members(self, data: bytes, found: list[Delimited], named: Named) -> Named:
+        """For the entries of a Struct that is called so."""
+        scope = inner_scope(named.scope, named.name, True)
+        siblings = sibling_names(dict(_texts(data, found))) if self._siblings else {}
+        return Named(None, scope._replace(secret=None) if "token" in siblings else scope, siblings)
+
+    def number(self, text: bytes, path: str, named: Named) -> bytes | None:  # noqa: ARG002 - places are at a path
+        """What to put in place of a number of a Struct; None where it stays."""
+        name = named.judged
+        return self._replace(text, name, False) if name is not None and member_kind(name) & NUMBER else None
+
+
+def _texts(data: bytes, found: list[Delimited]) -> Iterator[tuple[str, str | None]]:
+    """The folded keys of a Struct, each with its value where that is a string."""
+    for _, _, start, end, _ in found:
+        entry = data[start:end]
+        with contextlib.suppress(Malformed):
+            halves = {number: entry[first:last] for number, _, first, last, _ in _delimited(entry, True)}
+            yield fold(halves.get(1, b"").decode("utf-8", "replace")), _string(halves.get(2, b""))
+
+
+def _items(named: Named) -> Named:
+    """For the values of a ListValue that is called so."""
+    return Named(None, inner_scope(named.scope, named.name, False))
+
+
+def _second_item(data: bytes, found: list[Delimited], named: Named, array: str | None) -> Named | None:
+    """For the second of two values, if the first one names it."""
+    if len(found) != 2:
+        return None
+    first, second = (_string(data[start:end]) for _, _, start, end, _ in found)
+    if first is None or second is None:
+        return None
+    return named._replace(name=item_name(first, second.encode("utf-8", "surrogateescape"), array))
+
+
+def _string(value: bytes) -> str | None:
+    """The string of a Value, None where it holds something else."""
+    if value[:1] != bytes([_TEXT]):
+        return None
+    with contextlib.suppress(IndexError, Malformed):
+        return value[_read(value, 1)[1] :].decode("utf-8", "replace")
+    return None
+
+
+def _is_number(value: bytes) -> bool:
+    """Whether a Value holds a number."""
+    return len(value) == 9 and value[0] == _NUMBER
 
 
 def _any_value(field: Field, type_name: str | None) -> Field:
@@ -211,9 +318,9 @@ def _is_text(data: bytes) -> bool:
         return False
 
 
-def _delimited(data: bytes, cut: bool) -> list[tuple[int, int, int, int, bool]]:
-    """The length-delimited fields: number, start of length, start and end of value, whether the end is missing."""
-    found: list[tuple[int, int, int, int, bool]] = []
+def _delimited(data: bytes, cut: bool) -> list[Delimited]:
+    """The length-delimited fields of a message. Raises Malformed."""
+    found: list[Delimited] = []
     at, size = 0, len(data)
     while at < size:
         try:

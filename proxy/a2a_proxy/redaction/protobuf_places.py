@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from a2a_proxy.redaction.hiding import number_text
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.redaction.paths import place
-from a2a_proxy.redaction.protobuf import Field, Replace, Walk, varint
+from a2a_proxy.redaction.protobuf import Field, Named, Replace, Walk
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
-
-_VALUE: Final = "google.protobuf.Value"
-_NUMBER: Final = b"\x11"
-"""Tag of its `number_value`, a double."""
-_TEXT: Final = b"\x1a"
-"""Tag of its `string_value`."""
 
 
 def hide(
@@ -46,13 +38,11 @@ class _Sparing(Walk):
         super().__init__(replace)
         self._spared = spared
 
-    def field(
-        self, data: bytes, field: Field | None, path: str, name: str | None, cut: bool, depth: int
-    ) -> bytes | None:
+    def field(self, data: bytes, field: Field | None, path: str, named: Named, cut: bool, depth: int) -> bytes | None:
         """As `Walk.field`."""
         if self._spared.match(place(path)):
             return None
-        return super().field(data, field, path, name, cut, depth)
+        return super().field(data, field, path, named, cut, depth)
 
 
 class _Hiding(Walk):
@@ -68,18 +58,14 @@ class _Hiding(Walk):
     def key(self, *_: object) -> None:
         """Names stay."""
 
-    def field(
-        self, data: bytes, field: Field | None, path: str, name: str | None, cut: bool, depth: int
-    ) -> bytes | None:
-        """As `Walk.field`; a number of Struct becomes a text."""
+    def field(self, data: bytes, field: Field | None, path: str, named: Named, cut: bool, depth: int) -> bytes | None:
+        """As `Walk.field`."""
         self._at = path
-        if field is None or field.message is None or field.message.full_name != _VALUE or data[:1] != _NUMBER:
-            return super().field(data, field, path, name, cut, depth)
-        if len(data) != 9 or not self._places.match(place(path)):
-            return None
-        text = self._label(number_text(struct.unpack("<d", data[1:])[0]))
-        self.told.add(path.lstrip("."))
-        return _TEXT + varint(len(text)) + text
+        return super().field(data, field, path, named, cut, depth)
+
+    def number(self, text: bytes, path: str, _named: Named) -> bytes | None:
+        """As `Walk.number`."""
+        return self._label(text) if self._places.match(place(path)) else None
 
     def _hide(self, data: bytes, _name: str | None, _cut: bool) -> bytes | None:
         if not data or is_label(data) or not self._places.match(place(self._at)):

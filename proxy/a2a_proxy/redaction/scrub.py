@@ -9,7 +9,8 @@ import re
 
 from a2a_proxy.redaction import json_text, patterns
 from a2a_proxy.redaction.labels import is_label, label
-from a2a_proxy.redaction.names import fold, secret_header, secret_member
+from a2a_proxy.redaction.names import fold, hides_text, is_learned, member_kind, secret_header, secret_member
+from a2a_proxy.redaction.scope import INNER
 from a2a_proxy.redaction.seen import Seen
 
 _MAX_NESTING = 4
@@ -80,7 +81,8 @@ class Scrubber:
             secret = value[start:end]
             if is_label(secret) or self.spares(secret):
                 continue
-            self.learn(secret)
+            if is_learned(folded):
+                self.learn(secret)
             new += value[done:start] + self.label(secret)
             done = end
         return new + value[done:] if done else None
@@ -100,14 +102,14 @@ class Scrubber:
         """A string of a payload, decoded, and its name; None where nothing had to change."""
         if not value:
             return None
-        if name is not None and (secret_member(name) or fold(name) in self.names):
+        if name is not None and (hides_text(member_kind(name), value) or fold(name) in self.names):
             return self.known(fold(name), value)
         if len(value) < self.shortest and not cut:
             return None
         if not cut and not self.suspicious(value):
             return None
         if value[0] in b"{[" and depth < _MAX_NESTING and json_text.valid(value):
-            new = json_text.walk(value, lambda inner, key, end: self.string(inner, key, end, depth + 1))[0]
+            new = json_text.walk(value, lambda inner, key, end: self.string(inner, key, end, depth + 1), scope=INNER)[0]
         else:
             new = self.text(value, cut=cut)
         return None if new == value else new

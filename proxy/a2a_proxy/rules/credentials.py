@@ -9,12 +9,15 @@ from typing import NamedTuple
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.protocol.rest_path import parse_query
-from a2a_proxy.redaction.names import secret_header, secret_parameter
+from a2a_proxy.redaction.names import credential_header, secret_parameter
 from a2a_proxy.rules.declared import Declared, Scheme
 
 _HOP = frozenset({"proxy-authorization"})
 """Fields for proxies on the way, not for the agent."""
-_SIGNED = frozenset({"code", "sig", "signature", "xamzsignature", "xamzcredential", "xgoogsignature"})
+_SIGNED = frozenset(
+    {"code", "sig", "signature", "xamzsignature", "xamzcredential", "xgoogsignature"}
+    | {"sid", "session", "sessionid", "otp", "pin", "assertion", "codeverifier"}
+)
 """Query parameters that are secret but no key of this protocol's."""
 _BY_TOKEN = frozenset({"oauth2", "openIdConnect"})
 """Kinds of schemes the tokens of which go as `Authorization: Bearer`."""
@@ -82,7 +85,7 @@ def _carry(names: tuple[bytes, ...]) -> bool:
 def _known(raw: bytes) -> tuple[str, bool]:
     """A field's name in lower case, and whether fields of that name hold credentials."""
     name = raw.decode("latin-1").lower()
-    return name, name in ("authorization", "cookie") or (secret_header(name) and name not in _HOP)
+    return name, name in ("authorization", "cookie") or (credential_header(name) and name not in _HOP)
 
 
 def in_url(exchange: Exchange, declared: Declared | None = None) -> Iterator[Credential]:

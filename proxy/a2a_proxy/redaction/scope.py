@@ -1,0 +1,139 @@
+"""What the names around a value of JSON or of a Struct say of it: whether it is a secret, and by which name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from a2a_proxy.redaction.names import (
+    AUTH_SCHEMES,
+    LIST,
+    OBJECT,
+    PROTOCOL,
+    fold,
+    member_kind,
+    pair_name,
+)
+from a2a_proxy.redaction.patterns import looks_random
+
+_OWN: Final = frozenset(
+    {
+        "scheme",
+        "schemes",
+        "securityschemes",
+        "tokenurl",
+        "authorizationurl",
+        "refreshurl",
+        "scopes",
+        "pagetoken",
+        "nextpagetoken",
+    }
+)
+"""Fields of A2A and OpenAPI that stay where an object under a secret's name has them."""
+_CHOSEN: Final = {
+    **dict.fromkeys(("securityschemes", "schemes", "flows", "properties"), True),
+    **dict.fromkeys(("security", "securityrequirements"), False),
+}
+"""Names of objects (True) and of arrays of objects (False) that users name the members of: below `flows.password` there
+is no secret, nor below `properties.password` of a JSON schema."""
+_PROTOCOL_PARENTS: Final = frozenset(
+    {"params", "result", "task", "tasks", "message", "history", "statusupdate", "artifactupdate"}
+)
+_MODEL: Final = frozenset({"logprob", "logprobs", "toplogprobs", "tokenlogprobs", "tokenids", "offsets"})
+"""Beside one of these a `token` is a language model's."""
+_GRANTS: Final = ("authorization_code", "jwt-bearer")
+"""Ends of grant types of OAuth beside which `code` and `assertion` are credentials."""
+_NAME_LISTS: Final = frozenset({"required", "enum", "scopes", "schemes", "fields", "columns", "tags"})
+"""Names of arrays in which a name has no value beside it."""
+_NAME: Final = re.compile(r"[\w\-]{2,64}")
+_WORD: Final = 16
+"""Letters from which on they are no word."""
+_HEADERS: Final = frozenset({"authorization", "proxyauthorization", "cookie", "setcookie"})
+_HINT: Final = re.compile(rb"(?i)value|logprob|grant|verifier|bytes|offsets|token.?ids|\\u")
+_SHORTEST_CODE: Final = 4
+
+
+class Scope(NamedTuple):
+    """An object or array, as far as the names of its values matter."""
+
+    secret: str | None = None
+    """The name of a secret that all of it is below."""
+    chosen: bool = False
+    """Users choose the names of its members, or of the members of its objects: they say nothing of what is below."""
+    protocol: bool = False
+    """Fields of A2A 0.1 may stand here."""
+
+
+ROOT: Final = Scope(protocol=True)
+"""Of a payload."""
+INNER: Final = Scope()
+"""Of JSON in a string, and of messages that a schema describes."""
+
+
+def judged_name(scope: Scope, name: str | None) -> str | None:
+    """The name by which a string or number is judged; `name` is that of the member, None in an array."""
+    if name is None:
+        return scope.secret
+    if scope.secret is None:
+        return None if scope.protocol and member_kind(name) & PROTOCOL else name
+    if member_kind(name) & OBJECT:
+        return name
+    return None if fold(name) in _OWN else scope.secret
+
+
+@lru_cache(maxsize=4096)
+def inner_scope(scope: Scope, name: str | None, is_object: bool) -> Scope:
+    """The scope of an object or array of this name; `name` is None in an array."""
+    flag = OBJECT if is_object else LIST
+    secret = scope.secret if scope.secret is not None and member_kind(scope.secret) & flag else None
+    if name is None:
+        return Scope(secret, scope.chosen and is_object, scope.protocol)
+    folded = fold(name)
+    if folded in _OWN:
+        secret = None
+    elif not scope.chosen and member_kind(name) & flag:
+        secret = name
+    return Scope(secret, _CHOSEN.get(folded) is is_object, scope.protocol and folded in _PROTOCOL_PARENTS)
+
+
+def has_siblings(data: bytes) -> bool:
+    """Whether `sibling_names` could say something of objects in this."""
+    return _HINT.search(data) is not None
+
+
+def sibling_names(texts: Mapping[str, str | None]) -> dict[str, str | None]:
+    """For members of an object that are judged by another name than their own: that name, None where they stay.
+
+    `texts` are the folded names of its members, with their values where these are strings.
+    """
+    return dict(_sibling_names(texts))
+
+
+def _sibling_names(texts: Mapping[str, str | None]) -> Iterator[tuple[str, str | None]]:
+    if "value" in texts:
+        for each in ("name", "key"):
+            name = pair_name(texts.get(each) or "")
+            if name is not None:
+                yield "value", name
+    if not _MODEL.isdisjoint(texts) or texts.get("bytes", "") is None:
+        yield from (("token", None), ("tokens", None))
+    if "codeverifier" in texts or (texts.get("granttype") or "").lower().endswith(_GRANTS):
+        yield from ((each, "secret") for each in ("code", "assertion") if len(texts.get(each) or "") >= _SHORTEST_CODE)
+
+
+def item_name(first: str, second: bytes, array: str | None) -> str | None:
+    """The name by which the second of two items is judged, that of `["Authorization", "..."]`; None where it stays.
+
+    `array` is the name of the array, None where it stands in an array itself, as in a list of header fields. Names
+    stand beside one another too (`["password", "username"]`): a plain word is no secret here.
+    """
+    name = pair_name(first) if _NAME.fullmatch(first) else None
+    if name is None or second.lower() in AUTH_SCHEMES or pair_name(second.decode("utf-8", "replace")) is not None:
+        return None
+    if fold(first) in _HEADERS:
+        return name
+    if array is not None and (fold(array) in _NAME_LISTS or not looks_random(second)):
+        return None
+    return None if second.isalpha() and len(second) < _WORD else name
