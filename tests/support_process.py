@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 
@@ -13,3 +14,13 @@ def stat(pid: int) -> list[str]:
 def state_of(pid: int) -> str:
     """Its letter: R where it runs, S where it waits, T where it is stopped, Z where it has ended. Raises as `stat`."""
     return stat(pid)[0]
+
+
+def memory_mib(pid: int) -> tuple[float, float]:
+    """The resident memory of a process now, and its peak.
+
+    `wait4` tells a peak too, but that of whoever forked it is in it. Raises OSError where there is no such process.
+    """
+    found = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE))
+    now = int(found.get("VmRSS", 0)) / 1024  # a process that has ended and is not waited for has none
+    return now, max(now, int(found.get("VmHWM", 0)) / 1024)
