@@ -337,7 +337,7 @@ class Pair:
             guarded = self.agent.write, self.client.write
             self._line = EditLine(editor_for(http2, self._plan), self.around.loop, plain, guarded, self.edited)
             self.client.forward, self.agent.forward = self._line.to_agent, self._line.to_client
-        if http2 and not self.agent.tls:
+        if http2 and not self.agent.tls and not self.agent.octets:
             self._said = []
             to_agent, to_client = self.client.forward, self.agent.forward
             self.client.forward = partial(self._note_said, to_agent)
