@@ -294,7 +294,19 @@ def change_number(chance: random.Random, steps: Steps) -> Steps:
             return data
         match = chance.choice(numbers[: chance.choice((3, 10, len(numbers)))])
         text = match[0]
-        values = [b"0", b"-1", b"1", b"+5", b"0x10", b"1_0", b"9" * 30, b"ffffffff", b"4294967296", b"", text + text[-1:]]
+        values = [
+            b"0",
+            b"-1",
+            b"1",
+            b"+5",
+            b"0x10",
+            b"1_0",
+            b"9" * 30,
+            b"ffffffff",
+            b"4294967296",
+            b"",
+            text + text[-1:],
+        ]
         if text.isdigit():
             values += [b"%d" % (int(text[:18]) + step) for step in (-1, 1, 7)]
         return data[: match.start()] + chance.choice(values) + data[match.end() :]

@@ -67,6 +67,8 @@ class Totals(msgspec.Struct):
     """Of relays and recorders."""
     findings: Counter[str] = msgspec.field(default_factory=Counter)
     """Rule -> how often it was found."""
+    differences: Counter[str] = msgspec.field(default_factory=Counter)
+    """Rule -> findings that were made live and not by `a2a-inspect check`, or the other way round."""
     memory: list[Memory] = []
     """Of the proxies of each round in turn, as it was sampled."""
     failures: list[Failure] = []
@@ -154,7 +156,8 @@ class Link:
                 if not one.closed:
                     yield f"connection {one.id} was not closed in the recording"
                 elif sizes is not None and sizes != (one.bytes_to_agent, one.bytes_to_client):
-                    yield f"connection {one.id} has {one.bytes_to_agent}, {one.bytes_to_client} bytes, sent were {sizes}"
+                    recorded = one.bytes_to_agent, one.bytes_to_client
+                    yield f"connection {one.id} has {recorded} bytes in the recording, sent were {sizes}"
             if any(self._wanted.values()):
                 yield "connections are missing in the recording"
             for each in recording.findings():
@@ -163,10 +166,10 @@ class Link:
                 live[found.rule, found.connection, found.exchange, found.seq] += 1
                 if found.rule in OWN_RULES:
                     yield f"{found.rule}: {found.summary}"
-        yield from self._checked(live)
+        yield from self._checked(totals, live)
 
-    def _checked(self, live: Counter[tuple[object, ...]]) -> Iterator[str]:
-        """What is wrong with `a2a-inspect check`, which must find what was found live."""
+    def _checked(self, totals: Totals, live: Counter[tuple[object, ...]]) -> Iterator[str]:
+        """What is wrong with `a2a-inspect check`."""
         line = [program("a2a-inspect"), "check", str(self.proxy.recording), "--format", "json"]
         done = subprocess.run(
             [*line, "--fail-on", "never"],
@@ -183,9 +186,13 @@ class Link:
         for said in map(json.loads, done.stdout.splitlines()):
             if said["event"] == "finding":
                 found[said["rule"], said["connection"], said["exchange"] or 0, said["seq"]] += 1
-        for word, more in (("live only", live - found), ("by check only", found - live)):
-            if more:
-                yield f"{more.total()} findings {word}: {list(more)[:3]}"
+        totals.differences.update(str(rule) for rule, *_ in ((live - found) + (found - live)).elements())
+
+    def kill(self) -> None:
+        """End it at once, if it still runs."""
+        self.proxy.kill()
+        for listener in self.listeners:
+            listener.close()
 
 
 class Round:
@@ -234,6 +241,11 @@ class Round:
         self.sample()
         for link in self.links:
             link.finish(self.totals)
+
+    def kill(self) -> None:
+        """End what still runs."""
+        for link in self.links:
+            link.kill()
 
     async def _play(self, link: Link, index: int, one: Plan) -> None:
         totals = self.totals

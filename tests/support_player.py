@@ -109,7 +109,7 @@ class Played:
     @property
     def refused(self) -> bool:
         """The proxy answers the client itself: it speaks HTTP/2, and the first byte of the agent cannot."""
-        could = self.client.sent.startswith(PREFACE) and self.agent.sent[:1] not in (b"", b"\0")
+        could = self.client.sent.startswith(PREFACE) and bytes(self.agent.sent[:1]) not in (b"", b"\0")
         return could and (not self.client.received or not self.agent.sent.startswith(self.client.received))
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from setup import environment
+
 from support_process import memory_mib as memory_mib
 
 READY_SECONDS = 20.0
