@@ -25,7 +25,7 @@ MAX_BYTES = 1 << 20
 _MAX_MUTATIONS = 6
 _CARDS = frozenset({"GetAgentCard", "GetExtendedAgentCard"})
 """Operations whose bytes the proxy may change."""
-_WHAT = {ChunkKind.DATA: "data", ChunkKind.EOF: "eof", ChunkKind.RESET: "reset"}
+_WHAT = {ChunkKind.DATA: "data", ChunkKind.EOF: "eof", ChunkKind.RESET: "reset", ChunkKind.LOG: "log"}
 _NUMBER = re.compile(rb"[0-9a-fA-F]+(?=\r\n)|\d+")
 _LENGTH = re.compile(rb"\0\0[\0-\xff]{3}")
 """What may be a gRPC prefix, or the length in the head of an HTTP/2 frame."""
@@ -75,6 +75,7 @@ FRAGMENTS = (
     b"\0\0\x05\x02\0\0\0\0\x03\0\0\0\x03\x10",  # PRIORITY of a stream on itself
     b"\0\0\x01\0\x08\0\0\0\x01\xff",  # DATA with more padding than there is
     b"\0\0\0\0\x01\0\0\0\x01",  # END_STREAM
+    b"Content-Length: 99999999999\r\n\r\n",
     b"\x01\xff\xff\xff\xff",  # a compressed gRPC message of 4 GiB
     b"\0\0\0\0\0",
 )
@@ -96,11 +97,12 @@ class Plan(msgspec.Struct):
     """Seconds that both peers rest after each read."""
 
 
-def plan(seed: int, number: int) -> Plan:
-    """The connection of this number in the run of this seed."""
-    chance = random.Random(f"{seed}/{number}")
-    name = chance.choice(sorted(conversations()))
-    steps = list(conversations()[name])
+def plan(seed: int, number: int, *, stdio: bool = False) -> Plan:
+    """The connection of this number in the run of this seed; with `stdio` the session of an agent that is a child."""
+    chance = random.Random(f"{seed}/{number}/{'stdio' if stdio else 'tcp'}")
+    samples = pipe_conversations() if stdio else conversations()
+    name = chance.choice(sorted(samples))
+    steps = list(samples[name])
     changes = []
     for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3, _MAX_MUTATIONS))):
         mutator = chance.choice(_MUTATORS)
@@ -128,6 +130,12 @@ def conversations() -> dict[str, Steps]:
     return found
 
 
+@cache
+def pipe_conversations() -> dict[str, Steps]:
+    """What passed on stdin, stdout and stderr of the stdio agents in the sample recordings."""
+    return {f"stdio#{number}": steps for number, steps in steps_of(loaded("stdio")).items()}
+
+
 def steps_of(talk: Talk) -> dict[int, Steps]:
     """Number of a connection -> its steps."""
     found: dict[int, Steps] = {}
@@ -153,7 +161,7 @@ def ended(chance: random.Random, steps: Steps) -> Steps:
     found: Steps = []
     finished = set()
     for what, direction, data in steps:
-        if direction not in finished and (data or what != "data"):
+        if direction not in finished and (data or what in ("eof", "reset")):
             found.append((what, direction, data))
         if what == "reset":
             return found

@@ -27,6 +27,8 @@ from support_proxy import Proxy, environment, program
 UNCHANGED = ("--rewrite-card", "never", "--keep-host")
 DEFAULTS: tuple[str, ...] = ()
 CHECK_SECONDS = 600.0
+MAX_AHEAD = 50
+"""Connections that one proxy may be ahead of the other."""
 OWN_RULES = ("RECORDER", "RULES")
 """Findings about ourselves: a recorder that could not read something, a rule that failed."""
 
@@ -76,6 +78,33 @@ class Totals(msgspec.Struct):
     def add(self, failure: Failure) -> None:
         """Keep it."""
         self.failures.append(failure)
+
+
+def judge(path: Path, state: Path, totals: Totals) -> Iterator[str]:
+    """What is wrong with a finished recording, by itself and as `a2a-inspect check` reads it; counts its findings."""
+    live: Counter[tuple[object, ...]] = Counter()
+    with Recording(path) as recording:
+        for session in recording.sessions():
+            if session.complete != "complete":
+                yield f"capture complete: {session.complete}"
+            for row in recording.findings(session.id):
+                one = row.finding
+                totals.findings[one.rule] += 1
+                live[session.id, one.rule, one.connection, one.exchange, one.seq] += 1
+                if one.rule in OWN_RULES:
+                    yield f"{one.rule}: {one.summary}"
+    line = [program("a2a-inspect"), "check", str(path), "--format", "json", "--fail-on", "never"]
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=CHECK_SECONDS, env=environment(state), check=False
+    )
+    if done.returncode or done.stderr:
+        yield f"check ended with {done.returncode}: {done.stderr[-3000:]}"
+        return
+    found: Counter[tuple[object, ...]] = Counter()
+    for said in map(json.loads, done.stdout.splitlines()):
+        if said["event"] == "finding":
+            found[said["session"], said["rule"], said["connection"], said["exchange"], said["seq"]] += 1
+    totals.differences.update(str(rule) for _, rule, *_ in ((live - found) + (found - live)).elements())
 
 
 class Link:
@@ -144,49 +173,19 @@ class Link:
 
     def _recorded(self, totals: Totals) -> Iterator[str]:
         """What is wrong with the recording."""
-        live: Counter[tuple[object, ...]] = Counter()
         with Recording(self.proxy.recording) as recording:
-            (session,) = recording.sessions()
-            if session.complete != "complete":
-                yield f"capture complete: {session.complete}"
             for row in recording.connections():
                 one = row.connection
                 wanted = self._wanted.get(one.client, deque())
                 sizes = wanted.popleft() if wanted else None
+                recorded = one.bytes_to_agent, one.bytes_to_client
                 if not one.closed:
                     yield f"connection {one.id} was not closed in the recording"
-                elif sizes is not None and sizes != (one.bytes_to_agent, one.bytes_to_client):
-                    recorded = one.bytes_to_agent, one.bytes_to_client
+                elif sizes is not None and sizes != recorded:
                     yield f"connection {one.id} has {recorded} bytes in the recording, sent were {sizes}"
             if any(self._wanted.values()):
                 yield "connections are missing in the recording"
-            for each in recording.findings():
-                found = each.finding
-                totals.findings[found.rule] += 1
-                live[found.rule, found.connection, found.exchange, found.seq] += 1
-                if found.rule in OWN_RULES:
-                    yield f"{found.rule}: {found.summary}"
-        yield from self._checked(totals, live)
-
-    def _checked(self, totals: Totals, live: Counter[tuple[object, ...]]) -> Iterator[str]:
-        """What is wrong with `a2a-inspect check`."""
-        line = [program("a2a-inspect"), "check", str(self.proxy.recording), "--format", "json"]
-        done = subprocess.run(
-            [*line, "--fail-on", "never"],
-            capture_output=True,
-            text=True,
-            timeout=CHECK_SECONDS,
-            env=environment(self.proxy.state),
-            check=False,
-        )
-        if done.returncode or done.stderr:
-            yield f"check ended with {done.returncode}: {done.stderr[-3000:]}"
-            return
-        found: Counter[tuple[object, ...]] = Counter()
-        for said in map(json.loads, done.stdout.splitlines()):
-            if said["event"] == "finding":
-                found[said["rule"], said["connection"], said["exchange"] or 0, said["seq"]] += 1
-        totals.differences.update(str(rule) for rule, *_ in ((live - found) + (found - live)).elements())
+        yield from judge(self.proxy.recording, self.proxy.state, totals)
 
     def kill(self) -> None:
         """End it at once, if it still runs."""
@@ -221,6 +220,8 @@ class Round:
         async def lane(half: int, index: int) -> None:
             while (number := next_of(half)) is not None:
                 await self._may_go_on.wait()
+                while len(queues[1 - half]) > MAX_AHEAD:
+                    await asyncio.sleep(0.01)
                 await self._play(self.links[half], index, plan(seed, number))
 
         await asyncio.gather(*(lane(half, index) for half in (0, 1) for index in range(self._lanes)))

@@ -13,6 +13,7 @@ import itertools
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support_fuzz_round import Failure, Memory, Round, Totals, peak
+from support_fuzz_stdio import fuzz_stdio
 
 ROUND_SECONDS = 600.0
 """How long two proxies live; less where their files have grown to `MAX_DISK`."""
@@ -33,6 +35,8 @@ MAX_BEHIND = 32 << 20
 """Bytes of journal that a recorder may have before it: then nothing new is played until it has read some."""
 LOOK_SECONDS = 2.0
 PROGRESS_SECONDS = 60.0
+STDIO_EVERY = 2_000
+"""One session of a stdio agent for so many connections: each starts three processes."""
 MAX_FAILURES = 1_000
 """Failures of which a line is kept; more are only counted."""
 MAX_KEPT = 3
@@ -91,6 +95,8 @@ class Fuzz:
         try:
             asyncio.run(self._play(running, numbers))
             running.finish()
+            if numbers:
+                fuzz_stdio(folder / "stdio", self._seed, range(numbers[0], numbers[-1] + 1, STDIO_EVERY), totals)
         except Exception as wrong:  # a check that could not be made has failed; the next round may tell more
             totals.add(Failure(-1, f"the round could not be finished: {wrong!r}"))
         finally:
@@ -195,6 +201,7 @@ def main() -> int:
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     last = None if options.connections is None else options.first + options.connections
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was started is ended too
     fuzz = Fuzz(seed, options.first, last, options.seconds, options.failures)
     fuzz.run()
     print(report(fuzz, seed), flush=True)

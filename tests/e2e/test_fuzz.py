@@ -8,8 +8,10 @@ import pytest
 
 from support_fuzz import conversations, plan
 from support_fuzz_round import Round, Totals, peak
+from support_fuzz_stdio import fuzz_stdio
 
 CONNECTIONS = 160
+STDIO_SESSIONS = 5
 RELAY_MIB, RECORDER_MIB = 128, 256
 
 
@@ -29,6 +31,14 @@ async def test_mutated_conversations_pass_unchanged(seed: int, tmp_path: Path) -
     relay, recorder = peak(totals.memory)
     assert 0 < relay < RELAY_MIB
     assert 0 < recorder < RECORDER_MIB
+
+
+def test_mutated_conversations_pass_a_stdio_agent_unchanged(tmp_path: Path) -> None:
+    """stdin, stdout, stderr and the exit code are those of the agent without the proxy; the recording is sound."""
+    totals = Totals()
+    fuzz_stdio(tmp_path, 1, range(STDIO_SESSIONS), totals)
+    assert [failure.line(1) for failure in totals.failures] == []
+    assert totals.connections == STDIO_SESSIONS
 
 
 def test_a_connection_follows_from_seed_and_number_alone() -> None:
