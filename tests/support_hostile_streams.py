@@ -14,6 +14,8 @@ from support_conversation import TO_AGENT, TO_CLIENT, Grpc, Http, Script, frame,
 METHOD = "/lf.a2a.v1.A2AService/SendMessage"
 STREAM = "/lf.a2a.v1.A2AService/SendStreamingMessage"
 MIB = 1 << 20
+RELAY_MIB, RECORDER_MIB = 128, 768
+"""Resident memory of the two processes after each of them, at most."""
 Made = Callable[[], Script]
 
 HOSTILE_STREAMS: list[Made] = []
@@ -81,11 +83,11 @@ def table_size_flood() -> Script:
 
 @hostile
 def rapid_resets() -> Script:
-    """10,000 streams, each reset at once."""
+    """5,000 streams, each reset at once."""
     script = Grpc()
     block = bytes(script.open(METHOD).steps.pop()[2][9:])
     script = Grpc()
-    first = b"".join(frame(1, 4, 2 * n + 1, block) + frame(3, 0, 2 * n + 1, b"\0\0\0\x08") for n in range(10_000))
+    first = b"".join(frame(1, 4, 2 * n + 1, block) + frame(3, 0, 2 * n + 1, b"\0\0\0\x08") for n in range(5_000))
     return script.client(first)
 
 
@@ -147,9 +149,9 @@ def http2_that_is_answered_in_text() -> Script:
 
 @hostile
 def http2_many_streams() -> Script:
-    """3,000 streams that stay open."""
+    """1,000 streams that stay open."""
     script = Grpc()
-    for number in range(3_000):
+    for number in range(1_000):
         script.open(METHOD, 2 * number + 1)
     return script
 
@@ -166,8 +168,8 @@ def grpc_length_of_4_gib() -> Script:
 
 @hostile
 def grpc_compression_bomb() -> Script:
-    """A message of 1 MB that is 1 GB."""
-    message = prefixed(zeros(1024 * MIB), 1)
+    """A message of 250 KB that is 256 MiB."""
+    message = prefixed(zeros(256 * MIB), 1)
     script = Grpc().open(STREAM, grpc_encoding="gzip").send(b"").respond(grpc_encoding="gzip")
     for at in range(0, len(message), 16_384):
         script.agent(frame(0, 0, 1, message[at : at + 16_384]))
@@ -185,8 +187,8 @@ def grpc_flag_lies() -> Script:
 
 @hostile
 def grpc_empty_messages() -> Script:
-    """20,000 messages of 0 bytes."""
-    return Grpc().open(STREAM).send(b"").respond().agent(frame(0, 0, 1, bytes(5) * 2_000) * 10).trailers()
+    """5,000 messages of 0 bytes."""
+    return Grpc().open(STREAM).send(b"").respond().agent(frame(0, 0, 1, bytes(5) * 500) * 10).trailers()
 
 
 @hostile
@@ -343,8 +345,8 @@ def informational_flood() -> Script:
 
 @hostile
 def pipelined_requests() -> Script:
-    """3,000 tiny requests before the first answer."""
-    return raw(b"GET /tasks/1 HTTP/1.1\r\nHost: a\r\n\r\n" * 3_000, b"HTTP/1.1 204 No Content\r\n\r\n" * 3_000)
+    """1,000 tiny requests before the first answer."""
+    return raw(b"GET /tasks/1 HTTP/1.1\r\nHost: a\r\n\r\n" * 1_000, b"HTTP/1.1 204 No Content\r\n\r\n" * 1_000)
 
 
 @hostile
@@ -422,18 +424,18 @@ def event_without_end() -> Script:
 
 @hostile
 def deep_json() -> Script:
-    """JSON within JSON, 500,000 times, as a request, an answer and an event."""
-    deep = b'{"jsonrpc":"2.0","id":1,"method":"SendMessage","result":' + b'{"a":[' * 250_000 + b"]}" * 250_000 + b"}"
+    """JSON within JSON, 200,000 times, as a request, an answer and an event."""
+    deep = b'{"jsonrpc":"2.0","id":1,"method":"SendMessage","result":' + b'{"a":[' * 100_000 + b"]}" * 100_000 + b"}"
     http = Http().request("POST /", deep).answer(deep)
     return http.call("SendStreamingMessage", {}).stream().chunk(b"data: " + deep + b"\n\n").done()
 
 
 @hostile
 def wide_json() -> Script:
-    """An object of 200,000 members of one name, a number of 200,000 digits, a batch of 50,000 calls."""
-    members = b"{" + b",".join([b'"a":1'] * 200_000) + b"}"
-    digits = b'{"jsonrpc":"2.0","id":' + b"9" * 200_000 + b',"method":"GetTask","params":{"n":' + b"1" * 200_000 + b"}}"
-    batch = json.dumps([{"jsonrpc": "2.0", "id": n, "method": "GetTask", "params": {}} for n in range(50_000)]).encode()
+    """An object of 100,000 members of one name, a number of 50,000 digits, a batch of 10,000 calls."""
+    members = b"{" + b",".join([b'"a":1'] * 100_000) + b"}"
+    digits = b'{"jsonrpc":"2.0","id":' + b"9" * 50_000 + b',"method":"GetTask","params":{"n":' + b"1" * 50_000 + b"}}"
+    batch = json.dumps([{"jsonrpc": "2.0", "id": n, "method": "GetTask", "params": {}} for n in range(10_000)]).encode()
     return (
         Http()
         .request("POST /", members)
@@ -446,16 +448,16 @@ def wide_json() -> Script:
 
 @hostile
 def gzip_bomb() -> Script:
-    """A body of 1 MB that is 1 GB."""
-    return rpc().answer(zeros(1024 * MIB), content_encoding="gzip")
+    """A body of 250 KB that is 256 MiB."""
+    return rpc().answer(zeros(256 * MIB), content_encoding="gzip")
 
 
 @hostile
 def bombs_in_bombs() -> Script:
-    """A body that is compressed three times, and an event stream of 300 MB in some KB."""
-    body = gzip.compress(gzip.compress(zeros(512 * MIB)))
+    """A body that is compressed three times, and an event stream of 100 MiB in 100 KB."""
+    body = gzip.compress(gzip.compress(zeros(128 * MIB)))
     script = rpc().answer(body, content_encoding="gzip, gzip, gzip").call("SendStreamingMessage", {})
-    return script.stream(content_encoding="deflate").chunk(zeros(300 * MIB, 15)).done()
+    return script.stream(content_encoding="deflate").chunk(zeros(100 * MIB, 15)).done()
 
 
 @hostile

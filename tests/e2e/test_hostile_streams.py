@@ -9,12 +9,10 @@ import pytest
 
 from a2a_proxy.recording.reader import Recording
 from support_fuzz_round import Link, Round, Totals
-from support_hostile_streams import HOSTILE_STREAMS, Made
+from support_hostile_streams import HOSTILE_STREAMS, RECORDER_MIB, RELAY_MIB, Made
 from support_player import play
 
 SECONDS = 120.0
-RELAY_MIB, RECORDER_MIB = 128, 768
-"""Resident memory after each stream, at most."""
 
 
 @pytest.fixture(scope="module")
