@@ -26,7 +26,10 @@ from support_proxy import Proxy, environment, program
 
 UNCHANGED = ("--rewrite-card", "never", "--keep-host")
 DEFAULTS: tuple[str, ...] = ()
-CHECK_SECONDS = 600.0
+CHECK_SECONDS = 3600.0
+"""On a machine that is busy with other work."""
+SEGMENT = "1M"
+"""Small, so that decoders are saved often, and that what is on the disk is what is not recorded yet."""
 MAX_AHEAD = 50
 """Connections that one proxy may be ahead of the other."""
 OWN_RULES = ("RECORDER", "RULES")
@@ -117,18 +120,19 @@ class Link:
             listener.setblocking(False)
         first, *others = (f"127.0.0.1:{each.getsockname()[1]}" for each in self.listeners)
         more = [word for each in others for word in ("--listen", "127.0.0.1:0", "--upstream", each)]
-        self.proxy = Proxy(folder, first, "", "--quiet", *options, *more).start()
+        self.proxy = Proxy(folder, first, "", "--quiet", "--journal-segment", SEGMENT, *options, *more).start()
         (start,) = self.proxy.said("start")
         self.ports = [int(route["listen"][0].rpartition(":")[2]) for route in start["routes"]]
         self.recorder = recorder_of(self.proxy.process.pid)
-        self._wanted: dict[str, deque[tuple[int, int] | None]] = {}
-        """The client's address -> bytes in both directions, in order of its connections; None: not known."""
+        self._wanted: dict[tuple[str, str], deque[tuple[int, int] | None]] = {}
+        """Addresses of client and listener, which no two open connections share -> bytes in both directions, in order
+        of the connections; None: not known."""
 
-    def expect(self, client: str, played: Played) -> None:
+    def expect(self, lane: int, played: Played) -> None:
         """Its recording must have this."""
         known = not (played.broken or played.refused or played.problems())
         sizes = (len(played.client.sent), len(played.agent.sent)) if known else None
-        self._wanted.setdefault(client, deque()).append(sizes)
+        self._wanted.setdefault((played.address, f"127.0.0.1:{self.ports[lane]}"), deque()).append(sizes)
 
     def memory(self) -> Memory:
         """Now."""
@@ -176,7 +180,7 @@ class Link:
         with Recording(self.proxy.recording) as recording:
             for row in recording.connections():
                 one = row.connection
-                wanted = self._wanted.get(one.client, deque())
+                wanted = self._wanted.get((one.client, one.listen), deque())
                 sizes = wanted.popleft() if wanted else None
                 recorded = one.bytes_to_agent, one.bytes_to_client
                 if not one.closed:
@@ -259,7 +263,7 @@ class Round:
         totals.bytes += played.bytes
         totals.broken += played.broken
         totals.refused += played.refused
-        link.expect(played.address, played)
+        link.expect(index, played)
         problems = played.problems()
         totals.unequal += bool(problems)
         for what in problems:

@@ -28,10 +28,10 @@ from support_fuzz_stdio import fuzz_stdio
 
 ROUND_SECONDS = 600.0
 """How long two proxies live; less where their files have grown to `MAX_DISK`."""
-ROUND_CONNECTIONS = 100_000
+ROUND_CONNECTIONS = 40_000
 MAX_DISK = 400 << 20
 """Bytes of recordings and journals at which a round ends. Judging it may double that for a moment."""
-MAX_BEHIND = 32 << 20
+MAX_BEHIND = 8 << 20
 """Bytes of journal that a recorder may have before it: then nothing new is played until it has read some."""
 LOOK_SECONDS = 2.0
 PROGRESS_SECONDS = 60.0
