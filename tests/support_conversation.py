@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from hpack import Encoder
@@ -32,15 +32,15 @@ class Script:
     def __init__(self) -> None:
         self.steps: list[Step] = []
 
-    def client(self, data: bytes) -> Script:
+    def client(self, data: bytes) -> Self:
         self.steps.append(("data", TO_AGENT, data))
         return self
 
-    def agent(self, data: bytes) -> Script:
+    def agent(self, data: bytes) -> Self:
         self.steps.append(("data", TO_CLIENT, data))
         return self
 
-    def end(self, what: str, direction: Direction) -> Script:
+    def end(self, what: str, direction: Direction) -> Self:
         self.steps.append((what, direction, b""))
         return self
 

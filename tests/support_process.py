@@ -36,3 +36,13 @@ def listening_ports(pid: int) -> set[tuple[str, int]]:
                 host = socket.inet_ntop(family, packed)
                 found.add((f"[{host}]" if ":" in host else host, int(port, 16)))
     return found
+
+
+def memory_mib(pid: int) -> tuple[float, float]:
+    """The resident memory of a process now, and its peak.
+
+    `wait4` tells a peak too, but that of whoever forked it is in it. Raises OSError where there is no such process.
+    """
+    found = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE))
+    now = int(found.get("VmRSS", 0)) / 1024  # a process that has ended and is not waited for has none
+    return now, max(now, int(found.get("VmHWM", 0)) / 1024)

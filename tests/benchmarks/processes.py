@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -13,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from setup import environment
+
+from support_process import memory_mib as memory_mib
 
 READY_SECONDS = 20.0
 END_SECONDS = 5.0
@@ -75,16 +76,6 @@ def end(process: subprocess.Popen[bytes], *signals: signal.Signals) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def memory_mib(pid: int) -> tuple[float, float]:
-    """The resident memory of a process now, and its peak.
-
-    `wait4` tells a peak too, but that of whoever forked it is in it. Raises OSError where there is no such process.
-    """
-    found = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE))
-    now = int(found.get("VmRSS", 0)) / 1024  # a process that has ended and is not waited for has none
-    return now, max(now, int(found.get("VmHWM", 0)) / 1024)
 
 
 def child(pid: int, word: str) -> int:

@@ -12,7 +12,8 @@ from a2a_proxy.cli.main import cli
 
 _ROOT = Path(__file__).parents[2]
 _MANUAL = _ROOT / "proxy/a2a_proxy/manual"
-_PAGES = [_ROOT / "README.md", _ROOT / "CHANGELOG.md", _ROOT / "recordings/README.md", *sorted(_MANUAL.glob("*.md"))]
+_TOP = [_ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md", "recordings/README.md")]
+_PAGES = [*_TOP, *sorted(_MANUAL.glob("*.md"))]
 
 
 def _links(page: Path) -> list[tuple[Path, str]]:

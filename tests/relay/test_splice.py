@@ -11,8 +11,9 @@ import pytest
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay import splice
+from a2a_proxy.relay.way import Editing
 from a2a_proxy.wire.detect import PREFACE
-from support_relay import SECONDS, CountingJournal, Story, agent, echo, relaying, reset, until
+from support_relay import NO_EDITS, SECONDS, CountingJournal, Story, agent, echo, relaying, reset, until
 
 Play = Callable[[Story], None]
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -399,6 +400,30 @@ def test_small_writes_are_not_held_together(play: Play) -> None:
                 sock = side.transport.get_extra_info("socket")
                 assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             writer.close()
+
+    play(story())
+
+
+@pytest.mark.parametrize("editing", [NO_EDITS, Editing()], ids=["no edits", "edits"])
+def test_an_agent_that_speaks_before_an_http2_client_is_not_refused(play: Play, editing: Editing) -> None:
+    """Its first byte is what shows its protocol: a frame that comes in two reads is not refused in its middle."""
+    settings = b"\0\0\x06\x04\0\0\0\0\0" + b"\0\x03\0\0\0\x64"
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(settings[:5])
+        await reader.readexactly(len(PREFACE))
+        writer.write(b"\xff" + settings[5:])
+        writer.close()
+
+    async def story() -> None:
+        async with agent(speak) as port, relaying(port, editing=editing) as bench:
+            reader, writer = await bench.connect()
+            assert await reader.readexactly(5) == settings[:5]
+            writer.write(PREFACE)
+            assert await reader.read() == b"\xff" + settings[5:]
+            writer.close()
+            await bench.closed()
+            assert not bench.journal.data(Direction.TO_CLIENT, kind=ChunkKind.OURS)
 
     play(story())
 

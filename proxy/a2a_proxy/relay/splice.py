@@ -345,7 +345,7 @@ class Pair:
             editor = editor_for(http2, self._plan)
             self._line = EditLine(editor, loop, work, plain, guarded, self.edited, self._delay)
             self.client.forward, self.agent.forward = self._line.to_agent, self._line.to_client
-        if http2 and not self.agent.tls:
+        if http2 and not self.agent.tls and not self.agent.octets:
             self._said = bytearray()
             to_agent, to_client = self.client.forward, self.agent.forward
             self.client.forward = partial(self._note_said, to_agent)

@@ -1,0 +1,55 @@
+"""What a hostile peer sends passes through the real proxy byte for byte, and neither relay nor recorder suffers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from a2a_proxy.recording.reader import Recording
+from support_fuzz_round import Link, Round, Totals
+from support_hostile_streams import HOSTILE_STREAMS, RECORDER_MIB, RELAY_MIB, Made
+from support_player import play
+
+SECONDS = 120.0
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Round]:
+    """A proxy that changes nothing and one with the usual options, for all streams."""
+    found = Round(tmp_path_factory.mktemp("hostile"), Totals(), lanes=1)
+    yield found
+    found.kill()
+
+
+async def recorded(link: Link, client: str) -> None:
+    """Until the end of the connection from this address is in the recording."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            with Recording(link.proxy.recording) as stored:
+                if any(row.connection.closed for row in stored.connections() if row.connection.client == client):
+                    return
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("made", HOSTILE_STREAMS, ids=lambda made: made.__name__)
+async def test_it_passes_and_harms_nobody(made: Made, running: Round) -> None:
+    """Both peers receive what the other has sent and how it ended; the same processes go on, with bounded memory."""
+    script = made()
+    for link in running.links:
+        played = await play(script.steps, link.ports[0], link.listeners[0])
+        link.expect(0, played)
+        assert played.problems() == []
+        assert not played.refused
+        await recorded(link, played.address)
+        relay, recorder = link.memory()
+        assert link.deaths() == []
+        assert 0 < relay < RELAY_MIB
+        assert 0 < recorder < RECORDER_MIB
+
+
+def test_their_recordings_are_sound(running: Round) -> None:
+    """Complete, with all bytes of each connection, readable by `check`; the proxies have said nothing on stderr."""
+    running.finish()
+    assert running.totals.failures == []

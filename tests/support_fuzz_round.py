@@ -1,0 +1,284 @@
+"""Mutated conversations through real proxies, and everything that must hold of them afterwards.
+
+A round has two proxies with their recorders: connections of even numbers go through one that changes nothing at all,
+the others through one with the usual options, whose edits these conversations give no occasion for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import subprocess
+from collections import Counter, deque
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.recording.reader import Recording
+from support_cli import recorder_of
+from support_fuzz import Plan, plan
+from support_player import Played, play
+from support_process import memory_mib
+from support_proxy import Proxy, environment, program
+
+UNCHANGED = ("--rewrite-card", "never", "--keep-host")
+DEFAULTS: tuple[str, ...] = ()
+CHECK_SECONDS = 3600.0
+"""On a machine that is busy with other work."""
+SEGMENT = "1M"
+"""Small, so that decoders are saved often, and that what is on the disk is what is not recorded yet."""
+MAX_AHEAD = 50
+"""Connections that one proxy may be ahead of the other."""
+OWN_RULES = ("RECORDER", "RULES")
+"""Findings about ourselves: a recorder that could not read something, a rule that failed."""
+
+Memory = tuple[float, float]
+"""MiB of the relay and of its recorder."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Something that must not be."""
+
+    number: int
+    """Of the connection; -1 where it is about a whole round."""
+    what: str
+    changes: tuple[str, ...] = ()
+    """The sample and its mutators."""
+
+    def line(self, seed: int) -> str:
+        """For people, with the command that repeats it."""
+        if self.number < 0:
+            return self.what
+        again = f"--seed {seed} --first {self.number} --connections 1"
+        return f"{again}: {self.what} ({' '.join(self.changes)})"
+
+
+class Totals(msgspec.Struct):
+    """What was played and found."""
+
+    connections: int = 0
+    bytes: int = 0
+    """Sent by clients and agents."""
+    broken: int = 0
+    """Connections that a peer has reset."""
+    refused: int = 0
+    """Answered by the proxy: the client spoke HTTP/2 and the agent did not."""
+    unequal: int = 0
+    """Connections on which a peer received other bytes or another end than the other has sent."""
+    deaths: int = 0
+    """Of relays and recorders."""
+    findings: Counter[str] = msgspec.field(default_factory=Counter)
+    """Rule -> how often it was found."""
+    differences: Counter[str] = msgspec.field(default_factory=Counter)
+    """Rule -> findings that were made live and not by `a2a-inspect check`, or the other way round."""
+    memory: list[Memory] = []
+    """Of the proxies of each round in turn, as it was sampled."""
+    failures: list[Failure] = []
+
+    def add(self, failure: Failure) -> None:
+        """Keep it."""
+        self.failures.append(failure)
+
+
+def judge(path: Path, state: Path, totals: Totals) -> Iterator[str]:
+    """What is wrong with a finished recording, by itself and as `a2a-inspect check` reads it; counts its findings."""
+    live: Counter[tuple[object, ...]] = Counter()
+    with Recording(path) as recording:
+        for session in recording.sessions():
+            if session.complete != "complete":
+                yield f"capture complete: {session.complete}"
+            for row in recording.findings(session.id):
+                one = row.finding
+                totals.findings[one.rule] += 1
+                live[session.id, one.rule, one.connection, one.exchange, one.seq] += 1
+                if one.rule in OWN_RULES:
+                    yield f"{one.rule}: {one.summary}"
+    line = [program("a2a-inspect"), "check", str(path), "--format", "json", "--fail-on", "never"]
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=CHECK_SECONDS, env=environment(state), check=False
+    )
+    if done.returncode or done.stderr:
+        yield f"check ended with {done.returncode}: {done.stderr[-3000:]}"
+        return
+    found: Counter[tuple[object, ...]] = Counter()
+    for said in map(json.loads, done.stdout.splitlines()):
+        if said["event"] == "finding":
+            found[said["session"], said["rule"], said["connection"], said["exchange"], said["seq"]] += 1
+    totals.differences.update(str(rule) for _, rule, *_ in ((live - found) + (found - live)).elements())
+
+
+class Link:
+    """One proxy, an agent's listener for each of its lanes, and what its recording must say."""
+
+    def __init__(self, folder: Path, options: tuple[str, ...], lanes: int) -> None:
+        folder.mkdir()
+        self.listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(lanes)]
+        for listener in self.listeners:
+            listener.setblocking(False)
+        first, *others = (f"127.0.0.1:{each.getsockname()[1]}" for each in self.listeners)
+        more = [word for each in others for word in ("--listen", "127.0.0.1:0", "--upstream", each)]
+        self.proxy = Proxy(folder, first, "", "--quiet", "--journal-segment", SEGMENT, *options, *more).start()
+        (start,) = self.proxy.said("start")
+        self.ports = [int(route["listen"][0].rpartition(":")[2]) for route in start["routes"]]
+        self.recorder = recorder_of(self.proxy.process.pid)
+        self._wanted: dict[tuple[str, str], deque[tuple[int, int] | None]] = {}
+        """Addresses of client and listener, which no two open connections share -> bytes in both directions, in order
+        of the connections; None: not known."""
+
+    def expect(self, lane: int, played: Played) -> None:
+        """Its recording must have this."""
+        known = not (played.broken or played.refused or played.problems())
+        sizes = (len(played.client.sent), len(played.agent.sent)) if known else None
+        self._wanted.setdefault((played.address, f"127.0.0.1:{self.ports[lane]}"), deque()).append(sizes)
+
+    def memory(self) -> Memory:
+        """Now."""
+        with contextlib.suppress(OSError):
+            return memory_mib(self.proxy.process.pid)[0], memory_mib(self.recorder)[0]
+        return 0.0, 0.0
+
+    def behind(self) -> int:
+        """Bytes of journal on the disk."""
+        return _size(self.proxy.state / "journals")
+
+    def size(self) -> int:
+        """Bytes that this proxy takes on the disk."""
+        return _size(self.proxy.folder)
+
+    def deaths(self) -> list[str]:
+        """Words on the processes that have died."""
+        code = self.proxy.process.poll()
+        relay = [f"the relay ended with {code}"] if code is not None else []
+        return relay + [each["message"] for each in self.proxy.said("trouble")]
+
+    def finish(self, totals: Totals) -> None:
+        """Stop the proxy, and look at what it leaves."""
+        for what in self.deaths():
+            totals.deaths += 1
+            totals.add(Failure(-1, what))
+        try:
+            summary = self.proxy.stop()
+        except RuntimeError as wrong:
+            totals.deaths += 1
+            totals.add(Failure(-1, str(wrong)[-3000:]))
+            return
+        finally:
+            for listener in self.listeners:
+                listener.close()
+        if not summary["complete"]:
+            totals.add(Failure(-1, f"the capture is not complete: {summary}"))
+        if self.proxy.err:
+            totals.add(Failure(-1, "on stderr: " + " | ".join(self.proxy.err)[-3000:]))
+        for what in self._recorded(totals):
+            totals.add(Failure(-1, what))
+
+    def _recorded(self, totals: Totals) -> Iterator[str]:
+        """What is wrong with the recording."""
+        with Recording(self.proxy.recording) as recording:
+            for row in recording.connections():
+                one = row.connection
+                wanted = self._wanted.get((one.client, one.listen), deque())
+                sizes = wanted.popleft() if wanted else None
+                recorded = one.bytes_to_agent, one.bytes_to_client
+                if not one.closed:
+                    yield f"connection {one.id} was not closed in the recording"
+                elif sizes is not None and sizes != recorded:
+                    yield f"connection {one.id} has {recorded} bytes in the recording, sent were {sizes}"
+            if any(self._wanted.values()):
+                yield "connections are missing in the recording"
+        yield from judge(self.proxy.recording, self.proxy.state, totals)
+
+    def kill(self) -> None:
+        """End it at once, if it still runs."""
+        self.proxy.kill()
+        for listener in self.listeners:
+            listener.close()
+
+
+class Round:
+    """Two proxies in one folder, from their start to `finish`."""
+
+    def __init__(self, folder: Path, totals: Totals, lanes: int = 4) -> None:
+        """`lanes` connections are open at a time through each proxy."""
+        self.links = [Link(folder / "unchanged", UNCHANGED, lanes), Link(folder / "defaults", DEFAULTS, lanes)]
+        self.totals = totals
+        self._lanes = lanes
+        self._may_go_on = asyncio.Event()
+        self._may_go_on.set()
+
+    async def play(self, seed: int, numbers: Iterator[int]) -> None:
+        """Play the connections of these numbers, each through its proxy."""
+        queues: list[deque[int]] = [deque(), deque()]
+
+        def next_of(half: int) -> int | None:
+            while not queues[half]:
+                number = next(numbers, None)
+                if number is None:
+                    return None
+                queues[number % 2].append(number)
+            return queues[half].popleft()
+
+        async def lane(half: int, index: int) -> None:
+            while (number := next_of(half)) is not None:
+                await self._may_go_on.wait()
+                while len(queues[1 - half]) > MAX_AHEAD:
+                    await asyncio.sleep(0.01)
+                await self._play(self.links[half], index, plan(seed, number))
+
+        await asyncio.gather(*(lane(half, index) for half in (0, 1) for index in range(self._lanes)))
+
+    def wait_for_recorders(self, behind: int) -> None:
+        """Play nothing new while a recorder has more bytes to read than `behind`; to be called now and then."""
+        if any(link.behind() > behind for link in self.links):
+            self._may_go_on.clear()
+        else:
+            self._may_go_on.set()
+
+    def sample(self) -> None:
+        """Note the memory of both proxies; those that die are found here first."""
+        self.totals.memory += [link.memory() for link in self.links]
+
+    def finish(self) -> None:
+        """Stop both proxies and look at their recordings."""
+        self.sample()
+        for link in self.links:
+            link.finish(self.totals)
+
+    def kill(self) -> None:
+        """End what still runs."""
+        for link in self.links:
+            link.kill()
+
+    async def _play(self, link: Link, index: int, one: Plan) -> None:
+        totals = self.totals
+        totals.connections += 1
+        try:
+            played = await play(one.steps, link.ports[index], link.listeners[index], one.pause)
+        except (OSError, TimeoutError) as wrong:
+            totals.add(Failure(one.number, f"no connection: {wrong!r}", (one.sample, *one.changes)))
+            return
+        totals.bytes += played.bytes
+        totals.broken += played.broken
+        totals.refused += played.refused
+        link.expect(index, played)
+        problems = played.problems()
+        totals.unequal += bool(problems)
+        for what in problems:
+            totals.add(Failure(one.number, what, (one.sample, *one.changes)))
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the files in it."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size
+    return total
+
+
+def peak(memory: list[Memory]) -> Memory:
+    """The highest of each."""
+    return max((each[0] for each in memory), default=0.0), max((each[1] for each in memory), default=0.0)
