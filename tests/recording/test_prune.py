@@ -11,7 +11,7 @@ from a2a_proxy.recording.reader import Recording
 from support_inspect import changes, exchange, request, status, writer
 from support_recording import STARTED
 
-SHARED = {"session", "text", "ident", "shape", "blob", "_sqlite_migrations", "sqlite_sequence"}
+SHARED = {"session", "text", "ident", "shape", "blob", "_sqlite_migrations", "sqlite_sequence", "rule"}
 """Tables that do not belong to one session."""
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.recording import note_schema, segment_schema
 from a2a_proxy.recording.codec import pack_json, unpack_int, unpack_json
-from a2a_proxy.recording.schema import SINCE_2, SINCE_6, SINCE_7, VIEW_NAMES, VIEWS, dialect, statements
+from a2a_proxy.recording.rule_titles import store_titles
+from a2a_proxy.recording.schema import RULES, SINCE_2, SINCE_6, SINCE_7, VIEW_NAMES, VIEWS, dialect, statements
 from a2a_proxy.recording.version_1 import ranges_told
 
 if TYPE_CHECKING:
@@ -56,6 +57,12 @@ def m007_traces_that_go_on(db: sqlite3.Connection) -> None:
     _add(db, SINCE_7)
 
 
+def m008_rule_titles(db: sqlite3.Connection) -> None:
+    """Titles of the rules that findings name, for the view `findings`."""
+    _run(db, dialect(RULES, strict=_strict()))
+    store_titles(db, {number for (number,) in db.execute("SELECT DISTINCT rule FROM finding")})
+
+
 STEPS = (
     m001_tables,
     m002_generations,
@@ -64,6 +71,7 @@ STEPS = (
     m005_findings_by_place,
     m006_redaction,
     m007_traces_that_go_on,
+    m008_rule_titles,
 )
 """In order; the number of a step is the `user_version` after it."""
 

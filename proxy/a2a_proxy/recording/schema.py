@@ -23,13 +23,14 @@ from __future__ import annotations
 from enum import IntEnum
 
 from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.task import Support
 
 APPLICATION_ID = int.from_bytes(b"a2ap")
 """Offset 68 of the file: tells a recording from any other SQLite database."""
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """`PRAGMA user_version`, counted up by each migration."""
 
 PAGE_SIZE = 4096
@@ -271,6 +272,12 @@ SINCE_6 = {"session": {"redaction": "TEXT NOT NULL DEFAULT '[]'"}}
 SINCE_7 = {"exchange": {"sent_traceparent": "ANY"}}
 """The column that version 7 put after the others; NULL where the agent got what the client had sent."""
 
+RULES = "CREATE TABLE rule (id INTEGER PRIMARY KEY, title TEXT NOT NULL) STRICT;"
+"""Version 8: titles of the rules that the findings name; `id` is the number of the rule's id in `text`."""
+
+COLUMNS_SINCE = (SINCE_2, SINCE_6, SINCE_7)
+"""Columns that migrations added to tables of version 1, in order."""
+
 _STATES = {state.value: state.label for state in TaskState}
 
 VIEWS = f"""
@@ -306,10 +313,32 @@ CREATE VIEW tasks AS SELECT t.id, t.session, {_words("t.agent")} AS agent, {_ide
     {_named("t.support", _lower(Support))} AS support, t.seen, t.missed, t.messages, t.exchanges,
     session.started + t.first AS first, session.started + t.last AS last
   FROM task t JOIN session ON session.id = t.session;
+CREATE VIEW artifacts AS SELECT t.session, {_words("t.agent")} AS agent, {_ident("t.ident")} AS task_id,
+    {_ident("a.ident")} AS artifact_id, a.name, a.chunks, a.parts, a.size, a.complete,
+    session.started + a.first AS first, session.started + a.last AS last
+  FROM artifact a JOIN task t ON t.id = a.task JOIN session ON session.id = t.session;
+CREATE VIEW findings AS SELECT f.id, f.session, {_words("f.rule")} AS rule,
+    (SELECT title FROM rule WHERE rule.id = f.rule) AS title, {_named("f.severity", _lower(Severity))} AS severity,
+    {_words("f.confidence")} AS confidence, session.started + f.at AS at,
+    CASE WHEN f.exchange THEN f.session || ':' || f.exchange || CASE WHEN f.seq < 0 THEN '' ELSE '.' || f.seq END
+    END AS place,
+    f.connection, f.exchange, f.seq, {_ident("f.task")} AS task_id, f.summary, f.evidence
+  FROM finding f JOIN session ON session.id = f.session;
 """
 
 
-VIEW_NAMES = ("ident_text", "frames", "exchanges", "tasks", "segments", "interruptions", "handoffs", "notes")
+VIEW_NAMES = (
+    "ident_text",
+    "frames",
+    "exchanges",
+    "tasks",
+    "artifacts",
+    "findings",
+    "segments",
+    "interruptions",
+    "handoffs",
+    "notes",
+)
 """Those of `segment_schema` and `note_schema` too."""
 
 

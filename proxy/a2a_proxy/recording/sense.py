@@ -76,11 +76,12 @@ def reader(kind: Any) -> Callable[[str | None], Any]:
 def declared() -> dict[str, tuple[frozenset[type], ...]]:
     """What the columns of each table of the newest schema may hold, in their order."""
     found: dict[str, list[str]] = {}
-    for script in (schema.TABLES, segment_schema.TABLES, note_schema.TABLE):
+    for script in (schema.TABLES, segment_schema.TABLES, note_schema.TABLE, schema.RULES):
         for name, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\) STRICT", script, re.DOTALL):
             found[name] = [part for part in map(str.strip, body.split(",")) if _COLUMN.match(part)]
-    for name, columns in (*schema.SINCE_2.items(), *schema.SINCE_6.items()):
-        found[name] += [f"{column} {kind}" for column, kind in columns.items()]
+    for since in schema.COLUMNS_SINCE:
+        for name, columns in since.items():
+            found[name] += [f"{column} {kind}" for column, kind in columns.items()]
     return {name: tuple(map(_holds, columns)) for name, columns in found.items()}
 
 
@@ -91,7 +92,9 @@ def _holds(column: str) -> frozenset[type]:
 
 
 def _look(columns: tuple[frozenset[type], ...], types: tuple[type, ...]) -> None:
-    """Raises TypeError. A file of an older schema has fewer columns than are known today."""
+    """Raises TypeError. A file of an older schema has fewer columns than the newest one, and none has more."""
+    if len(types) > len(columns):
+        raise TypeError(f"{len(types)} columns")
     for allowed, found in zip(columns, types, strict=False):
         if found not in allowed:
             raise TypeError(found.__name__)

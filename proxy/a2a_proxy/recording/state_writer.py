@@ -16,6 +16,7 @@ from a2a_proxy.recording.decode import Decode
 from a2a_proxy.recording.intern import Interner
 from a2a_proxy.recording.payloads import Payloads
 from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.rule_titles import store_titles
 from a2a_proxy.recording.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.task_join import joined
 
@@ -66,12 +67,16 @@ class StateWriter:
         self._idents = idents
         self._blocks = blocks
         self._heads: dict[int, tuple[_Heads, Address]] = {}
+        self._titled: set[int] = set()
+        """Rules whose titles were stored, by their numbers in `text`."""
+        self._private = not db.execute("PRAGMA database_list").fetchone()[2]
         self._tasks: dict[tuple[str, str], Task] = {}
         """Those written last, as the file has them."""
 
     def forget(self) -> None:
         """Trust nothing remembered: the transaction was rolled back."""
         self._heads = {}
+        self._titled = set()
         self._tasks = {}
 
     def write(self, changes: Changes, findings: Sequence[Finding]) -> None:
@@ -82,6 +87,10 @@ class StateWriter:
         for task in changes.tasks:
             self._task(task)
         self._db.executemany(_FINDING, [self._finding(value) for value in findings])
+        # A database in memory (a cassette that is only read) is not queried by SQL users.
+        if not self._private and (new := {self._words.one(value.rule) for value in findings} - self._titled):
+            store_titles(self._db, new)
+            self._titled |= new
 
     def words(self, values: tuple[str, ...] | tuple[int, ...]) -> int:
         """A list as JSON text, interned; 0 for the empty one."""

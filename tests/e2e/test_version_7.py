@@ -1,0 +1,82 @@
+"""Recordings, a journal and an export left behind by the version that wrote schema 7 are read and finished by this one.
+
+`tests/data/version_7.tar.xz` holds three recordings of that version with what its `check` and `ls` printed, and what
+was left when its proxy, recorder and OTLP export were killed after 70 s: a journal with a decoder snapshot, a recording
+with its WAL, and the file that says which spans were sent.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support_cli import run
+from support_mock import replaying
+from support_otlp import http_backend
+
+ARCHIVE = Path(__file__).parents[1] / "data" / "version_7.tar.xz"
+RECORDINGS = ("lossy", "generations", "stdio")
+TEXTS = {"summary", "title", "why", "what", "advice", "hint"}
+"""Members with sentences for people, which may be worded differently."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The files, as their version left them."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (session,) = (tmp_path / "state" / "journals").glob("*/session.json")
+    facts = json.loads(session.read_text())
+    session.write_text(json.dumps(facts | {"recording": str(tmp_path / facts["recording"])}))
+    return tmp_path
+
+
+def without_texts(lines: str) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in json.loads(line).items() if name not in TEXTS} for line in lines.splitlines()
+    ]
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_the_same_is_read_and_found(folder: Path, name: str) -> None:
+    """`ls` prints the same exchanges, `check` the same findings at the same places."""
+    path = folder / f"{name}.db"
+    listed = run(folder / "state", "a2a-inspect", "ls", path, "--json")
+    assert without_texts(listed.out) == without_texts((folder / f"{name}.ls.jsonl").read_text())
+    checked = run(folder / "state", "a2a-inspect", "check", path, "--format", "json")
+    expected = (folder / f"{name}.check.jsonl").read_text().replace(f'"{name}.db"', json.dumps(str(path)))
+    assert without_texts(checked.out) == without_texts(expected)
+
+
+@pytest.mark.parametrize("name", ["lossy", "generations"])
+def test_they_are_replayed(folder: Path, name: str) -> None:
+    """Each recorded call gets the recorded answers."""
+    with replaying(folder, folder / f"{name}.db") as mock:
+        driven = run(folder / "state", "a2a-proxy", "drive", folder / f"{name}.db", "--upstream", mock.address)
+    assert driven.code == 0, driven.out + driven.err
+
+
+def test_the_journal_is_finished(folder: Path) -> None:
+    """`recover` continues from the decoder snapshot and stores every call once."""
+    done = run(folder / "state", "a2a-inspect", "recover")
+    assert done.code == 0, done.err
+    assert "8 exchanges, 57 frames" in done.out
+    listed = run(folder / "state", "a2a-inspect", "ls", folder / "left.db", "--json")
+    assert without_texts(listed.out) == without_texts((folder / "left.ls.jsonl").read_text())
+    assert not list((folder / "state" / "journals").iterdir())
+
+
+def test_the_export_goes_on(folder: Path) -> None:
+    """`--unsent` reads how far the killed export was, and sends each call once."""
+    assert run(folder / "state", "a2a-inspect", "recover").code == 0
+    with http_backend() as received:
+        words = ("export", "otlp", folder / "left.db", "--endpoint", received.endpoint, "--unsent")
+        sent = run(folder / "state", "a2a-inspect", *words)
+    assert sent.code == 0, sent.err
+    spans = received.spans()
+    assert len(spans) == len({span.span_id for span in spans}) == 8
+    assert not list((folder / "state" / "otlp").iterdir())

@@ -1,0 +1,64 @@
+"""Rows are checked against the columns that the schema declares."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.recording import migrations
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.sense import declared, sensible
+from a2a_proxy.recording.writer import Writer
+from support_recording import facts
+
+
+def test_the_declared_columns_are_those_of_a_fresh_database():
+    """Same columns in the same order, each with the types that its declaration allows."""
+    types = {"INTEGER": {int}, "TEXT": {str}, "BLOB": {bytes}, "ANY": {int, str, bytes}}
+    with closing(sqlite3.connect(":memory:")) as db:
+        migrations.create(db)
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        assert sorted(declared()) == tables
+        for table in tables:
+            columns = db.execute(f"PRAGMA table_info({table})").fetchall()
+            fresh = [
+                frozenset(types[kind] if required or key else types[kind] | {type(None)})
+                for _, _, kind, required, _, key in columns
+            ]
+            assert list(declared()[table]) == fresh, table
+
+
+def test_the_trace_that_was_sent_on_is_checked(tmp_path: Path):
+    """A column that came with a later version is checked like the others."""
+    path = tmp_path / "hostile.a2a.db"
+    writer = Writer(path, facts())
+    writer.write([], (), Changes([], [Exchange(1, 1, 1, Binding.GRPC, facts().started)], []))
+    writer.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = replace(sql, 'sent_traceparent ANY', 'sent_traceparent REAL')")
+        db.commit()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE exchange SET sent_traceparent = 1.5")
+        db.commit()
+    with Recording(path) as recording, pytest.raises(RecordingError, match="of table exchange makes no sense"):
+        list(recording.exchanges())
+
+
+def test_a_row_with_more_columns_than_declared_is_refused():
+    """No version of the schema has such a row."""
+
+    class Rows:
+        @sensible("rule")
+        def read(self, row: tuple[object, ...]) -> object:
+            return row[0]
+
+    assert Rows().read((1, "title")) == 1
+    with pytest.raises(RecordingError, match="row 1 of table rule makes no sense"):
+        Rows().read((1, "title", 3))
