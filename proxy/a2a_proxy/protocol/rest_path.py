@@ -1,4 +1,4 @@
-"""REST paths to operations and back to ids: the suffix matcher of protocol sheet 3.2.
+"""REST paths to operations and back to ids: A2A 1.0 section 11.3, matched at the end of the path.
 
 An interface URL may end in anything, also in `/v1`, and a tenant may stand before the suffix, so only the end of the
 path is matched; what stands before it is given back as `prefix`.

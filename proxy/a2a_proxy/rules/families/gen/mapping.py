@@ -1,4 +1,4 @@
-"""How TaskGenerationMismatchError has to look on each binding (protocol sheet 3.4, 3.5; 1.1 draft 5.4)."""
+"""How TaskGenerationMismatchError has to look on each binding (A2A 1.1 draft section 5.4)."""
 
 from __future__ import annotations
 
