@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from a2a_proto import LINES, Line, pool
+from a2a_proto import LINES, Line, detect_live, pool
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.dialect import of_request, of_result, of_version
@@ -54,6 +54,15 @@ _RESULT_BODIES = (
     ("tasks/sendSubscribe", '{"id":"t","status":{"state":"working"},"final":false}'),
     ("message/stream", '{"id":"t","status":{"state":"working"}}'),
     ("", '{"id":"t","status":{"state":"working"}}'),
+)
+
+_LIVE_SAMPLES = (
+    ("client", "a message that reconnects", "12 08 0A 01 6D 1A 01 74 20 01"),
+    ("client", "a request in a LiveRequest", "0A 07 12 05 0A 01 6D 20 01"),
+    ("client", "an artifact", "1A 0B 0A 01 74 12 01 63 1A 03 0A 01 61"),
+    ("agent", "a Task", "0A 03 0A 01 74"),
+    ("agent", "a Task in a LiveResponse", "0A 05 0A 03 0A 01 74"),
+    ("agent", "a message update", "2A 03 0A 01 74"),
 )
 
 _SCALARS = {1: "double", 3: "int64", 4: "uint64", 5: "int32", 8: "bool", 9: "string", 12: "bytes", 13: "uint32"}
@@ -173,6 +182,15 @@ def evidence() -> Iterator[str]:
         yield _row(f"`{body}`", place, _named(of_result(decode_result(body.encode()), method)))
 
 
+def live() -> Iterator[str]:
+    """First messages of live streams, and the payload that they show."""
+    yield from _head("first message of", "is", "bytes", "payload")
+    for side, what, sample in _LIVE_SAMPLES:
+        data = bytes.fromhex(sample)
+        payload = detect_live(data, None) if side == "client" else detect_live(None, data)
+        yield _row(side, what, f"`{sample}`", f"`{payload}`")
+
+
 def states() -> Iterator[str]:
     """Task states, every spelling that is read, and their class."""
     yield from _head("number", "1.0", "also read as", "class")
@@ -256,6 +274,7 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "errors": errors,
     "dialects": dialects,
     "evidence": evidence,
+    "live": live,
     "states": states,
     "fields 1.0": lambda: fields("1.0"),
     "fields 0.3": lambda: fields("0.3"),
