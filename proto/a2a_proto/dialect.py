@@ -1,7 +1,7 @@
 """Which of the two lines of package `a2a.v1` some bytes belong to: 0.3, or the release candidate of 1.0.
 
-Both use one package name, so `:path` does not say (protocol sheet 1.2). The method does where only one line has it;
-else both lines read the bytes, and the one that understands more of them wins.
+Both use one package name, so `:path` does not say (manual/protocol.md "gRPC fingerprints"). The method does where only
+one line has it; else both lines read the bytes, and the one that understands more of them wins.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 Line = Literal["0.3", "rc", "1.0", "live-1975", "live-2153", "rpc"]
-"""A set of payloads that fits together; protocol sheet 2.8, 2.7, 2.1 to 2.3, 2.4, 2.5 and 2.9, in this order."""
+"""A set of payloads that fits together (manual/protocol.md "Protobuf packages")."""
 
 
 class Source(NamedTuple):

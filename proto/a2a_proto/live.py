@@ -1,4 +1,6 @@
-"""Which of three payloads a SendLiveMessage stream carries (protocol sheet 2.6). No protobuf: the keys are enough.
+"""Which of three payloads a SendLiveMessage stream carries. No protobuf: the keys are enough.
+
+The signs are listed in manual/protocol.md "Live payload detection".
 
 BIDI sends SendMessageRequest and gets StreamResponse, `1975` wraps both beside media frames, `2153` sends
 StreamRequest and gets a StreamResponse with one more kind of event. All three use the same `:path`.

@@ -1,4 +1,5 @@
-"""Messages as JSON: the canonical form of protobuf (protocol sheet 2.0), and the details of a gRPC status.
+"""Messages as JSON: the canonical form of protobuf (manual/protocol.md "JSON encoding"), and the details of a gRPC
+status.
 
 Slow next to parsing (about 10 us a message): for looking and exporting, not for the hot path.
 """

@@ -1,4 +1,4 @@
-"""The compiled descriptors against rows written down from the protocol sheet, not from the `.proto` files."""
+"""The compiled descriptors against rows written down from the upstream descriptors, not from the `.proto` files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Three incompatible payloads on one path, told apart by the first message of either side (protocol sheet 2.6)."""
+"""Three incompatible payloads on one path, told apart by the first message of either side
+(manual/protocol.md "Live payload detection")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Conversations with generations: what a 1.1 agent would have said (protocol sheet 6.7), before anything is broken.
+"""Conversations with generations: what a 1.1 agent would have said (manual/protocol.md "Generations"), before anything
+is broken.
 
 A new task has 1; each status update and each artifact update counts one on; a snapshot has the number at which the
 task stands. The same update on two streams has one number.

@@ -29,7 +29,7 @@ _U = Dialect.UNKNOWN
     ],
 )
 def test_versions(version: str, dialect: str) -> None:
-    """A2A-Version is read by major and minor, a patch number ignored (3.3)."""
+    """A2A-Version is read by major and minor, a patch number ignored (A2A 1.0 section 3.6)."""
     assert of_version(version) == dialect
 
 
@@ -54,7 +54,7 @@ def test_versions(version: str, dialect: str) -> None:
     ],
 )
 def test_classification(evidence: Evidence, dialect: str) -> None:
-    """Strong evidence first; where it contradicts itself the body decides; then stickiness, then the card (1.3)."""
+    """Strong evidence first; where it contradicts itself the body decides; then stickiness, then the card."""
     assert classify(evidence)[0] == dialect
 
 
@@ -71,7 +71,7 @@ def test_classification(evidence: Evidence, dialect: str) -> None:
     ],
 )
 def test_request_bodies(params: bytes, dialect: str) -> None:
-    """Part discriminator and role spelling tell the line of a send (1.2)."""
+    """Part discriminator and role spelling tell the line of a send (manual/protocol.md "JSON-RPC fingerprints")."""
     assert of_request(params) == dialect
 
 
@@ -87,7 +87,8 @@ def test_request_bodies(params: bytes, dialect: str) -> None:
     ],
 )
 def test_results(result: bytes, method: str, dialect: str) -> None:
-    """Wrapper, `kind`, `final` without `kind`: each belongs to one line (1.2, 1.4)."""
+    """Wrapper, `kind`, `final` without `kind`: each belongs to one line (manual/protocol.md "JSON-RPC
+    fingerprints")."""
     assert of_result(decode_result(result), method) == dialect
 
 

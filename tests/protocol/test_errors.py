@@ -33,7 +33,7 @@ def details() -> bytes:
     ids=["base64", "unpadded", "c-core raw", "raw"],
 )
 def test_reason_in_trailers(value: bytes) -> None:
-    """The ErrorInfo is found in both forms of a `-bin` value (1.6, 2.9)."""
+    """The ErrorInfo is found in both forms of a `-bin` value (manual/protocol.md "Wire traps")."""
     outcome = GrpcOutcome(
         ((b"grpc-status", b"5"), (b"grpc-message", b"no%20such%20%F0%9F%98%80"), (b"grpc-status-details-bin", value))
     )
@@ -52,7 +52,7 @@ def test_outcomes() -> None:
 
 
 def test_rpc_reasons() -> None:
-    """ErrorInfo goes first; the same code means another thing in 0.1 (3.4)."""
+    """ErrorInfo goes first; the same code means another thing in 0.1 (manual/protocol.md "Errors")."""
     assert rpc_reason(-32001, [{"@type": "x", "reason": "MINE"}], Dialect.V1_0) == "MINE"
     assert rpc_reason(-32009, None, Dialect.V1_0) == "VERSION_NOT_SUPPORTED"
     assert rpc_reason(-32009, "text", Dialect.V0_1) == "INVALID_TASK_STATE"
@@ -75,7 +75,7 @@ def test_rpc_reasons() -> None:
     ],
 )
 def test_rest_bodies(body: object, expected: tuple[str, str]) -> None:
-    """All forms of a REST error are read (1.2, 3.5)."""
+    """All forms of a REST error are read (manual/protocol.md "Error bodies")."""
     assert rest_error(body) == expected
 
 

@@ -74,7 +74,7 @@ def test_one_event_from_every_binding() -> None:
     ],
 )
 def test_parts(part: dict, wanted: dict) -> None:
-    """Parts of every line become those of 1.0; what is not known stays (3.6)."""
+    """Parts of every line become those of 1.0; what is not known stays (manual/protocol.md "Canonical form")."""
     made = event({"kind": "message", "messageId": "m", "role": "agent", "parts": [part]})
 
     assert made == {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [wanted]}}
@@ -220,7 +220,7 @@ def test_errors_and_strangers() -> None:
 
 
 def test_send_requests() -> None:
-    """The configuration of every line in 1.0 terms: `blocking` turns round, the push configuration is flat (3.6)."""
+    """The configuration of every line in 1.0 terms: `blocking` turns round, the push configuration is flat."""
     push = {"url": "u", "authentication": {"schemes": ["Bearer", "Basic"], "credentials": "c"}}
     old = asked(
         {**old_ask(), "configuration": {"blocking": True, "pushNotificationConfig": push, "historyLength": 3}},

@@ -52,7 +52,7 @@ def test_jsonrpc_methods(method: str, name: str, dialect: Dialect) -> None:
     ],
 )
 def test_grpc_paths(path: str, name: str, dialect: Dialect) -> None:
-    """Both packages and the 0.2.x names are known (1.2)."""
+    """Both packages and the 0.2.x names are known (manual/protocol.md "gRPC fingerprints")."""
     operation, proved = GRPC_METHODS[path]
 
     assert (operation.name, proved) == (name, dialect)

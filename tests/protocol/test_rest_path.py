@@ -37,7 +37,7 @@ _CID = "GetTaskPushNotificationConfig"
     ],
 )
 def test_suffixes(line: str, name: str, prefix: str, task: str, config: str) -> None:
-    """The end of the path names the operation, whatever stands before it (3.2)."""
+    """The end of the path names the operation, whatever stands before it (A2A 1.0 section 11.3)."""
     method, target = line.split(" ", 1)
     found = match(method, target.encode())
 
@@ -69,7 +69,7 @@ def test_others(line: str) -> None:
 
 
 def test_query() -> None:
-    """Query values are unescaped; names compare without case, A2A-Version may be among them (3.6.1)."""
+    """Query values are unescaped; names compare without case, A2A-Version may be among them (A2A 1.0 section 3.6.1)."""
     found = match("GET", b"/tasks?pageToken=a%2Bb+c&a2a-version=1.0&flag")
 
     assert found is not None

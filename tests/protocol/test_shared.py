@@ -25,7 +25,7 @@ def test_survives_a_restart() -> None:
 
 
 def test_cards_of_every_line() -> None:
-    """The 1.0 interfaces go before the old members; a card without version is dated by its members (1.2)."""
+    """The 1.0 interfaces go before the old members; a card without version is dated by its members."""
     merged = {
         "url": "http://a/",
         "protocolVersion": "0.3.0",

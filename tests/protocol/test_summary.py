@@ -28,7 +28,7 @@ from a2a_proxy.protocol.summary import LABELS, generation_number, state_number
     ],
 )
 def test_states(spelling: object, number: int) -> None:
-    """Every spelling of every line is the same number (1.2, 6.1)."""
+    """Every spelling of every line is the same number (manual/protocol.md "Task states")."""
     assert state_number(spelling) == number
 
 

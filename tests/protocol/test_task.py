@@ -98,7 +98,7 @@ def test_joined_over_bindings() -> None:
 
 
 def test_two_streams_show_one_event_twice() -> None:
-    """Events go to every stream of a task: states, chunks and messages are counted once (6.3)."""
+    """Events go to every stream of a task: states, chunks and messages are counted once (A2A 1.0 section 3.5.2)."""
     session = Session()
     first, second = session.connect(), session.connect()
     one = stream(

@@ -1,4 +1,4 @@
-"""The wire traps of protocol sheet 1.6, one test each."""
+"""The wire traps of manual/protocol.md "Wire traps", one test each."""
 
 from __future__ import annotations
 

@@ -49,9 +49,3 @@ def test_its_examples_can_be_read(rule: Rule) -> None:
     for line in flagged + clean:
         assert not any(unicodedata.category(each) == "Cc" for each in line), repr(line)
         assert not re.search(r"\b(Raw|Joined|Filled)\(|\bb'", line), line
-
-
-@RULES
-def test_its_section_is_of_a_document_that_people_have(rule: Rule) -> None:
-    """The protocol sheet is ours."""
-    assert "protocol sheet" not in rule.section

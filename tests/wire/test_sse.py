@@ -1,4 +1,4 @@
-"""Server-sent events, protocol sheet 4.1."""
+"""Server-sent events (manual/protocol.md "Event stream format")."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class DemoTask(msgspec.Struct):
     """The number of its last change (1.1 draft); 0 where its client does not know of them."""
 
     def snapshot(self) -> Json:
-        """The task as `Task` (protocol sheet 2.1)."""
+        """The task as `Task` (A2A 1.0 section 4.1)."""
         task: Json = {"id": self.id, "contextId": self.context, "status": self.status}
         if self.artifacts:
             task["artifacts"] = self.artifacts

@@ -1,7 +1,7 @@
 """Calls to a stdio agent: its process is started behind `a2a-proxy stdio`, and all calls share its pipe.
 
 Nothing on a pipe says that a stream is over: it is with a terminal state, a message or an error, and where the task is
-interrupted after as many events as were recorded (protocol sheet 5.2).
+interrupted after as many events as were recorded (manual/protocol.md "Stdio streams").
 """
 
 from __future__ import annotations

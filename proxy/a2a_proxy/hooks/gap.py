@@ -1,4 +1,5 @@
-"""A gap in the generations of a task, as the finding of A2A-GEN-001 tells it (protocol sheet 6.7)."""
+"""A gap in the generations of a task, as the finding of A2A-GEN-001 tells it
+(manual/protocol.md "Generation tracking")."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class ConnectionFacts(msgspec.Struct, frozen=True):
     upstream: str
     """Where this listener sends, as the user wrote it, without user info. With stdio: the agent's command line."""
     transport: str = "tcp"
-    """`tcp`, or `stdio`: the two directions are the agent's stdin and stdout (protocol sheet, part 5)."""
+    """`tcp`, or `stdio`: the two directions are the agent's stdin and stdout (manual/protocol.md "Stdio")."""
 
 
 class DialFacts(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The A2A event model, one for all bindings and dialects: protocol 1.0 with the fields of the 1.1 draft.
 
-Names and JSON form follow the protocol sheet, parts 2.1-2.5 and 3.6 (mapping of older dialects). Everything is
-optional: a recorder shows what a peer sent, also where it broke a rule.
+Names and JSON form are those of 1.0; older dialects are mapped to it (manual/protocol.md "Canonical form"). Everything
+is optional: a recorder shows what a peer sent, also where it broke a rule.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 
 class TaskState(IntEnum):
-    """Protocol sheet 6.1; the numbers are those of the protobuf enum."""
+    """A2A 1.0 section 4.1.3; the numbers are those of the protobuf enum."""
 
     UNSPECIFIED = 0
     SUBMITTED = 1
@@ -27,12 +27,12 @@ class TaskState(IntEnum):
 
     @property
     def terminal(self) -> bool:
-        """No event may follow (6.1)."""
+        """No event may follow (manual/protocol.md "Task states")."""
         return self in _TERMINAL
 
     @property
     def interrupted(self) -> bool:
-        """The task waits for somebody (6.1)."""
+        """The task waits for somebody (manual/protocol.md "Task states")."""
         return self in (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)
 
     @property
@@ -94,7 +94,7 @@ class TaskStatus(_Value):
     message: Message | None = None
     timestamp: str = ""
     progress: dict[str, Any] | None = None
-    """Vendor dialect only (1.4)."""
+    """Vendor dialect only (manual/protocol.md "Vendor hybrid")."""
 
 
 class Task(_Value):

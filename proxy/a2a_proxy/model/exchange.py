@@ -26,7 +26,7 @@ class Binding(StrEnum):
 
 
 class Dialect(StrEnum):
-    """Which protocol line a peer speaks (protocol sheet, part 1)."""
+    """Which protocol line a peer speaks (manual/protocol.md "Dialects")."""
 
     V0_1 = "0.1"
     V0_2 = "0.2"
@@ -36,12 +36,13 @@ class Dialect(StrEnum):
     V1_1 = "1.1"
     """1.0 with the draft's generation fields seen on the wire."""
     VENDOR = "vendor"
-    """The hybrid of protocol sheet 1.4."""
+    """A mix of 0.1 and 0.2 (manual/protocol.md "Vendor hybrid")."""
     UNKNOWN = ""
 
 
 LiveMode = Literal["auto", "bidi", "1975", "2153"]
-"""Which payload SendLiveMessage carries: by the octets, or what the user has said (protocol sheet 2.6)."""
+"""Which payload SendLiveMessage carries: by the octets, or what the user has said
+(manual/protocol.md "Live payload detection")."""
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -145,7 +146,8 @@ class Exchange(msgspec.Struct, frozen=True):
     live_payload: str = ""
     """Of a live stream: which proposal's messages it carries, `bidi`, `1975` or `2153`."""
     current_generation: int | None = None
-    """`currentGeneration` of a GetTask: the answer may be held until the task has a later one (protocol sheet 6.7).
+    """`currentGeneration` of a GetTask: the answer may be held until the task has a later one (A2A 1.1 draft
+    section 3.2.7).
     None where it is not set, or is no number."""
     generation_match: int | None = None
     """`ifGenerationMatch` of a send; None as above."""

@@ -1,4 +1,6 @@
-"""A conversation cut into what each side said: segments, interruptions and hand-offs (protocol sheet, part 8).
+"""A conversation cut into what each side said: segments, interruptions and hand-offs.
+
+How they are derived is in manual/protocol.md "Segments".
 
 All times are ns since the epoch, as the relay saw them; 0 where a thing has not happened.
 """
@@ -11,17 +13,17 @@ CLIENT, AGENT = "client", "agent"
 """Who speaks."""
 
 GAP_CLIENT = 800_000_000
-"""ns of a client's silence that end its segment (`gap_u` of 8.1)."""
+"""ns of a client's silence that end its segment (manual/protocol.md "Segments")."""
 GAP_AGENT = 1_500_000_000
-"""ns of an agent's silence that end its segment (`gap_a` of 8.1)."""
+"""ns of an agent's silence that end its segment (manual/protocol.md "Segments")."""
 YIELD_WITHIN = 1_000_000_000
-"""ns within which an agent's output stops that yields to an interruption (`T` of 8.4)."""
+"""ns within which an agent's output stops that yields to an interruption (manual/protocol.md "Interruptions")."""
 IDLE = 1_000_000_000
-"""ns between two events of an agent from which on it counts as idle (8.3)."""
+"""ns between two events of an agent from which on it counts as idle (manual/segments.md)."""
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """A run of frames of one speaker on one task, or in one exchange where there is no task (8.2)."""
+    """A run of frames of one speaker on one task, or in one exchange where there is no task."""
 
     id: int
     """Number within the session, from 1, in the order in which they began."""
@@ -63,7 +65,7 @@ class Segment(msgspec.Struct, frozen=True):
     idle: int = 0
     """All pauses of more than `IDLE` between its frames, ns."""
     activity_end: int = 0
-    """When the client said that its activity is over (8.1); 0 where it did not: then `end` counts."""
+    """When the client said that its activity is over; 0 where it did not: then `end` counts."""
     closed: int = 0
     """When the stream was over that brought its final state."""
     generation_first: int = 0
@@ -73,7 +75,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class Interruption(msgspec.Struct, frozen=True):
-    """The client speaks while the agent's output is open (8.4)."""
+    """The client speaks while the agent's output is open (manual/protocol.md "Interruptions")."""
 
     id: int
     """Number within the session, from 1."""
@@ -117,7 +119,7 @@ class Interruption(msgspec.Struct, frozen=True):
 
 
 class Handoff(msgspec.Struct, frozen=True):
-    """A conversation goes from one agent to another (8.5)."""
+    """A conversation goes from one agent to another (manual/protocol.md "Hand-offs")."""
 
     id: int
     """Number within the session, from 1."""

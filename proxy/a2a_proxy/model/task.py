@@ -8,7 +8,7 @@ import msgspec
 
 
 class Support(IntEnum):
-    """Whether the agent numbers a task (protocol sheet 6.7). The numbers are stored: never renumber."""
+    """Whether the agent numbers a task (manual/protocol.md "Generations"). The numbers are stored: never renumber."""
 
     UNKNOWN = 0
     """Nobody asked for it: the exchanges speak an older version."""

@@ -128,7 +128,7 @@ BROKE_OFF = "broke off"
 
 
 class Framed(msgspec.Struct, frozen=True, gc=False):
-    """One message on a pipe (protocol sheet 5): its content, and how it was framed."""
+    """One message on a pipe (manual/protocol.md "Stdio framing"): its content, and how it was framed."""
 
     direction: Direction
     began: int

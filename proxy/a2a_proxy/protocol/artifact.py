@@ -1,4 +1,4 @@
-"""Artifacts put together from their chunks (protocol sheet 6.5), offline, over recorded events.
+"""Artifacts put together from their chunks (manual/protocol.md "Artifacts"), offline, over recorded events.
 
 Parts are appended to the part list, never joined: whether two text parts are one text is not defined (Q-23).
 """

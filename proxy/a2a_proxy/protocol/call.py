@@ -244,7 +244,8 @@ class Call(Exchanging, ABC):
         self.touch()
 
     def cut(self, event: Cut, out: Out) -> None:
-        """A direction broke off. After the response's end that is no fault (1.6): the peer tidies up."""
+        """A direction broke off. After the response's end that is no fault (manual/protocol.md "Wire traps"): the peer
+        tidies up."""
         self._is_over(event.direction)
         exchange = self.exchange
         if not exchange.response_ended and not exchange.closed:

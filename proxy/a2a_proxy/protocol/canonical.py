@@ -1,4 +1,6 @@
-"""Objects of any dialect in the 1.0 JSON form: task, message, part, artifact, updates, push configuration (sheet 3.6).
+"""Objects of any dialect in the 1.0 JSON form: task, message, part, artifact, updates, push configuration.
+
+The mapping is in manual/protocol.md "Canonical form".
 
 Every method takes the members it knows and passes the others on.
 """
@@ -29,7 +31,7 @@ class Canonical:
 
     def __init__(self, wraps_data: bool) -> None:
         self._wraps_data = wraps_data
-        """A data part has its JSON one level deeper (the 0.3 protobuf form, 2.8)."""
+        """A data part has its JSON one level deeper (the 0.3 protobuf form)."""
 
     def task(self, value: Json) -> Json:
         """A task; `sessionId` of 0.1 is the context."""
@@ -80,7 +82,7 @@ class Canonical:
         return made
 
     def artifact(self, value: Json) -> Json:
-        """An artifact; 0.1 has no id but `index`, 0 where it is left out (1.4)."""
+        """An artifact; 0.1 has no id but `index`, 0 where it is left out."""
         made = _without(value, "index", "append", "lastChunk")
         if not isinstance(value.get("artifactId"), str):
             made["artifactId"] = str(value.get("index") or 0)

@@ -1,4 +1,5 @@
-"""The command of a stdio agent as a card has it (protocol sheet 5.1, 5.2): which interfaces have one, and its form.
+"""The command of a stdio agent as a card has it (manual/protocol.md "Stdio framing"): which interfaces have one, and
+its form.
 
 A command line, which clients split as a POSIX shell does, or hand to one; or `stdio:///PATH?WORD&WORD`.
 """

@@ -190,7 +190,7 @@ def _half_close(frame: Frame, payload: bytes) -> str:
 
 
 def _media(media: dict[str, Any]) -> str:
-    """A piece of sound or video, or what stands around it (2.4)."""
+    """A piece of sound or video, or what stands around it."""
     mark = _text(media.get("event")).removeprefix("EVENT_").removeprefix("MEDIA_").lower()
     number = f"#{media['seqNum']}" if media.get("seqNum") else ""
     flow = f"modality {media['modalityIndex']}" if media.get("modalityIndex") else ""

@@ -1,4 +1,6 @@
-"""Which protocol line a call speaks (protocol sheet 1.2-1.4). Per call, never per connection: a port may serve several.
+"""Which protocol line a call speaks. Per call, never per connection: a port may serve several.
+
+What proves each line is in manual/protocol.md "Dialects".
 
 Strong evidence is the gRPC package, the JSON-RPC method, the REST path form and `A2A-Version`; where two of them
 contradict each other, and where there is none, the body decides; then what was spoken with this agent before.
@@ -102,7 +104,7 @@ def of_request(params: bytes) -> Dialect:
         return Dialect.UNKNOWN
     part = message.parts[0] if message.parts else _PartEvidence()
     if part.type:
-        # 0.1 messages had no id; the vendor hybrid (1.4) has one.
+        # 0.1 messages had no id; the vendor hybrid has one.
         return Dialect.VENDOR if message.message_id else Dialect.V0_1
     if part.kind or message.kind:
         return Dialect.V0_3
@@ -130,5 +132,5 @@ def corrected(guess: Dialect, shown: Dialect) -> Dialect:
 
 
 def with_generation(dialect: Dialect) -> Dialect:
-    """The dialect of a side that uses the generation fields (1.3, step 5)."""
+    """The dialect of a side that uses the generation fields (manual/protocol.md "Classification")."""
     return Dialect.V1_1 if dialect is Dialect.V1_0 else dialect

@@ -1,4 +1,4 @@
-"""Errors by name: the error table of protocol sheet 3.4 and the payload shapes of 3.5.
+"""Errors by name: the codes of A2A 1.0 section 5.4, and the payloads of sections 9.5, 10.6 and 11.6.
 
 Reads what a peer said about an error; judges nothing.
 """
@@ -74,7 +74,7 @@ AMBIGUOUS = frozenset({-32006, -32007, -32008, -32009, -32010})
 
 def mismatch(reason: str, message: str, said: object) -> str:
     """The message of an error; of a TaskGenerationMismatchError with the expected and the actual generation, where
-    `said` has them: an ErrorInfo, a list of details, or a whole body with either (3.5)."""
+    `said` has them: an ErrorInfo, a list of details, or a whole body with either."""
     if reason != GENERATION_MISMATCH:
         return message
     numbers = _numbers(said)
@@ -85,7 +85,8 @@ def mismatch(reason: str, message: str, said: object) -> str:
 
 
 def _numbers(said: object) -> dict[str, Any]:
-    """The object that has them: 3.5 puts them into the metadata of the ErrorInfo, problem bodies have them outside."""
+    """The object that has them: the metadata of the ErrorInfo (manual/protocol.md "Error bodies"); a problem body
+    itself."""
     if isinstance(said, list):
         return next(filter(None, map(_numbers, said)), {})
     if not isinstance(said, dict):

@@ -1,4 +1,5 @@
-"""Any dialect's payload as canonical 1.0 JSON, and as typed events (protocol sheet 3.6).
+"""Any dialect's payload as canonical 1.0 JSON, and as typed events
+(manual/protocol.md "Canonical form").
 
 For looking and exporting, not for the hot path. What is known is renamed and moved; what is not stays where it was.
 """
@@ -62,7 +63,8 @@ def _normalised(
 _SNAKE = re.compile(rb"_[a-z]")
 """What a payload has that names a member in snake_case, but for one that is written with `\\u`."""
 _WRAPS = ("event", "message")
-"""In the proposal with media, what stands around an event of 1.0, and around a request (2.4)."""
+"""In the proposal with media, what stands around an event of 1.0, and around a request
+(manual/protocol.md "Fields of the live proposals")."""
 
 
 def to_event(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Event:
@@ -151,7 +153,7 @@ def typed(value: Json) -> Event:
 
 
 def _without_null(value: Any, depth: int = DEPTH) -> Any:
-    """ProtoJSON null means unset (2.0), except in the peer's own data."""
+    """ProtoJSON null means unset (A2A 1.0 section 5.5), except in the peer's own data."""
     if not depth:
         return value
     if isinstance(value, dict):

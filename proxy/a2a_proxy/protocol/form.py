@@ -1,4 +1,5 @@
-"""The one form in which messages are compared, matched and replayed: 1.0 JSON, whatever carried them (sheet 3.6).
+"""The one form in which messages are compared, matched and replayed: 1.0 JSON, whatever carried them
+(manual/protocol.md "Canonical form").
 
 The differ, the matcher and the player of a replay, and the servers that ask it, all read a payload through here: what
 was recorded and what is asked now cannot be read in two ways.

@@ -1,8 +1,10 @@
-"""The generation line of one task: what was told of it, what a stream left out, and what made that good (6.7).
+"""The generation line of one task: what was told of it, what a stream left out, and what made that good.
 
 Every stream has a cursor of its own: the same number on two streams is one event told twice. A jump on one stream is a
 gap of that stream; the numbers in it are made good for its client by a snapshot of the task at least as new, or by
 the events themselves, late or on another stream. The first number of a stream, and a GetTask answer, is a baseline.
+
+How numbers are followed is in manual/protocol.md "Generation tracking".
 
 Rules judge the same numbers (`rules.families.gen.tracker`), with what they know of contents; a test compares the two.
 """

@@ -33,7 +33,7 @@ def summarise(result: ResultShape, streaming: bool) -> Summary:
     """Say what one result or event is; NOTHING where its members tell none of A2A's objects.
 
     `streaming` decides the one ambiguity: an object with `id` and `status` alone is a Task as an answer, and a
-    status update in a stream (0.1 and the vendor dialect, 1.4).
+    status update in a stream (0.1 and the vendor dialect, manual/protocol.md "Vendor hybrid").
     """
     if result.status_update is not None:
         return _update(_STATUS, result.status_update)
@@ -83,7 +83,7 @@ def _task(task: TaskShape) -> Summary:
 
 
 def _artifact_id(artifact: ArtifactShape) -> str:
-    """0.1 numbers artifacts by `index`, 0 where it is left out (1.4)."""
+    """0.1 numbers artifacts by `index`, 0 where it is left out."""
     return artifact.artifact_id or str(artifact.index or 0)
 
 
@@ -91,7 +91,7 @@ _KINDS = {"task": _TASK, "message": _MESSAGE, "status-update": _STATUS, "artifac
 
 
 def kind_of(result: ResultShape, streaming: bool) -> EventKind:
-    """Which object an unwrapped result is: by `kind`, else by its members (1.4)."""
+    """Which object an unwrapped result is: by `kind`, else by its members."""
     if result.kind is not None:
         return _KINDS.get(result.kind, EventKind.UNKNOWN)
     if result.artifact is not None:
@@ -200,7 +200,7 @@ DEPTH = 32
 
 
 def camel(value: object, depth: int = DEPTH) -> Any:
-    """Rename A2A's members from snake_case, which a ProtoJSON parser takes too (1.2); names of the peer's own stay."""
+    """Rename A2A's members from snake_case, which a ProtoJSON parser takes too; names of the peer's own stay."""
     if not depth:
         return value
     if isinstance(value, dict):

@@ -1,4 +1,5 @@
-"""Which of three payloads a SendLiveMessage stream carries, settled while its messages come (protocol sheet 2.6).
+"""Which of three payloads a SendLiveMessage stream carries, settled while its messages come
+(manual/protocol.md "Live payload detection").
 
 All three use one path. What only one of them has is proof, for the side that said it. A message of BIDI is often one of
 `2153` as well: such a stream is called BIDI until a later message of either side proves the other. Frames that were

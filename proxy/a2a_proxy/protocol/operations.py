@@ -1,4 +1,5 @@
-"""The operation table: operation x dialect x binding (protocol sheet 3.1), and nothing that reads payloads.
+"""The operation table: operation x dialect x binding (manual/protocol.md "Operations"), and nothing that reads
+payloads.
 
 An operation is known by its 1.0 name everywhere. REST paths are in `rest_path`.
 """
@@ -156,7 +157,7 @@ GRPC_METHODS: dict[str, tuple[Operation, Dialect]] = {
     for operation in OPERATIONS
     for method, dialect in operation.grpc_v0
 }
-"""gRPC path -> operation and the dialect it proves (UNKNOWN: 0.3 or rc, the octets decide, 1.2)."""
+"""gRPC path -> operation and the dialect it proves (UNKNOWN: 0.3 or rc, the octets decide)."""
 
 OLD_MESSAGES: dict[tuple[str, Dialect], tuple[str, str]] = {
     ("SubscribeToTask", _0_3): ("TaskSubscriptionRequest", "StreamResponse"),

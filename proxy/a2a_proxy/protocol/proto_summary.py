@@ -37,7 +37,7 @@ def reader_for(cls: Any) -> Reader:
 
 
 def _status_message(status_type: Any) -> str:
-    """0.3 calls the status message `update` (2.8)."""
+    """0.3 calls the status message `update` (manual/protocol.md "Fields of 0.3")."""
     return "message" if "message" in status_type.fields_by_name else "update"
 
 

@@ -1,4 +1,4 @@
-"""Requests of any dialect in the 1.0 JSON form (protocol sheet 3.1, 3.6)."""
+"""Requests of any dialect in the 1.0 JSON form (manual/protocol.md "Canonical form")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""REST paths to operations and back to ids: the suffix matcher of protocol sheet 3.2.
+"""REST paths to operations and back to ids: A2A 1.0 section 11.3, matched at the end of the path.
 
 An interface URL may end in anything, also in `/v1`, and a tenant may stand before the suffix, so only the end of the
 path is matched; what stands before it is given back as `prefix`.
@@ -28,7 +28,7 @@ class RestMatch(msgspec.Struct, frozen=True):
         return _first(self.query, name)
 
 
-_WHOLE: dict[tuple[str, str], str] = {
+PATHS: dict[tuple[str, str], str] = {
     ("POST", "message:send"): "SendMessage",
     ("POST", "message:stream"): "SendStreamingMessage",
     ("POST", "message:live"): "SendLiveMessage",
@@ -37,17 +37,19 @@ _WHOLE: dict[tuple[str, str], str] = {
     ("GET", "extendedAgentCard"): "GetExtendedAgentCard",
     ("GET", "authenticatedExtendedCard"): "GetExtendedAgentCard",
 }
-"""(method, last segment) -> operation."""
+"""(HTTP method, last path segment) -> operation."""
 
-_VERBS: dict[str, tuple[str, tuple[str, ...]]] = {
+VERBS: dict[str, tuple[str, tuple[str, ...]]] = {
     "cancel": ("CancelTask", ("POST",)),
     "subscribe": ("SubscribeToTask", ("GET", "POST")),
     "reconnect": ("ReconnectToTask", ("POST",)),
 }
 """Verb after the last colon of `tasks/{id}:verb` -> operation and methods."""
 
-_CONFIG_METHODS = {"GET": "GetTaskPushNotificationConfig", "DELETE": "DeleteTaskPushNotificationConfig"}
-_CONFIGS_METHODS = {"GET": "ListTaskPushNotificationConfigs", "POST": "CreateTaskPushNotificationConfig"}
+CONFIG_METHODS = {"GET": "GetTaskPushNotificationConfig", "DELETE": "DeleteTaskPushNotificationConfig"}
+"""HTTP method of `tasks/{id}/pushNotificationConfigs/{id}` -> operation."""
+CONFIGS_METHODS = {"GET": "ListTaskPushNotificationConfigs", "POST": "CreateTaskPushNotificationConfig"}
+"""HTTP method of `tasks/{id}/pushNotificationConfigs` -> operation."""
 
 
 def match(method: str, target: bytes) -> RestMatch | None:
@@ -91,12 +93,12 @@ _Found = tuple[str, int, str, str]
 
 def _configs(method: str, segments: list[str]) -> _Found | None:
     if len(segments) >= 4 and segments[-2] == "pushNotificationConfigs" and segments[-4] == "tasks":
-        name = _CONFIG_METHODS.get(method)
+        name = CONFIG_METHODS.get(method)
         # An id may be empty: `.../pushNotificationConfigs/` is the list with a stray slash.
         if name and segments[-1]:
             return name, len(segments) - 4, unescape(segments[-3]), unescape(segments[-1])
     if len(segments) >= 3 and segments[-1] == "pushNotificationConfigs" and segments[-3] == "tasks":
-        name = _CONFIGS_METHODS.get(method)
+        name = CONFIGS_METHODS.get(method)
         if name:
             return name, len(segments) - 3, unescape(segments[-2]), ""
     return None
@@ -107,8 +109,8 @@ def _task(method: str, segments: list[str]) -> _Found | None:
         return None
     last = segments[-1]
     identifier, colon, verb = last.rpartition(":")
-    if colon and verb in _VERBS and method in _VERBS[verb][1]:
-        return _VERBS[verb][0], len(segments) - 2, unescape(identifier), ""
+    if colon and verb in VERBS and method in VERBS[verb][1]:
+        return VERBS[verb][0], len(segments) - 2, unescape(identifier), ""
     # A colon that is percent-encoded, or before another word, belongs to the id.
     return ("GetTask", len(segments) - 2, unescape(last), "") if method == "GET" else None
 
@@ -116,7 +118,7 @@ def _task(method: str, segments: list[str]) -> _Found | None:
 def _whole(method: str, segments: list[str]) -> _Found | None:
     last = segments[-1]
     keep = len(segments) - 1
-    name = _WHOLE.get((method, unescape(last) if "%" in last else last))
+    name = PATHS.get((method, unescape(last) if "%" in last else last))
     if name is not None:
         if last == "authenticatedExtendedCard" and segments[-2:-1] != ["agent"]:
             return None

@@ -84,7 +84,7 @@ class Shared:
         return self._cards.get(agent, _NO_CARD)
 
     def learn_dialect(self, agent: str, dialect: Dialect) -> None:
-        """Remember what the JSON peers of this agent speak (1.3, step 4)."""
+        """Remember what the JSON peers of this agent speak (manual/protocol.md "Classification")."""
         if dialect is not Dialect.UNKNOWN:
             self._dialects[agent] = dialect
 
@@ -157,7 +157,7 @@ def address_of(url: str) -> str:
 
 
 def card_facts(card: dict[str, Any]) -> CardFacts:
-    """Read a card of any line; members of a wrong type are ignored. `supportedInterfaces` goes first (1.2)."""
+    """Read a card of any line; members of a wrong type are ignored. `supportedInterfaces` goes first."""
     interfaces = [
         Interface(
             entry["url"], _word(entry, "protocolBinding"), _word(entry, "protocolVersion"), _word(entry, "tenant")

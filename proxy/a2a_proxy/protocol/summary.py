@@ -29,7 +29,7 @@ def about(
 STATES: dict[str, int] = {f"TASK_STATE_{state.name}": int(state) for state in TaskState}
 STATES |= {state.label: int(state) for state in TaskState}
 STATES |= {"TASK_STATE_CANCELLED": 5, "cancelled": 5, "unknown": 0}
-"""Every spelling of a state (1.2, 6.1) -> its number."""
+"""Every spelling of a state (manual/protocol.md "Task states") -> its number."""
 
 LABELS: tuple[str, ...] = tuple(state.label for state in TaskState)
 """State number -> how people say it."""

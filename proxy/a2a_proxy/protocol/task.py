@@ -1,7 +1,7 @@
 """Tasks joined over connections, bindings, streams and pushes: who is in which state, with which artifacts.
 
-One event goes to every stream of a task (protocol sheet 6.3), so what another stream has shown already is not counted
-again. Judges nothing: rules do.
+One event goes to every stream of a task (A2A 1.0 section 3.5.2), so what another stream has shown already is not
+counted again. Judges nothing: rules do.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ def artifacts_of(recording: Recording, session: int, task: Task, until: int = 0)
 
     With `until` (ns since the epoch) as they were at that moment.
 
-    What a client sends up a live stream (protocol sheet 2.6, the payload of 2153) is its input, not the task's output.
+    What a client sends up a live stream (manual/protocol.md "Live proposals", payload `2153`) is its input, not the
+    task's output.
 
     One event goes to every stream of a task, so each exchange is put together by itself: joined, a chunk that two
     streams carried would stand there twice.

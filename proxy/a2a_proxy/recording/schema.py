@@ -263,8 +263,8 @@ SINCE_2 = {
     "exchange": {"current_generation": "ANY", "generation_match": "ANY", "generation": "ANY NOT NULL DEFAULT 0"},
     "task": {"seen": "TEXT NOT NULL DEFAULT '[]'", "support": "INTEGER NOT NULL DEFAULT 0"},
 }
-"""Columns that version 2 put after the others: how tasks are numbered (protocol sheet 6.7). `task.missed` held numbers
-before; since then it holds one list for each run of them that a stream left out."""
+"""Columns that version 2 put after the others: how tasks are numbered (manual/protocol.md "Generations").
+`task.missed` held numbers before; since then it holds one list for each run of them that a stream left out."""
 
 SINCE_6 = {"session": {"redaction": "TEXT NOT NULL DEFAULT '[]'"}}
 """The column that version 6 put after the others: what of the traffic was not recorded."""

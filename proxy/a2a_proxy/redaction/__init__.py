@@ -1,6 +1,6 @@
 """Credentials out, labels in: the floor between `protocol` and everything that stores, shows or logs.
 
-`Redactor` takes the values that `protocol` made and gives back values without credentials (design 8). The same secret
+`Redactor` takes the values that `protocol` made and gives back values without credentials. The same secret
 always becomes the same label, so readers can still compare. Nothing here does I/O or
 raises on bad input.
 """

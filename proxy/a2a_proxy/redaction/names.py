@@ -242,7 +242,7 @@ def unescape_name(name: str) -> str:
 
 
 def card_names(card: dict[str, Any]) -> set[str]:
-    """The folded names under which an agent card wants its API keys, in all dialects (protocol sheet 3.6).
+    """The folded names under which an agent card wants its API keys, in all dialects (A2A 1.0 section 4.5).
 
     `in`/`name` up to 0.3, `location`/`name` within `apiKeySecurityScheme` in 1.0, and an object of that shape under
     `authentication` in 0.1.

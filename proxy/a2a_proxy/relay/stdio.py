@@ -1,4 +1,4 @@
-"""The stdio relay: sits where a client expects its agent, and the agent behind it (protocol sheet, part 5).
+"""The stdio relay: sits where a client expects its agent, and the agent behind it (manual/protocol.md "Stdio").
 
 Three threads pass on stdin, stdout and stderr (`stdio_pump`); this one passes on signals and waits for the end.
 Parses nothing.

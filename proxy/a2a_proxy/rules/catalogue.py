@@ -27,7 +27,7 @@ def subjects() -> dict[str, str]:
 
 @cache
 def left_out() -> dict[str, str]:
-    """Rules of the protocol sheet that are not here -> why."""
+    """Numbered rules that are not judged -> why."""
     found = {ident: why for _, module in _packages() for ident, why in getattr(module, "LEFT_OUT", {}).items()}
     return dict(sorted(found.items()))
 

@@ -1,6 +1,6 @@
 """The course of a task: what follows what, joined over streams that lag behind one another and answers that race.
 
-One event goes to every stream of a task (protocol sheet 6.3), and none of them is the first always. So one stream is
+One event goes to every stream of a task (A2A 1.0 section 3.5.2), and none of them is the first always. So one stream is
 compared with itself only; with what others have shown, only where its request came after that.
 """
 
@@ -284,7 +284,7 @@ def artifact_flags(track: Track, frame: Frame, known: Known, look: ArtifactLook 
 
 
 def drifts(found: KnownArtifact, look: ArtifactLook) -> bool:
-    """What describes it is no longer the same; what is left out is not changed (6.5)."""
+    """What describes it is no longer the same; what is left out is not changed (manual/protocol.md "Artifacts")."""
     return bool(
         (look.name and found.name and look.name != found.name)
         or (look.description and found.description and look.description != found.description)
@@ -336,7 +336,7 @@ def artifacts_told(frame: Frame, known: Known) -> None:
 
 
 def _describe(found: KnownArtifact, look: ArtifactLook) -> None:
-    """The first that is not empty stays (6.5)."""
+    """The first that is not empty stays."""
     found.name = found.name or look.name
     found.description = found.description or look.description
     found.media_type = found.media_type or look.media_type

@@ -1,4 +1,5 @@
-"""What an agent's cards declare, of every dialect, in one form (protocol sheet 3.6): what other rules hold it to."""
+"""What an agent's cards declare, of every dialect, in one form (manual/protocol.md "Agent cards"): what other rules
+hold it to."""
 
 from __future__ import annotations
 

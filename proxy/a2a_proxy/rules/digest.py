@@ -1,4 +1,5 @@
-"""One event known again: the same digest on JSON-RPC, REST, gRPC and a webhook (protocol sheet 6.7).
+"""One event known again: the same digest on JSON-RPC, REST, gRPC and a webhook
+(manual/protocol.md "Generation tracking").
 
 Taken over what the event says, in its 1.0 form, not over its octets: bindings write defaults, numbers and base64
 differently. Costs a decoding, so it is asked for only where something is compared: where a task is numbered, or where

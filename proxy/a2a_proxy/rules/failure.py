@@ -1,4 +1,4 @@
-"""An error of any binding, in one form (protocol sheet 3.4, 3.5)."""
+"""An error of any binding, in one form (manual/protocol.md "Error bodies")."""
 
 from __future__ import annotations
 

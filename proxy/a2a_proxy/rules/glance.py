@@ -1,4 +1,5 @@
-"""A quick look at statuses and artifacts: what rules compare from one event with the next (protocol sheet 6.5).
+"""A quick look at statuses and artifacts: what rules compare from one event with the next
+(manual/protocol.md "Artifacts").
 
 For every event, so only what is compared is decoded. What cannot be read gives an empty look.
 """
@@ -296,7 +297,7 @@ class _Layout(msgspec.Struct, frozen=True):
     held: Callable[[bytes], Any]
     """From octets to the task or update in them."""
     old: bool
-    """0.3: other names for the status message and its parts, files of their own (2.8)."""
+    """0.3: other names for the status message and its parts, files of their own."""
     history: bool
     """It is a task."""
 

@@ -1,4 +1,5 @@
-"""Push configurations in requests and answers, and which of them are known to be active (protocol sheet 3.1)."""
+"""Push configurations in requests and answers, and which of them are known to be active
+(A2A 1.0 sections 3.1.7 to 3.1.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of each agent, task and open exchange (protocol sheet 7, registries). `world` learns them.
+"""What is kept of each agent, task and open exchange (manual/protocol.md "Rules and evidence"). `world` learns them.
 
 Every value is plain, so that the state can be saved and gone on with; a family of rules that has to remember more keeps
 it in `notes`.

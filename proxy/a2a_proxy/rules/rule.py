@@ -41,7 +41,7 @@ class Moment(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a rule has to know (protocol sheet 7, evidence scopes)."""
+    """What a rule has to know (manual/protocol.md "Rules and evidence")."""
 
     FRAME = "frame"
     EXCHANGE = "exchange"

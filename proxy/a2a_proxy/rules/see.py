@@ -196,7 +196,7 @@ class See:
 
     @property
     def notified(self) -> bool:
-        """The agent says it as a notification, not as a response (protocol sheet 5.2)."""
+        """The agent says it as a notification, not as a response (manual/protocol.md "Stdio streams")."""
         return self.frame.note in NOTIFICATIONS and self.exchange.binding is Binding.STDIO
 
     @property

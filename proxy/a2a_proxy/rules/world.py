@@ -1,4 +1,4 @@
-"""What rules know of the traffic so far: agents, tasks, open exchanges (protocol sheet 7, registries).
+"""What rules know of the traffic so far: agents, tasks, open exchanges (manual/protocol.md "Rules and evidence").
 
 Shared by all connections and bindings of a session. Learns from redacted frames, judges nothing.
 """
@@ -32,7 +32,7 @@ LAGGING = 10_000_000_000
 MAX_SAVED = 1000
 """Tasks that are saved: those touched last."""
 LARGE = 4 << 20
-"""What receivers commonly take as one message, octets (protocol sheet 2.9, 1.5)."""
+"""What receivers commonly take as one message, octets (manual/protocol.md "gRPC framing")."""
 
 
 class World:
@@ -437,7 +437,7 @@ def _ident(message_id: str) -> int:
 
 
 def _nameless(frame: Frame) -> bool:
-    """An artifact update that does not say of which artifact. 0.1 has no ids: there it is the first, "0" (1.4)."""
+    """An artifact update that does not say of which artifact. 0.1 has no ids: there it is the first, "0"."""
     if frame.artifact_id != "0" or frame.schema != "json":
         return not frame.artifact_id
     return b'"artifactId"' not in frame.payload and b'"taskId"' in frame.payload

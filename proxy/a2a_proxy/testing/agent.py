@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 _CARDS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-"""Where a card lies (protocol sheet 7.1), the newer place first."""
+"""Where a card lies (A2A 1.0 section 8.2), the newer place first."""
 _PATIENCE = 30.0
 """Seconds."""
 

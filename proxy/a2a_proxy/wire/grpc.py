@@ -1,4 +1,7 @@
-"""The length-prefixed messages of gRPC in one direction of one stream (protocol sheet 2.9). Knows no protobuf."""
+"""The length-prefixed messages of gRPC in one direction of one stream. Knows no protobuf.
+
+The format is in manual/protocol.md "gRPC framing".
+"""
 
 from __future__ import annotations
 

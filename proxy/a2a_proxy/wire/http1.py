@@ -4,7 +4,7 @@ Heads are read in `http1_head`, bodies counted in `http1_body`; here is what bot
 which request a response answers, when a connection stops being HTTP, and who broke off what.
 
 At most one `Cut` comes per stream. A client that sends FIN while an answer is due counts as gone (HTTP clients leave
-like that, protocol sheet 1.6); where it only half-closed, the rest of the answer and its `End` still follow the `Cut`.
+like that); where it only half-closed, the rest of the answer and its `End` still follow the `Cut`.
 An `Undecodable` names the stream that was being read, 0 between messages; of its direction nothing more is said.
 """
 

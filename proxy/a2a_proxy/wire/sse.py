@@ -1,4 +1,6 @@
-"""Split a body into server-sent events by the WHATWG rules (protocol sheet 4.1), on octets; knows nothing of HTTP.
+"""Split a body into server-sent events by the WHATWG rules, on octets; knows nothing of HTTP.
+
+The rules, by number, are in manual/protocol.md "Event stream format".
 
 A recorder reports more than a browser dispatches: comments, blocks without data and an unfinished last event are events
 here too, so that `rebuild` over all of them gives back the stream octet for octet.
@@ -42,7 +44,7 @@ class SseEvent(msgspec.Struct, gc=False):
     dispatched: bool = True
     """It has data: a client sees it, where `complete`."""
     complete: bool = True
-    """The empty line came; without it clients drop the event (4.1 rule 8)."""
+    """The empty line came; without it clients drop the event (rule 8)."""
     event: str = ""
     """Value of the `event` field, empty where there is none."""
     id: str | None = None

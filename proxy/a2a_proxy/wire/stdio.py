@@ -1,4 +1,5 @@
-"""The two directions of a pipe to a stdio agent: messages, and what is none (protocol sheet part 5).
+"""The two directions of a pipe to a stdio agent: messages, and what is none
+(manual/protocol.md "Stdio").
 
 Content-Length framing and newline-delimited JSON are told apart at each message by its first octets. What stands
 outside every message is told line by line. A wrong length costs one message at most: see `PipeReader`.

@@ -1,4 +1,5 @@
-"""The header block of a message on a pipe (protocol sheet 5.1): reading it, and telling one from other output."""
+"""The header block of a message on a pipe (manual/protocol.md "Stdio framing"): reading it, and telling one from other
+output."""
 
 from __future__ import annotations
 

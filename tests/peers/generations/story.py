@@ -1,4 +1,5 @@
-"""A task that counts its changes: what the numbered agent says, whatever the binding (protocol sheet 6.7).
+"""A task that counts its changes: what the numbered agent says, whatever the binding
+(manual/protocol.md "Generations").
 
 The client's message says what is to happen: `last=6 drop=4 read=5` plays six changes, does not tell the fourth one to
 any stream, and after the fifth waits until somebody has read the task.

@@ -1,4 +1,5 @@
-"""The three payloads of SendLiveMessage as dicts and octets, and the objects in them (protocol sheet 2.2 to 2.5).
+"""The three payloads of SendLiveMessage as dicts and octets, and the objects in them
+(manual/protocol.md "Live proposals").
 
 Classes come from the private pools of `a2a_proto`, so that no stubs are generated and the pool of the SDK stays free.
 """
@@ -61,7 +62,7 @@ def send(text: str, *, configuration: Json | None = None, **members: Any) -> Jso
 
 
 def reconnect(task_id: str) -> Json:
-    """A request that names a task and says nothing (protocol sheet 6.4)."""
+    """A request that names a task and says nothing (manual/protocol.md "Live rules")."""
     return {"message": {"messageId": fresh(), "role": "ROLE_USER", "taskId": task_id}}
 
 

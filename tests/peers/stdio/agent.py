@@ -1,4 +1,4 @@
-"""An agent that talks over stdin and stdout as protocol sheet 5.1 and 5.2 have it; `agent.py MANNER [RECEIVED]`.
+"""An agent that talks over stdin and stdout as manual/protocol.md "Stdio" has it; `agent.py MANNER [RECEIVED]`.
 
 MANNER says how it writes, logs and ends. What it reads it appends to the file RECEIVED. Standard library only, nothing
 of this project.

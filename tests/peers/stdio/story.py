@@ -1,4 +1,5 @@
-"""A stdio agent without a fault, and a client's side of the story that is recorded with it (protocol sheet part 5).
+"""A stdio agent without a fault, and a client's side of the story that is recorded with it
+(manual/protocol.md "Stdio").
 
     python story.py         the agent: reads calls from stdin until it is closed
     story.tell(COMMAND)     the client: spawns COMMAND and holds the conversation of `recordings/stdio`

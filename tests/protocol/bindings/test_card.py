@@ -20,7 +20,7 @@ _OLD = {"name": "a", "url": "http://agent:8000/", "protocolVersion": "0.3.0", "s
     ],
 )
 def test_card(path: str, card: dict, dialect: str) -> None:
-    """A fetch of a card in any of its places; what it says of the dialect (1.2)."""
+    """A fetch of a card in any of its places; what it says of the dialect."""
     played = play(Http().request(f"GET {path}").answer(card))
 
     assert [(each.kind, each.event) for each in played.frames] == [
@@ -32,7 +32,7 @@ def test_card(path: str, card: dict, dialect: str) -> None:
 
 
 def test_not_modified() -> None:
-    """A conditional fetch is answered 304 without a body (1.6)."""
+    """A conditional fetch is answered 304 without a body (manual/protocol.md "Wire traps")."""
     script = Http().request("GET /.well-known/agent-card.json", if_none_match='W/"1"')
     script.agent(b'HTTP/1.1 304 Not Modified\r\nETag: W/"1"\r\n\r\n')
     played = play(script)
@@ -60,7 +60,7 @@ def test_paths_and_shapes() -> None:
 
 
 def test_card_in_another_place() -> None:
-    """A JSON document with a name and skills is a card wherever it is fetched from (1.3); others are not."""
+    """A JSON document with a name and skills is a card wherever it is fetched from; others are not."""
     card = play(Http().request("GET /agents/7/card").answer({"name": "a", "skills": []}))
     other = play(Http().request("GET /people/7").answer({"name": "a", "skills": "many"}))
 

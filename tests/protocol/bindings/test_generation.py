@@ -1,4 +1,4 @@
-"""Generations are read alike from protobuf, JSON-RPC and REST, whatever form a peer gives them (2.3, Q-31)."""
+"""Generations are read alike from protobuf, JSON-RPC and REST, whatever form a peer gives them (Q-31)."""
 
 from __future__ import annotations
 

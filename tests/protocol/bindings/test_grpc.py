@@ -169,7 +169,7 @@ def test_bidi_and_half_close_order() -> None:
 
 
 def test_live_payloads() -> None:
-    """The three payloads of SendLiveMessage are told apart by their octets (2.6)."""
+    """The three payloads of SendLiveMessage are told apart by their octets."""
     path = "/lf.a2a.v1.A2AService/SendLiveMessage"
     media = message("live-1975", "LiveRequest", {"message": {"message": {"messageId": "m", "role": "ROLE_USER"}}})
     answer = message("live-1975", "LiveResponse", {"event": {"task": {"id": "t1"}}})

@@ -80,7 +80,7 @@ def test_unary(method: str, params: Any, result: Any, operation: str, event: str
 
 
 def test_dialect_0_1() -> None:
-    """0.1: the client names the task, chunks are counted by `index`, the flags are inside the artifact (1.4)."""
+    """0.1: the client names the task, chunks are counted by `index`, the flags are inside the artifact."""
     params = {"id": "t1", "sessionId": "s1", "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}}
     script = Http().call("tasks/sendSubscribe", params).stream()
     script.rpc_event({"id": "t1", "status": {"state": "working"}, "final": False})
@@ -184,7 +184,7 @@ def test_errors() -> None:
 
 
 def test_stream_answered_by_json() -> None:
-    """A streaming call that fails before its first event is answered in JSON (3.1): no stream."""
+    """A streaming call that fails before its first event is answered in JSON: no stream."""
     error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32004, "message": "done"}}
     played = play(Http().call("SendStreamingMessage", ask()).answer(error))
 

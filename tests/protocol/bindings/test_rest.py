@@ -75,7 +75,7 @@ def test_unary(line: str, body: Any, answer: Any, operation: str, event: str, ta
 
 
 def test_query_parameters() -> None:
-    """Version, tenant, context and generation may stand in the query (3.2, 2.3)."""
+    """Version, tenant, context and generation may stand in the query (manual/protocol.md "REST paths")."""
     line = "GET /tasks/t1?A2A-Version=1.0&tenant=acme&currentGeneration=5&contextId=c7"
     played = play(Http().request(line).answer(task(generation="6")))
 
@@ -169,7 +169,7 @@ def test_old_bodies() -> None:
     ],
 )
 def test_errors(body: Any, content_type: str, status_line: str, error: str, dialect: str) -> None:
-    """Every form of error body; `application/problem+json` without `/v1` is the release candidate (1.2)."""
+    """Every form of error body; `application/problem+json` without `/v1` is the release candidate."""
     played = play(Http().request("GET /tasks/t1").answer(body, status_line, content_type=content_type))
     frame = played.frames[1]
 
@@ -194,7 +194,7 @@ def test_error_in_mid_stream() -> None:
 
 
 def test_subscribe_forms() -> None:
-    """Subscribe is GET or POST without a body (1.6)."""
+    """Subscribe is GET or POST without a body (Q-03)."""
     for line in ("GET /tasks/t%201:subscribe", "POST /tasks/t%201:subscribe"):
         played = play(Http().request(line).stream().event({"task": task()}).done())
 

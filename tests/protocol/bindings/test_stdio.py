@@ -106,7 +106,8 @@ def test_interleaved_calls_and_a_stream() -> None:
     ],
 )
 def test_what_ends_a_stream(last: dict[str, Any]) -> None:
-    """Nothing on the wire says so: it is inferred (protocol sheet 5.2). What comes then belongs to nobody."""
+    """Nothing on the wire says so: it is inferred (manual/protocol.md "Stdio streams"). What comes then belongs to
+    nobody."""
     session = Stdio().call("SendStreamingMessage", SEND)
     if "message" not in last.get("result", {}):
         session.result(state("WORKING"))
@@ -270,7 +271,7 @@ def test_what_belongs_to_no_call() -> None:
 
 
 def test_notifications_of_a_stream() -> None:
-    """The handshake variant: events without an id, and one last response with it (5.2)."""
+    """The handshake variant: events without an id, and one last response with it."""
     session = Stdio().call("SendStreamingMessage", SEND, 1).call("SendStreamingMessage", SEND, "b")
 
     def notice(params: dict[str, Any], method: str = "event/streamResponse") -> None:

@@ -21,7 +21,7 @@ _BARE = {"id": "t1", "status": {"state": "working"}}
     ],
 )
 def test_pushes(body: dict, fields: dict, event: EventKind, dialect: str) -> None:
-    """A push is an event that travels towards the listener; every form of its body is known (1.2, Q-26)."""
+    """A push is an event that travels towards the listener; every form of its body is known (Q-26)."""
     played = play(Http().request("POST /hook", body, **fields).answer(b"", "204 No Content"))
     push, answer = played.frames
 

@@ -1,4 +1,4 @@
-"""The formulas of protocol sheet 8.3 on a timeline whose numbers were worked out by hand. Times are ms."""
+"""The formulas of manual/segments.md on a timeline whose numbers were worked out by hand. Times are ms."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_states_have_the_fields_of_the_model_in_its_order(state: type, model: ty
     assert state.__struct_fields__[: len(names)] == names  # type: ignore[attr-defined]
 
 
-# --- segments (8.2) -------------------------------------------------------------------------------------------------
+# --- segments -------------------------------------------------------------------------------------------------------
 
 
 def stream(exchange: int = 1, begin: float = 0, task: str = "t", **fields: str) -> Timeline:
@@ -182,7 +182,7 @@ def test_turns_of_one_unary_call_are_not_told_of_by_a_recorder() -> None:
     assert [each.id for each in run(line).segments] == [1, 2, 3, 4]
 
 
-# --- interruptions (8.4) --------------------------------------------------------------------------------------------
+# --- interruptions --------------------------------------------------------------------------------------------------
 
 
 def talking() -> Timeline:
@@ -290,7 +290,7 @@ def test_nothing_is_interrupted_where_the_agent_waits_or_is_done() -> None:
         assert run(line).interruptions == []
 
 
-# --- hand-offs (8.5) ------------------------------------------------------------------------------------------------
+# --- hand-offs ------------------------------------------------------------------------------------------------------
 
 _TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 _CHILD = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
@@ -505,7 +505,8 @@ def test_evidence_late_in_a_long_stream_is_seen_where_the_agent_names_itself_ear
 
 
 def media(name: str, event: str, sound: bytes = b"sound") -> dict[str, Any]:
-    """A media frame of payload 1975 (protocol sheet 2.4) in a LiveRequest or LiveResponse."""
+    """A media frame of payload 1975 (manual/protocol.md "Fields of the live proposals") in a LiveRequest or
+    LiveResponse."""
     part = {"raw": base64.b64encode(sound).decode(), "mediaType": "audio/pcm"}
     frame = from_dict("live-1975", name, {"frame": {"part": part, "event": event}})
     schema = f"lf.a2a.v1.{name}@live-1975"
@@ -513,7 +514,8 @@ def media(name: str, event: str, sound: bytes = b"sound") -> dict[str, Any]:
 
 
 def test_media_frames_are_output_and_their_marks_count() -> None:
-    """Protocol sheet 2.6, payload 1975: the client's STOP ends its activity, EVENT_INTERRUPT interrupts."""
+    """Payload 1975 (manual/protocol.md "Live proposals"): the client's STOP ends its activity, EVENT_INTERRUPT
+    interrupts."""
     line = Timeline().ask(0, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_START"))
     line.ask(100, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_STOP"))
     line.ask(150, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_DELTA"))
@@ -548,7 +550,7 @@ def heard_sound(line: Timeline, at: float, event: str) -> Timeline:
 
 
 def test_sound_that_goes_on_after_an_interruption_is_residual() -> None:
-    """Protocol sheet 8.4: the output is open from START to STOP, so what comes until STOP is residual.
+    """manual/protocol.md "Interruptions": the output is open from START to STOP, so what comes until STOP is residual.
 
     Interrupted at 100, deltas at 120 and 180, STOP at 200: latency = 180 - 100, reaction = 200 - 100.
     """

@@ -79,7 +79,7 @@ class Parties:
 
 
 def _callers(calls: Sequence[Call], handoffs: Sequence[Handoff]) -> dict[int, str]:
-    """Exchange -> the agent that makes it, where another agent's work is what calls for it (8.5, `delegation`)."""
+    """Exchange -> the agent that makes it, where another agent's work is what calls for it (a `delegation`)."""
     made = {each.to_exchange: each for each in handoffs if each.kind == "delegation"}
     connections = {call.connection: made[call.exchange].agent for call in calls if call.exchange in made}
     theirs = {(each.to_agent, each.to_task): each.agent for each in made.values() if each.to_task}

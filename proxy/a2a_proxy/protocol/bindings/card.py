@@ -1,4 +1,4 @@
-"""The agent card by plain GET: discovery (protocol sheet 1.2)."""
+"""The agent card by plain GET: discovery (A2A 1.0 section 8.2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_card_path(method: str, target: str) -> bool:
 
 
 def is_card(data: bytes) -> bool:
-    """A body that is a card wherever it comes from: it has `skills` (1.3, step 1)."""
+    """A body that is a card wherever it comes from: it has `skills`."""
     found = read_card(data) if b'"skills"' in data else None
     return found is not None and isinstance(found.get("skills"), list) and "name" in found
 

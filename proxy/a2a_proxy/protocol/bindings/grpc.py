@@ -1,4 +1,4 @@
-"""gRPC over HTTP/2 (protocol sheet 2.9): length-prefixed messages both ways, status in the trailers.
+"""gRPC over HTTP/2 (manual/protocol.md "gRPC framing"): length-prefixed messages both ways, status in the trailers.
 
 Also carries gRPC services that are none of A2A's, as frames of kind OTHER.
 """
@@ -147,7 +147,7 @@ class GrpcCall(Call):
         return self._settled(direction, schema_of(line, name))
 
     def _choose_line(self, operation: Operation, direction: Any, data: bytes) -> None:
-        """0.3 and the release candidate share the package `a2a.v1`; the octets tell them apart (1.2)."""
+        """0.3 and the release candidate share the package `a2a.v1`; the octets tell them apart."""
         shared, agent = self.link.shared, f"grpc {self.link.facts.upstream}"
         before: Literal["0.3", "rc"] = "rc" if shared.dialect(agent) is Dialect.RC else "0.3"
         name = messages(operation, Dialect.V0_3)[direction]
@@ -156,7 +156,7 @@ class GrpcCall(Call):
         shared.learn_dialect(agent, self.exchange.dialect)
 
     def _live_decoder(self, live: LiveReading, direction: Any, data: bytes) -> Decoder:
-        """Three payloads go by the name SendLiveMessage (2.6); a message may change how the next are read."""
+        """Three payloads go by the name SendLiveMessage; a message may change how the next are read."""
         if live.look(direction, data):
             self._decoders = [None, None]
         how: Decoder | None = self._decoders[direction]

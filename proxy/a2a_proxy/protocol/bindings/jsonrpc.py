@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0, all lines (protocol sheet 1.2, 3.1, 3.5, 4.2), over HTTP and on a pipe.
+"""JSON-RPC 2.0, all lines (A2A 1.0 sections 9.1 to 9.5), over HTTP and on a pipe.
 
 What is no A2A has no operation.
 """

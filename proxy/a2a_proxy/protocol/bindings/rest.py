@@ -1,4 +1,4 @@
-"""HTTP+JSON (protocol sheet 1.2, 3.1, 3.2, 3.5, 4.2): the request line names the operation."""
+"""HTTP+JSON (A2A 1.0 sections 11.1 to 11.7): the request line names the operation."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _params(data: bytes) -> ParamsShape:
         params = decode_params(data)
     except UNREADABLE:
         return fit_params(_untyped(data))
-    # snake_case is legal ProtoJSON too (1.2); the typed decode sees no ids in it.
+    # snake_case is legal ProtoJSON too; the typed decode sees no ids in it.
     missed = params.message is not None and not params.message.message_id
     return fit_params(_untyped(data)) if missed or params.message is None else params
 
@@ -189,7 +189,7 @@ def _error(call: HttpCall, body: Span, out: Out, code: int, note: str = "", fram
         and exchange.dialect is Dialect.V1_0
         and not exchange.version_header
     ):
-        # Only the release candidate answers so under paths without /v1 (1.2).
+        # Only the release candidate answers so under paths without /v1.
         exchange.dialect = Dialect.RC
     line = error_line(reason, code or "", message) if reason or message else other.http_error(code)
     call.fail(code, line)

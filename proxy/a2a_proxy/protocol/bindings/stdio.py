@@ -1,6 +1,6 @@
-"""A2A on a pipe (protocol sheet part 5): many calls on one connection, told apart by their JSON-RPC ids.
+"""A2A on a pipe (manual/protocol.md "Stdio"): many calls on one connection, told apart by their JSON-RPC ids.
 
-A streaming call has several responses with its id, and nothing says that it is over (5.2, Q-19). So a call is over
+A streaming call has several responses with its id, and nothing says that it is over (Q-19). So a call is over
 with its first response; a streaming one with a terminal state, a Message, `final: true` or an error. A stream that
 shows an interrupted state *rests*: agents may end it there or go on with it (Q-01). It is over when the pipe is.
 """
@@ -32,7 +32,7 @@ MAX_DONE = 10_000
 """Ids of calls that are over, and still known."""
 STREAM_EVENT, STREAM_ERROR = "event/streamResponse", "event/streamError"
 NOTIFICATIONS = frozenset({STREAM_EVENT, STREAM_ERROR})
-"""Of the handshake variant (5.2): an event of a stream, and its error."""
+"""Of the handshake variant (manual/protocol.md "Stdio streams"): an event of a stream, and its error."""
 
 _EXACT = 2**53
 """Below it a number with a point is the same in every JSON reader."""

@@ -1,4 +1,4 @@
-"""Push notifications: the agent POSTs events to a URL that the client gave (protocol sheet 1.2, 1.3, Q-26).
+"""Push notifications: the agent POSTs events to a URL that the client gave (A2A 1.0 section 4.3.3, Q-26).
 
 Here the agent is the connection's client: its events travel in the direction TO_AGENT.
 """

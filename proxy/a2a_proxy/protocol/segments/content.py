@@ -1,4 +1,6 @@
-"""What frames say, read out of their payloads: texts, tool calls, media (protocol sheet 8.1, 8.6, 8.7).
+"""What frames say, read out of their payloads: texts, tool calls, media.
+
+What counts as a tool call is in manual/protocol.md "Tools and media".
 
 For looking at recordings, not for the hot path.
 """
@@ -136,7 +138,7 @@ def _octets(raw: str) -> bytes | None:
 
 
 def _tool(part: Part) -> ToolEvent | None:
-    """A data part about a tool: marked by its metadata, or with `name` and `args` (8.1)."""
+    """A data part about a tool: marked by its metadata, or with `name` and `args`."""
     data, metadata = part.data, part.metadata or {}
     kind = metadata.get("adk_type", metadata.get("type"))
     name, ident = data.get("name"), data.get("id")

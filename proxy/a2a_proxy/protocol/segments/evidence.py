@@ -1,4 +1,5 @@
-"""What only payloads tell about who speaks: authors, transfers, references, activity, media (protocol sheet 8.1, 8.5).
+"""What only payloads tell about who speaks: authors, transfers, references, activity, media
+(manual/protocol.md "Segments").
 
 Reading a payload costs more than all the rest, so every reader is behind a test of the octets that most frames fail.
 """
@@ -102,7 +103,8 @@ def media_mark(frame: Frame) -> int:
 
 
 def is_message(frame: Frame) -> bool:
-    """A client's request on a live stream says something: it is not the form that only reconnects (6.4)."""
+    """A client's request on a live stream says something: it is not the form that only reconnects
+    (manual/protocol.md "Live rules")."""
     for holder in _objects(plain(frame.payload, frame.schema)):
         if "parts" in holder or "content" in holder or "artifact" in holder or "frame" in holder:
             return True

@@ -1,4 +1,4 @@
-"""Hand-offs between agents: who hands over to whom, by which evidence (protocol sheet 8.5)."""
+"""Hand-offs between agents: who hands over to whom, by which evidence (manual/protocol.md "Hand-offs")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Barge-in: the client speaks while the agent's output is open, and what becomes of it (protocol sheet 8.4)."""
+"""Barge-in: the client speaks while the agent's output is open, and what becomes of it
+(manual/protocol.md "Interruptions")."""
 
 from __future__ import annotations
 

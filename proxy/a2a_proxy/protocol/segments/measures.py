@@ -1,4 +1,4 @@
-"""Turns and their latencies, worked out of segments (protocol sheet 8.3). All times and spans are ns."""
+"""Turns and their latencies, worked out of segments (manual/protocol.md "Measures"). All times and spans are ns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Frames in, segments, interruptions and hand-offs out (protocol sheet 8.2-8.5). Time comes with frames and ticks.
+"""Frames in, segments, interruptions and hand-offs out (manual/protocol.md "Segments").
+
+Time comes with frames and ticks.
 
 Reads what frames tell at a glance; payloads only where their octets look as if they held evidence. Bounded: of
 tasks that nobody speaks in, the last ones are known.
@@ -426,7 +428,8 @@ class SegmentTracker:
 
 
 def _says_nothing(frame: Frame, mark: int, *, first: bool) -> bool:
-    """A request on a live stream that is neither a message nor media: the form that only reconnects (6.4)."""
+    """A request on a live stream that is neither a message nor media: the form that only reconnects
+    (manual/protocol.md "Live rules")."""
     if frame.event is _NONE:
         return mark < 0
     return first and bool(frame.task_id) and not is_message(frame)

@@ -1,7 +1,7 @@
 """The conversations of one trace or context in the order in which they began, and who of them makes the next call.
 
 Of a chain A -> B -> C all have the same trace: C is called by B, the last that is at work. Where agent A asks B and C
-at the same time, both requests may show that one and the same has sent them (protocol sheet 8.5).
+at the same time, both requests may show that one and the same has sent them (manual/protocol.md "Hand-offs").
 """
 
 from __future__ import annotations

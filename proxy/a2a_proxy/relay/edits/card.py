@@ -1,6 +1,6 @@
 """The URLs in an agent card: find them, and put others in their place, everything else octet for octet as it was.
 
-Knows the places of URLs in cards of all dialects (protocol sheet 2.1, 2.7, 2.8, 3.6), as JSON and as protobuf. Which
+Knows the places of URLs in cards of all dialects (manual/protocol.md "Agent cards"), as JSON and as protobuf. Which
 URLs are to change is `leads`' business.
 """
 

@@ -20,7 +20,7 @@ CARD_PATHS = (
     b"/v1/card",
     b"/extendedAgentCard",
 )
-"""Protocol sheet 3.1; any prefix may come before them."""
+"""Where cards are fetched (manual/protocol.md "Agent cards"); any prefix may come before them."""
 
 _CARD_METHODS = frozenset({"GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"})
 HINT = b"Extended"

@@ -1,4 +1,5 @@
-"""The command of a stdio agent as a card has it (protocol sheet 5.1, 5.2), and how another one is put before it.
+"""The command of a stdio agent as a card has it (manual/protocol.md "Stdio framing"), and how another one is put
+before it.
 
 Two forms: a command line, which clients split as a POSIX shell does, or hand to one; and `stdio:///PATH?WORD&WORD`.
 Nothing is run, and nothing that is not inserted is changed.

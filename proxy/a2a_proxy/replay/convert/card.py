@@ -1,4 +1,5 @@
-"""Agent cards between JSON and ProtoJSON: in 0.3 and before they write security otherwise (protocol sheet 3.6)."""
+"""Agent cards between JSON and ProtoJSON: in 0.3 and before they write security otherwise
+(manual/protocol.md "JSON objects before 1.0")."""
 
 from __future__ import annotations
 

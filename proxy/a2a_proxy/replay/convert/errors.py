@@ -1,4 +1,5 @@
-"""A refusal as each binding tells it: JSON-RPC error, REST body with its status, gRPC status and details (3.4, 3.5).
+"""A refusal as each binding tells it: JSON-RPC error, REST body with its status, gRPC status and details
+(manual/protocol.md "Errors" and "Error bodies").
 
 What was recorded on the same binding is told as it was; on another one, as the table of errors has it.
 """

@@ -1,4 +1,5 @@
-"""The 1.0 JSON form as 0.1, 0.2, 0.3 and the vendor hybrid have it over JSON-RPC (protocol sheet 1.4, 3.6)."""
+"""The 1.0 JSON form as 0.1, 0.2, 0.3 and the vendor hybrid have it over JSON-RPC
+(manual/protocol.md "JSON objects before 1.0")."""
 
 from __future__ import annotations
 

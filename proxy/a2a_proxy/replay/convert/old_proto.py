@@ -1,4 +1,5 @@
-"""The 1.0 JSON form as ProtoJSON of the package `a2a.v1`: what REST and gRPC carry in 0.3 (protocol sheet 2.8)."""
+"""The 1.0 JSON form as ProtoJSON of the package `a2a.v1`: what REST and gRPC carry in 0.3
+(manual/protocol.md "Fields of 0.3")."""
 
 from __future__ import annotations
 

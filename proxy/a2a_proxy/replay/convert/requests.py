@@ -90,7 +90,7 @@ _PATHS: dict[str, tuple[str, str]] = {
 
 
 def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
-    """The REST request (protocol sheet 3.1, 3.2). Raises LookupError where REST cannot ask so."""
+    """The REST request (A2A 1.0 section 11.3). Raises LookupError where REST cannot ask so."""
     method, path = _PATHS[operation]
     members: Json = dict(value) if isinstance(value, dict) else {}
     tenant = members.pop("tenant", "") if method != "POST" or "message" not in members else members.get("tenant", "")

@@ -135,7 +135,7 @@ def _known(transport: str) -> Binding | None:
 
 
 def _is_command(url: str, transport: str) -> bool:
-    """An interface on a pipe, whatever its binding is called there (protocol sheet 5.1)."""
+    """An interface on a pipe, whatever its binding is called there (manual/protocol.md "Stdio framing")."""
     named = transport.upper().rpartition("/")[2] == "STDIO"
     return named or (_known(transport) is None and "://" not in url)
 

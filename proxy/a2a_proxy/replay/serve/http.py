@@ -188,7 +188,7 @@ class _Answer:
         elif (told := refusal_of(send, self._call, self._performance.mapped)) is not None:
             asked = self._performance.play.asked
             if asked.dialect in OLD and asked.binding is Binding.REST and self._call.binding is not Binding.REST:
-                await self._break(send)  # there an agent that fails in a stream just breaks it off (1.6)
+                await self._break(send)  # there an agent that fails in a stream just breaks it off
                 return True
             named = "" if asked.dialect in OLD else "error"
             await response.write(_event(self._voice.refusal(told)[1], self._framing(send), named))

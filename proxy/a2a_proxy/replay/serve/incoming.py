@@ -28,7 +28,7 @@ from a2a_proxy.replay.core.script import LIVE, Script
 
 _VERSION = b"a2a-version"
 PAYLOADS: tuple[LivePayload, ...] = ("bidi", "1975", "2153")
-"""Of live streams (protocol sheet 2.6)."""
+"""Of live streams (manual/protocol.md "Live proposals")."""
 
 
 class RpcRequest(msgspec.Struct, frozen=True):

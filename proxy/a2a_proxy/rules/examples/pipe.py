@@ -1,4 +1,4 @@
-"""Conversations with a stdio agent (protocol sheet part 5), faultless around what an example is about.
+"""Conversations with a stdio agent (manual/protocol.md "Stdio"), faultless around what an example is about.
 
 `pipe(ask("GetTask", {"id": "t1"}), tell(task()))` is a whole one: the card is fetched first, and at the end the client
 closes the agent's stdin and the agent exits.

@@ -1,4 +1,4 @@
-"""Faultless JSON of 1.0, with the generations of the 1.1 draft (protocol sheet 2.1, 2.3)."""
+"""Faultless JSON of 1.0, with the generations of the 1.1 draft (manual/protocol.md "Fields of 1.0")."""
 
 from __future__ import annotations
 

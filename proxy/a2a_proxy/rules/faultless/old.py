@@ -1,4 +1,4 @@
-"""Faultless JSON of 0.2 and 0.3 as JSON-RPC has it (protocol sheet 3.6)."""
+"""Faultless JSON of 0.2 and 0.3 as JSON-RPC has it (manual/protocol.md "JSON objects before 1.0")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faultless protobuf of 1.0 and 0.3 (protocol sheet 2.1, 2.8).
+"""Faultless protobuf of 1.0 and 0.3 (manual/protocol.md "Fields of 1.0" and "Fields of 0.3").
 
 Messages are `Any` here: their classes are made at run time.
 """

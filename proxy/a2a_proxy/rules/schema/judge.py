@@ -133,12 +133,12 @@ def _request(see: See) -> list[Fault]:
 
 
 def _live_name(operation: str, name: str, body: dict[str, Any]) -> str:
-    """One of the live proposals lets the client send artifacts (2.5)."""
+    """One of the live proposals lets the client send artifacts (manual/protocol.md "Live proposals")."""
     return "StreamRequest" if operation in _LIVE and "artifactUpdate" in body else name
 
 
 def _rest_request(see: See, family: Family | None) -> list[Fault]:
-    """Of GET and DELETE the members travel in path and query (3.2)."""
+    """Of GET and DELETE the members travel in path and query (A2A 1.0 section 11.5)."""
     path, operation, body = see.path, BY_NAME[see.operation], see.value
     if body is not None and (not isinstance(body, dict) or "jsonrpc" in body):  # the latter is A2A-HTTP-020's
         return []

@@ -1,4 +1,4 @@
-"""Values without members: texts, numbers, enums, timestamps, octets (protocol sheet 2.0)."""
+"""Values without members: texts, numbers, enums, timestamps, octets (A2A 1.0 sections 5.5, 5.6.1)."""
 
 from __future__ import annotations
 

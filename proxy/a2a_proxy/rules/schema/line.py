@@ -1,4 +1,5 @@
-"""Which line a body is written in, by its own evidence (protocol sheet 1.2), and which one the call asked for."""
+"""Which line a body is written in, by its own evidence (manual/protocol.md "Dialects"), and which one the call asked
+for."""
 
 from __future__ import annotations
 

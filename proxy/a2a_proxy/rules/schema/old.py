@@ -1,4 +1,4 @@
-"""Shapes of the JSON objects of 0.1 to 0.3, which no descriptor has (protocol sheet 1.4, 3.6)."""
+"""Shapes of the JSON objects of 0.1 to 0.3, which no descriptor has (manual/protocol.md "JSON objects before 1.0")."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def json_0_1() -> Grammar:
 
 @cache
 def dual_card() -> Grammar:
-    """A 1.0 card that serves 0.x too: the members of both lines (1.2)."""
+    """A 1.0 card that serves 0.x too: the members of both lines."""
     base = json_1_0()
     shapes = dict(base.shapes)
     for old in _CARD:

@@ -1,4 +1,4 @@
-"""Shapes of everything that has a protobuf description (protocol sheet 2.1 to 2.8), made from the descriptors."""
+"""Shapes of everything that has a protobuf description (manual/protocol.md "Messages"), made from the descriptors."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ _REQUIRED = {
     "ClientCredentialsOAuthFlow": "tokenUrl scopes",
     "DeviceCodeOAuthFlow": "deviceAuthorizationUrl tokenUrl scopes",
 }
-"""REQUIRED in 1.0 (2.1). Of the answer to ListTasks only what no faultless answer lacks (Q-07)."""
+"""REQUIRED in 1.0 (section 5.7). Of the answer to ListTasks only what no faultless answer lacks (Q-07)."""
 _REQUIRED_0_3 = {"SendMessageRequest": "message", "AgentCardSignature": "protected signature"}
-"""REQUIRED in 0.3 (2.8), as far as it does not travel in a path."""
+"""REQUIRED in 0.3 (manual/protocol.md "Fields of 0.3"), as far as it does not travel in a path."""
 
 _FREE = {
     "google.protobuf.Struct": Kind.OBJECT,

@@ -32,7 +32,8 @@ EVENTS_0_3 = {
 
 
 _MARKS = frozenset({"EVENT_MEDIA_START", "EVENT_MEDIA_STOP", "EVENT_MEDIA_PAUSE", "EVENT_INTERRUPT"})
-"""Frames of media that only mark where a flow begins, ends, rests or is interrupted (2.4)."""
+"""Frames of media that only mark where a flow begins, ends, rests or is interrupted
+(manual/protocol.md "Fields of the live proposals")."""
 
 
 class Walk:

@@ -16,7 +16,7 @@ _OVER = frozenset({"completed", "failed", "canceled", "rejected"})
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """A tool call with its answers (8.7)."""
+    """A tool call with its answers (manual/protocol.md "Tools and media")."""
 
     name: str
     id: str
@@ -73,7 +73,8 @@ class Gathered(msgspec.Struct):
     """In the order in which they began."""
     contents: dict[int, Content]
     carried: dict[int, float]
-    """Hand-off -> share of what was said before that stands in the request to the new agent (8.5)."""
+    """Hand-off -> share of what was said before that stands in the request to the new agent
+    (manual/protocol.md "Hand-offs")."""
 
     def contexts(self) -> Iterator[tuple[str, list[Talk]]]:
         """Conversations that nobody handed over to, by context in order of first sight."""

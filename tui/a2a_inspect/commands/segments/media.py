@@ -1,4 +1,4 @@
-"""Media written out: each object once, named by its content; chunks of an artifact as the one object they are (8.6)."""
+"""Media written out: each object once, named by its content; chunks of an artifact as the one object they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Artifacts in chunks: one stream of updates after the other (protocol sheet 6.5; 1.0 4.2.2)."""
+"""Artifacts in chunks: one stream of updates after the other (A2A 1.0 section 4.2.2)."""
 
 from __future__ import annotations
 

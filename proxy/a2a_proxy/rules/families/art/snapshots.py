@@ -1,4 +1,4 @@
-"""Artifacts in a Task, and what the stream has told of them (protocol sheet 2.5, 6.5; 1.0 4.1.7, 4.2.2)."""
+"""Artifacts in a Task, and what the stream has told of them (A2A 1.0 sections 4.1.7, 4.2.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may call, and what a refusal says (protocol sheet 3.4, 3.6)."""
+"""Who may call, and what a refusal says (A2A 1.0 sections 3.3.2, 7.4, 13.1, 13.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credentials where none belong: in messages (protocol sheet 6.2)."""
+"""Credentials where none belong: in messages (A2A 1.0 section 7.6.3)."""
 
 from __future__ import annotations
 

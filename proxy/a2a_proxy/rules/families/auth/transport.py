@@ -1,4 +1,4 @@
-"""Credentials on their way (protocol sheet 3.3)."""
+"""Credentials on their way (A2A 1.0 sections 7.1, 13.4)."""
 
 from __future__ import annotations
 

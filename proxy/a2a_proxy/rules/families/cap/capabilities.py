@@ -1,4 +1,4 @@
-"""What the card declares and what the agent does (protocol sheet 3.1, 3.4)."""
+"""What the card declares and what the agent does (A2A 1.0 section 3.3.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Media types: what the card takes, what the client takes (protocol sheet 3.1, 3.4)."""
+"""Media types: what the card takes, what the client takes (A2A 1.0 sections 3.1.1, 3.2.2)."""
 
 from __future__ import annotations
 

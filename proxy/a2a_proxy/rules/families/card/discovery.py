@@ -1,4 +1,4 @@
-"""How a card is found, and how it is kept (protocol sheet 1.2, 1.6)."""
+"""How a card is found, and how it is kept (A2A 1.0 sections 8.2, 8.6.1)."""
 
 from __future__ import annotations
 

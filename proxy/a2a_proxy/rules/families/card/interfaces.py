@@ -1,4 +1,4 @@
-"""The interfaces that a card offers, and those that are used (protocol sheet 1.5, 3.6)."""
+"""The interfaces that a card offers, and those that are used (A2A 1.0 sections 4.4.6, 5.8, 8.3.1)."""
 
 from __future__ import annotations
 

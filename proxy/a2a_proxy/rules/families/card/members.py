@@ -1,4 +1,4 @@
-"""What a card must have, and how it fits together (protocol sheet 2.1, 3.6)."""
+"""What a card must have, and how it fits together (A2A 1.0 sections 4.4.1, 4.4.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a card gives away, and what vouches for it (protocol sheet 3.6)."""
+"""What a card gives away, and what vouches for it (A2A 1.0 sections 8.4.2, 13.4, 14.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One A2A error, its code on each binding (protocol sheet 3.4)."""
+"""One A2A error, its code on each binding (A2A 1.0 section 5.4)."""
 
 from __future__ import annotations
 

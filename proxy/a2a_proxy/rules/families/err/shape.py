@@ -1,4 +1,4 @@
-"""How an error is written down (protocol sheet 3.5)."""
+"""How an error is written down (A2A 1.0 sections 9.5, 10.6, 11.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which error a situation calls for, and that all bindings say the same (protocol sheet 3.1, 3.3)."""
+"""Which error a situation calls for, and that all bindings say the same (A2A 1.0 sections 3.1, 3.3.2, 5.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error table (protocol sheet 3.4): each A2A error's code, gRPC status and HTTP status."""
+"""The error table (A2A 1.0 section 5.4): each A2A error's code, gRPC status and HTTP status."""
 
 from __future__ import annotations
 

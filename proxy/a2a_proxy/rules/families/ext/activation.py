@@ -1,4 +1,4 @@
-"""Declaring, asking for and activating extensions (protocol sheet 3.3)."""
+"""Declaring, asking for and activating extensions (A2A 1.0 sections 3.3.4, 4.6)."""
 
 from __future__ import annotations
 

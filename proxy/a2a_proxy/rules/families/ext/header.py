@@ -1,4 +1,4 @@
-"""The header of extensions itself (protocol sheet 3.3, 1.2)."""
+"""The header of extensions itself (A2A 1.0 section 3.2.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extensions that messages and artifacts name (protocol sheet 3.3)."""
+"""Extensions that messages and artifacts name (A2A 1.0 section 4.6.2)."""
 
 from __future__ import annotations
 

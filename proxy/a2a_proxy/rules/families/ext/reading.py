@@ -1,4 +1,4 @@
-"""Which extensions are declared, asked for, activated and used (protocol sheet 3.3)."""
+"""Which extensions are declared, asked for, activated and used (A2A 1.0 section 4.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of events on a stream (protocol sheet 6.7; 1.1 draft 3.2.7)."""
+"""The numbers of events on a stream (A2A 1.1 draft section 3.2.7)."""
 
 from __future__ import annotations
 

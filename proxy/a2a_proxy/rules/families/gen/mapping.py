@@ -1,4 +1,4 @@
-"""How TaskGenerationMismatchError has to look on each binding (protocol sheet 3.4, 3.5; 1.1 draft 5.4)."""
+"""How TaskGenerationMismatchError has to look on each binding (A2A 1.1 draft section 5.4)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from a2a_proxy.rules.families.gen.words import MISMATCH, SENDS, if_match
 from a2a_proxy.rules.rule import NETWORK, Hit, Line, Scope, When, rule
 from a2a_proxy.rules.see import See
 
-_RIGHT = {Binding.JSONRPC: -32010, Binding.REST: 409, Binding.GRPC: 10}
-_SUPERSEDED = 412
+MISMATCH_CODES = {Binding.JSONRPC: -32010, Binding.REST: 409, Binding.GRPC: 10}
+"""Binding -> the code of the mismatch error: JSON-RPC code, HTTP status, gRPC status."""
+SUPERSEDED_STATUS = 412
+"""HTTP status that older texts of the draft required."""
 _NUMBERS = {"taskId": "t1", "expectedGeneration": "3", "currentGeneration": "5"}
 _PARAMS = send("go on", id="m2", configuration={"ifGenerationMatch": "3"}, taskId="t1")
 
@@ -48,7 +50,7 @@ def mapped(see: See) -> Iterator[Hit]:
 
     Clients recognise the error by its code, read the task again and repeat; under another code they give up.
     """
-    failure, right = see.failure, _RIGHT[see.binding]
+    failure, right = see.failure, MISMATCH_CODES[see.binding]
     if failure.reason != MISMATCH:
         if not see.enveloped and failure.code == right and not failure.reason:
             yield from _nameless(see)
@@ -56,7 +58,7 @@ def mapped(see: See) -> Iterator[Hit]:
     if failure.code == right:
         return
     severity = None
-    if see.binding is Binding.REST and failure.code == _SUPERSEDED:
+    if see.binding is Binding.REST and failure.code == SUPERSEDED_STATUS:
         severity = Severity.WARNING
     shown = failure.status_name if see.binding is Binding.GRPC else str(failure.code)
     wanted = "ABORTED" if see.binding is Binding.GRPC else str(right)

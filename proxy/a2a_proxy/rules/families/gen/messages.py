@@ -1,7 +1,7 @@
 """Client messages that come between two events of a numbered task: in one proposal they advance its generation.
 
 BIDI-2153 counts every change of a task's timeline, what the client says as well, and tells clients of 1.0 nothing of
-it: their numbers jump by the messages that they have sent themselves (protocol sheet 6.7, Q-05).
+it: their numbers jump by the messages that they have sent themselves (Q-05 in manual/protocol.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Long polling: GetTask with `currentGeneration` (protocol sheet 6.7; 1.1 draft 3.2.7).
+"""Long polling: GetTask with `currentGeneration` (A2A 1.1 draft section 3.2.7).
 
 Answers are compared with what had passed before the request alone: what was told meanwhile the agent may not have known
 when it looked.

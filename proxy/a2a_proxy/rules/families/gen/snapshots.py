@@ -1,4 +1,4 @@
-"""The numbers of snapshots, and of the same event in two places (protocol sheet 6.7; 1.1 draft 3.2.7)."""
+"""The numbers of snapshots, and of the same event in two places (A2A 1.1 draft section 3.2.7)."""
 
 from __future__ import annotations
 

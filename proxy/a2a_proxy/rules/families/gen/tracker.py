@@ -1,4 +1,4 @@
-"""Follows the generations of a task on every stream of it (protocol sheet 6.7; 1.1 draft 3.2.7).
+"""Follows the generations of a task on every stream of it (A2A 1.1 draft section 3.2.7).
 
 An event carries the number of the change that it tells; a snapshot (Task) has the number at which it stands and is no
 event. Each stream has a cursor of its own: the same number on two streams is one event told twice. What has been told

@@ -1,4 +1,4 @@
-"""The text form of generations (ProtoJSON; protocol sheet 2.0, 2.3)."""
+"""The text form of generations (ProtoJSON; manual/protocol.md "JSON encoding")."""
 
 from __future__ import annotations
 

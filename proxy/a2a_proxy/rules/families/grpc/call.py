@@ -1,4 +1,4 @@
-"""A gRPC call on HTTP/2: its heads, and how it ends (protocol sheet 2.9)."""
+"""A gRPC call on HTTP/2: its heads, and how it ends (A2A 1.0 section 10.1; manual/protocol.md "gRPC framing")."""
 
 from __future__ import annotations
 

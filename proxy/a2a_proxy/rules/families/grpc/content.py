@@ -1,4 +1,4 @@
-"""Fields that parsers pass over in silence (protocol sheet 2.2-2.6)."""
+"""Fields that parsers pass over in silence (manual/protocol.md "Shared field numbers")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protobuf octets field by field: what parsers pass over in silence (protocol sheet 2.1-2.6)."""
+"""Protobuf octets field by field: what parsers pass over in silence (manual/protocol.md "Shared field numbers")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The length-prefixed messages of a gRPC call (protocol sheet 2.9)."""
+"""The length-prefixed messages of a gRPC call (manual/protocol.md "gRPC framing")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the trailers of a gRPC call say (protocol sheet 2.9, 3.4, 3.5)."""
+"""What the trailers of a gRPC call say (A2A 1.0 section 10.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content types of A2A over HTTP (protocol sheet 1.2, 3.1)."""
+"""Content types of A2A over HTTP (A2A 1.0 sections 9.1, 11.1)."""
 
 from __future__ import annotations
 

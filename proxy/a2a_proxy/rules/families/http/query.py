@@ -1,4 +1,4 @@
-"""Query parameters of HTTP+JSON (protocol sheet 3.2)."""
+"""Query parameters of HTTP+JSON (A2A 1.0 section 11.5)."""
 
 from __future__ import annotations
 

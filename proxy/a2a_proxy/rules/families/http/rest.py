@@ -1,4 +1,4 @@
-"""Request lines and bodies of HTTP+JSON (protocol sheet 3.1, 3.2, 3.5)."""
+"""Request lines and bodies of HTTP+JSON (A2A 1.0 sections 5.3, 11.3, 11.6)."""
 
 from __future__ import annotations
 

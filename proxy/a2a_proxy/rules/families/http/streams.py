@@ -1,4 +1,4 @@
-"""Event streams as HTTP responses (protocol sheet 4.2, 4.3)."""
+"""Event streams as HTTP responses (A2A 1.0 sections 9.4.2, 11.7; manual/protocol.md "Calls that wait")."""
 
 from __future__ import annotations
 

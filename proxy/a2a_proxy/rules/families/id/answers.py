@@ -1,4 +1,4 @@
-"""Does an answer speak of the task and context that the request named? (protocol sheet 6.6; 1.0 3.4)."""
+"""Does an answer speak of the task and context that the request named? (A2A 1.0 section 3.4)."""
 
 from __future__ import annotations
 

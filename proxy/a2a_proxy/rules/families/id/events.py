@@ -1,4 +1,4 @@
-"""Do the events of a task name the same task and context throughout? (protocol sheet 6.6; 1.0 3.1.2, 3.4.2)."""
+"""Do the events of a task name the same task and context throughout? (A2A 1.0 sections 3.1.2, 3.4.2)."""
 
 from __future__ import annotations
 

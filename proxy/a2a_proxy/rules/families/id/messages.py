@@ -1,4 +1,4 @@
-"""Ids of messages: one id, one message (protocol sheet 6.6; 1.0 3.3.1, 4.1.4)."""
+"""Ids of messages: one id, one message (A2A 1.0 sections 3.3.1, 4.1.4)."""
 
 from __future__ import annotations
 

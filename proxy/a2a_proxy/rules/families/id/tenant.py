@@ -1,4 +1,4 @@
-"""The tenant of an interface (protocol sheet 6.6; 1.0 8.3.2)."""
+"""The tenant of an interface (A2A 1.0 section 8.3.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How long peers take (protocol sheet 8.7). For information: how slow is too slow is for the user to say."""
+"""How long peers take (manual/protocol.md "Calls that wait"). For information: how slow is too slow is for the user to
+say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May the client open a live stream here? (protocol sheet 6.4)."""
+"""May the client open a live stream here? (manual/protocol.md "Live rules")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a live stream goes on and ends (protocol sheet 6.3, 6.4)."""
+"""How a live stream goes on and ends (manual/protocol.md "Live rules")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Media on a live stream, in the proposal that has them (protocol sheet 2.4)."""
+"""Media on a live stream, in the proposal that has them (manual/protocol.md "Fields of the live proposals")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the client says on a live stream after its first message (protocol sheet 6.4)."""
+"""What the client says on a live stream after its first message (manual/protocol.md "Live rules")."""
 
 from __future__ import annotations
 

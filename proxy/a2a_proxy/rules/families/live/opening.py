@@ -1,4 +1,4 @@
-"""How a live stream begins, and how one is taken up again (protocol sheet 6.3, 6.4)."""
+"""How a live stream begins, and how one is taken up again (manual/protocol.md "Live rules")."""
 
 from __future__ import annotations
 

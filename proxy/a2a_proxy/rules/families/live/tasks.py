@@ -1,4 +1,4 @@
-"""One task on a live stream, and several live streams on one task (protocol sheet 6.3, 6.4; 1.0 3.5.2)."""
+"""One task on a live stream, and several live streams on one task (manual/protocol.md "Live rules")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules about live streams share (protocol sheet 2.6, 6.4)."""
+"""What rules about live streams share (manual/protocol.md "Live streams")."""
 
 from __future__ import annotations
 

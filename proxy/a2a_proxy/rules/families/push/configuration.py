@@ -1,4 +1,4 @@
-"""Push configurations as they are set (protocol sheet 2.1, 3.1)."""
+"""Push configurations as they are set (A2A 1.0 sections 3.1.7, 13.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Push configurations from their creation to their end (protocol sheet 3.1)."""
+"""Push configurations from their creation to their end (A2A 1.0 sections 3.1.8 to 3.1.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The members of the JSON-RPC envelope (protocol sheet 3.1, 4.2; JSON-RPC 2.0)."""
+"""The members of the JSON-RPC envelope (A2A 1.0 section 9.3; JSON-RPC 2.0)."""
 
 from __future__ import annotations
 

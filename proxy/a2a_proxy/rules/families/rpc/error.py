@@ -1,4 +1,4 @@
-"""JSON-RPC errors (protocol sheet 3.4, 3.5)."""
+"""JSON-RPC errors (A2A 1.0 section 9.5)."""
 
 from __future__ import annotations
 

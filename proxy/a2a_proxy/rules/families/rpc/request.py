@@ -1,4 +1,4 @@
-"""JSON-RPC requests (protocol sheet 3.1; JSON-RPC 2.0)."""
+"""JSON-RPC requests (A2A 1.0 section 9.3; JSON-RPC 2.0)."""
 
 from __future__ import annotations
 

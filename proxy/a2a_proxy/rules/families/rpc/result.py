@@ -1,4 +1,4 @@
-"""Whether a result is what its method gives back (protocol sheet 1.2, 3.1, 3.6)."""
+"""Whether a result is what its method gives back (A2A 1.0 section 9.4)."""
 
 from __future__ import annotations
 

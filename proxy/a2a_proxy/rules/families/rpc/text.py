@@ -1,4 +1,4 @@
-"""The JSON text of requests and responses (protocol sheet 3.1, 4.2; RFC 8259)."""
+"""The JSON text of requests and responses (A2A 1.0 section 9.3; RFC 8259)."""
 
 from __future__ import annotations
 

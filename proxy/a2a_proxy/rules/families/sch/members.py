@@ -1,4 +1,4 @@
-"""Members that are missing, empty, strange or of the wrong spelling (protocol sheet 2, 3.6)."""
+"""Members that are missing, empty, strange or of the wrong spelling (A2A 1.0 sections 5.5, 5.7)."""
 
 from __future__ import annotations
 

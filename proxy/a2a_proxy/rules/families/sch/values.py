@@ -1,4 +1,4 @@
-"""Values that are none of those their members may have (protocol sheet 2, 3.6)."""
+"""Values that are none of those their members may have (A2A 1.0 sections 5.5, 5.6.1)."""
 
 from __future__ import annotations
 

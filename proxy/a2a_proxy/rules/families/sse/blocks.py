@@ -1,4 +1,4 @@
-"""An event's lines as `Frame.framing` keeps them (protocol sheet 4.1).
+"""An event's lines as `Frame.framing` keeps them (manual/protocol.md "Event stream format").
 
 The value of each data line is U+0000, a real U+0000 is U+2400.
 """

@@ -1,4 +1,4 @@
-"""What the events of a stream hold (protocol sheet 4.2)."""
+"""What the events of a stream hold (A2A 1.0 sections 9.4.2, 11.7)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from a2a_proxy.rules.world import lines_of
 _STREAM = "/message:stream"
 _WRAPPERS = ("task", "message", "statusUpdate", "artifactUpdate")
 _DRAFTS = ("messageUpdate",)
-"""Members of proposals (protocol sheet 2.5)."""
+"""Members of proposals (manual/protocol.md "Fields of the live proposals")."""
 _UNREADABLE: Any = object()
 _DONE = (snapshot("WORKING"), status("COMPLETED"))
 _FAILED = rest_error(500, "INTERNAL", "INTERNAL_ERROR")

@@ -1,4 +1,4 @@
-"""Lines of an event stream (protocol sheet 4.1; the event stream format of the HTML standard)."""
+"""Lines of an event stream (manual/protocol.md "Event stream format"; HTML standard, section 9.2.6)."""
 
 from __future__ import annotations
 

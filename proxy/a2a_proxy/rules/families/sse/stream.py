@@ -1,4 +1,4 @@
-"""An event stream as a whole (protocol sheet 4.2, 1.5)."""
+"""An event stream as a whole (manual/protocol.md "A2A in event streams")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from a2a_proxy.rules.see import See
 _STREAM = "/message:stream"
 _DONE = (snapshot("WORKING"), status("COMPLETED"))
 _LONG_LINE = 10 << 20
-"""What Go's reader takes as one line, octets (protocol sheet 1.5)."""
+"""What Go's reader takes as one line, octets (manual/protocol.md "SDK fingerprints")."""
 _HOW = {"eof": "closes the connection", "reset": "resets the connection", "goaway": "closes the connection (GOAWAY)"}
 
 

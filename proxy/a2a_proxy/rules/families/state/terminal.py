@@ -1,4 +1,4 @@
-"""A task that is over stays as it is (protocol sheet 6.2; 1.0 topic "Task Immutability", 3.1.1)."""
+"""A task that is over stays as it is (A2A 1.0 section 3.1.1, topic "Task Immutability")."""
 
 from __future__ import annotations
 

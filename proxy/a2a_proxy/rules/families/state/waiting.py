@@ -1,4 +1,4 @@
-"""States in which a task waits, and going back (protocol sheet 6.2; 1.0 3.4.3, 7.6.1)."""
+"""States in which a task waits, and going back (A2A 1.0 sections 3.4.3, 7.6.1)."""
 
 from __future__ import annotations
 

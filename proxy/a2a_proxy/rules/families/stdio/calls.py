@@ -1,4 +1,4 @@
-"""Which response belongs to which call, and when a call is over (protocol sheet 5.2)."""
+"""Which response belongs to which call, and when a call is over (manual/protocol.md "Stdio streams")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands on the pipe: messages of JSON-RPC in a frame, and nothing else (protocol sheet 5.1, 5.2)."""
+"""What stands on the pipe: messages of JSON-RPC in a frame, and nothing else (manual/protocol.md "Stdio")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The header block of a message (protocol sheet 5.1)."""
+"""The header block of a message (manual/protocol.md "Stdio framing")."""
 
 from __future__ import annotations
 

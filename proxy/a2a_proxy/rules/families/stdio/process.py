@@ -1,4 +1,4 @@
-"""The life of the agent's process, and the command that begins it (protocol sheet 5.1)."""
+"""The life of the agent's process, and the command that begins it (manual/protocol.md "Stdio")."""
 
 from __future__ import annotations
 

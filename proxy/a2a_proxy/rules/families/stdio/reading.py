@@ -15,7 +15,7 @@ EVERYWHERE = (Moment.REQUEST, Moment.ANSWER, Moment.CONNECTION)
 RIGHT = "\1"
 """What stands for a Content-Length that is right."""
 HANDSHAKES = frozenset({"handshake", "handshakeAck"})
-"""Notes of the messages with which the peers of a variant begin (protocol sheet 5.2)."""
+"""Notes of the messages with which the peers of a variant begin (manual/protocol.md "Stdio streams")."""
 _BLOCK = "\n\0"
 
 

@@ -1,4 +1,4 @@
-"""How a stream ends (protocol sheet 6.3; 1.0 3.1.2, 3.1.6, 3.5.2)."""
+"""How a stream ends (A2A 1.0 sections 3.1.2, 3.1.6, 3.5.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may come on a stream, and in which order (protocol sheet 6.3; 1.0 3.1.2, 3.1.6, 11.7)."""
+"""What may come on a stream, and in which order (A2A 1.0 sections 3.1.2, 3.1.6, 11.7)."""
 
 from __future__ import annotations
 

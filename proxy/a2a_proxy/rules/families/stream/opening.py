@@ -1,4 +1,4 @@
-"""How a stream begins (protocol sheet 6.3; 1.0 3.1.2, 3.1.6)."""
+"""How a stream begins (A2A 1.0 sections 3.1.2, 3.1.6)."""
 
 from __future__ import annotations
 

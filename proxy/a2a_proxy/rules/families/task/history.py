@@ -1,4 +1,4 @@
-"""How much history an answer has (protocol sheet, 1.0 3.2.4)."""
+"""How much history an answer has (A2A 1.0 section 3.2.4)."""
 
 from __future__ import annotations
 

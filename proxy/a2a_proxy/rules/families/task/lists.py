@@ -1,4 +1,4 @@
-"""ListTasks (protocol sheet, 1.0 3.1.4)."""
+"""ListTasks (A2A 1.0 section 3.1.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version that a client sends (protocol sheet 1.2, 3.3)."""
+"""The version that a client sends (A2A 1.0 sections 3.6.1, 3.6.2)."""
 
 from __future__ import annotations
 
