@@ -29,6 +29,7 @@ from support_wire import pieces_of
 
 Play = Callable[[Story], None]
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
+BUDGETS = ("WORK_AT_ONCE", "WORK_PER_STEP", "WORK_PER_TURN")
 TURN_SECONDS = 0.025
 """Processor time that no turn of the event loop needs: 1 to 5 ms are usual."""
 
@@ -57,7 +58,7 @@ STORIES: dict[str, Steps] = {
     "requests and answers": [(TO_AGENT, GET * 20 + POST * 20), (TO_CLIENT, CONTINUE * 9 + OK * 40)],
     "chunks": [(TO_AGENT, b"POST / HTTP/1.1\r\n" + CHUNKED + GET), (TO_CLIENT, b"HTTP/1.1 200 OK\r\n" + CHUNKED + OK)],
     "a card among others": [(TO_AGENT, GET * 3 + ASK + GET * 3), (TO_CLIENT, OK * 3 + CARD_ANSWER + OK * 3)],
-    "the end of editing": [(TO_AGENT, GET * 5 + b"no request\n\n" + GET * 5), (TO_CLIENT, OK * 10)],
+    "the end of editing": [(TO_AGENT, GET * 5 + b"GET / HTTP/1.1\r\nno field\r\n\r\n" + GET * 5), (TO_CLIENT, OK * 10)],
     "an answer too many": [(TO_AGENT, GET * 2), (TO_CLIENT, OK * 6), (TO_AGENT, GET * 2)],
     "streams": [
         (TO_AGENT, START + b"".join(frame(1, 5, s, GROWING) + frame(3, 0, s, bytes(4)) for s in range(1, 60, 2))),
@@ -166,8 +167,8 @@ def test_every_budget_and_split_gives_the_same(story: str, plan: str) -> None:
             patch.setattr(editing, "WORK_AT_ONCE", UNLIMITED)
             whole = played(story, plan, [])
             assert whole.delays == []
-            patch.setattr(editing, "WORK_AT_ONCE", budget)
-            patch.setattr(editing, "WORK_PER_TURN", budget)
+            for name in BUDGETS:
+                patch.setattr(editing, name, budget)
             bounded = played(story, plan, cuts, drained=drained)
         for direction in Direction:  # each delay begins once and ends once
             found = [delayed for of, delayed in bounded.delays if of is direction]
@@ -180,8 +181,8 @@ def test_every_budget_and_split_gives_the_same(story: str, plan: str) -> None:
 @pytest.mark.parametrize("story", ["requests and answers", "chunks", "streams", "a card in pieces"])
 def test_a_turn_does_no_more_than_its_budget(story: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the smallest budget every message and frame has a turn of its own, and reading stops meanwhile."""
-    monkeypatch.setattr(editing, "WORK_AT_ONCE", 1)
-    monkeypatch.setattr(editing, "WORK_PER_TURN", 1)
+    for name in BUDGETS:
+        monkeypatch.setattr(editing, name, 1)
     line = Line(story, "authority")
     direction, data = STORIES[story][0]
     line.received(direction, data)
@@ -224,8 +225,8 @@ def test_connections_take_turns() -> None:
 @pytest.fixture
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """One message for each turn of the event loop."""
-    monkeypatch.setattr(editing, "WORK_AT_ONCE", 1)
-    monkeypatch.setattr(editing, "WORK_PER_TURN", 1)
+    for name in BUDGETS:
+        monkeypatch.setattr(editing, name, 1)
 
 
 REQUESTS = b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % number for number in range(500))
@@ -368,6 +369,8 @@ class Turns:
     def __enter__(self) -> Turns:
         gc.collect()
         gc.freeze()  # the objects of other tests are not this loop's to collect
+        for http2 in (False, True):  # imported when it is first needed, and that takes 20 ms
+            editor_for(http2, plan_of("cards"))
         self._thread.start()
         assert self._ready.wait(SECONDS)
         return self

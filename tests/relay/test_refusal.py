@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import struct
 from collections.abc import Callable
 
 import aiohttp
@@ -160,6 +161,14 @@ def test_http2_nonsense_ends_in_goaway(wire: bytes, code: int) -> None:
     assert refusal.done
     assert out.endswith(frame(7, 0, 0, bytes(4) + bytes((0, 0, 0, code))))
     assert refusal.feed(b"more") == b""
+
+
+@pytest.mark.parametrize("size", [9 + 8, 1 << 16])
+def test_http2_frames_are_answered_up_to_a_limit(size: int) -> None:
+    """A client that sends thousands of frames gets so many answers, then GOAWAY, whatever it comes in."""
+    wire = PREFACE + frame(6, 0, 0, bytes(8)) * 5_000
+    out = fed(Http2Refusal(UPSTREAM, WHY), [wire[at : at + size] for at in range(0, len(wire), size)])
+    assert out == frame(4, 0, 0, b"") + frame(6, 1, 0, bytes(8)) * 500 + frame(7, 0, 0, struct.pack(">II", 0, 11))
 
 
 def test_grpc_message_encoding() -> None:

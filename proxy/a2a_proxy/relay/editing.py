@@ -14,11 +14,13 @@ from a2a_proxy.relay.edits.edit import EditFact, Editor, EditPlan, Note, QuickEd
 
 Write = Callable[[bytes], object]
 
-WORK_AT_ONCE = 1024
-"""Units of work (`Editor.budget`) for bytes that have just come: about 0.25 ms, some 50 pipelined requests. What takes
-longer is queued."""
+WORK_AT_ONCE = 8192
+"""Units of work (`Editor.budget`) of a connection for bytes that come within one millisecond: some 400 small requests,
+more than it can do in that time unless it holds up the others. The rest is queued."""
+WORK_PER_STEP = 1024
+"""Units of queued work of one connection before it is the next one's turn."""
 WORK_PER_TURN = 4096
-"""Units of queued work of all connections in one turn of the event loop."""
+"""Units of queued work of all connections in one turn of the event loop: about 1 ms."""
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 _CHANGES = frozenset({"host", "authority", "traceparent", "card", "card-request"})
@@ -63,7 +65,7 @@ class WorkQueue:
 class EditLine:
     """Feeds one editor. Its methods return what changed, for the journal.
 
-    Of bytes that come, WORK_AT_ONCE is handled at once. The others wait in a backlog, which is handled in order through
+    Of bytes that come, WORK_AT_ONCE is done at once. The others wait in a backlog, which is handled in order through
     the queue; `delay` tells the caller to stop reading meanwhile.
     """
 
@@ -137,7 +139,7 @@ class EditLine:
             self._backlogs[direction] = _Backlog(backlog.data + data, backlog.start)
             return None
         now = self._now()
-        if now != self._turn:  # uvloop reads up to 32 times in one turn, and its clock stands still meanwhile
+        if now != self._turn:  # uvloop reads up to 32 times in one turn; its clock counts ms and stands still meanwhile
             self._turn, self._editor.budget = now, WORK_AT_ONCE
         facts = self._work(direction, data, 0, now)
         if self._backlogs[direction] is not None:
@@ -148,12 +150,12 @@ class EditLine:
         backlog, now = self._backlogs[direction], self._now()
         if backlog is None:  # the connection is gone, or nothing is edited any more
             return 0
-        self._turn, self._editor.budget = now, WORK_AT_ONCE
+        self._turn, self._editor.budget = now, WORK_PER_STEP
         if facts := self._work(direction, backlog.data, backlog.start, now):
             self._told(facts)
         if self._backlogs[direction] is None:
             self._delay(direction, False)
-        return WORK_AT_ONCE - self._editor.budget
+        return WORK_PER_STEP - self._editor.budget
 
     def _work(self, direction: Direction, data: bytes, start: int, now: float) -> list[EditFact]:
         parts, position = self._feed(direction, data, now, start), self._editor.position

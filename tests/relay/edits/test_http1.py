@@ -260,6 +260,20 @@ def test_a_response_to_nothing_ends_editing() -> None:
     assert not played.editor.active
 
 
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (chunked(CARD[:-1] + b',"x":"' + b"y" * 25_000 + b'"}', 1), "it came in too many chunks"),
+        (response(CARD[:-1] + b',"x":[' + b"1," * 50_000 + b"1]}"), "it has too many members"),
+    ],
+)
+def test_a_card_that_is_expensive_to_read_is_passed_on(answer: bytes, reason: str) -> None:
+    """Reading it in one go would hold up other connections; the next card is rewritten."""
+    played = Played(AUTO, [(C, get() * 2), (S, answer), (S, response(CARD))])
+    assert played.out[1] == answer + response(NEW)
+    assert [fact.detail.get("reason") for fact in played.facts] == [reason, None]
+
+
 @pytest.mark.parametrize("framing", ["length", "chunked"])
 def test_a_large_card_is_released(framing: str) -> None:
     """More than 1 MiB is passed on untouched, and said; the next card is rewritten."""

@@ -248,6 +248,7 @@ def test_the_agents_table_size_holds_for_the_client():
         frame(1, 0, 1, b"\x83") + frame(0, 0, 1, b"data"),
         frame(1, 0, 1, b"\x83") + frame(9, 4, 1, b"\x80"),
         struct.pack(">IBI", (1 << 20) << 8 | 1, 4, 1) + bytes(2000),
+        frame(1, 4, 1, b"\x83" * 10_001),
     ],
 )
 def test_nonsense_before_any_rewriting_passes_octet_for_octet(plan, wrong):
