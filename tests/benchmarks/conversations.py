@@ -58,11 +58,11 @@ _FIRST = {"task": {"id": _TASK, "contextId": _CONTEXT, "status": {"state": "TASK
 _ASK = {"message": {"messageId": _MESSAGE, "role": "ROLE_USER", "parts": [{"text": "?" * GRPC_TEXT}]}}
 
 
-def _json(value: object) -> bytes:
+def json_text(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
-def _grpc(name: str, value: dict[str, object]) -> bytes:
+def grpc_message(name: str, value: dict[str, object]) -> bytes:
     octets = from_dict("1.0", name, value).SerializeToString()
     return struct.pack(">BI", 0, len(octets)) + octets
 
@@ -95,26 +95,26 @@ class Filler:
 
 def grpc_connection(english: English, streams: int) -> Iterator[Step]:
     """One HTTP/2 connection with so many streams side by side, a new one for each that ends."""
-    yield UP, _PREFACE + _frame(_SETTINGS, 0, 0), 0
-    yield DOWN, _frame(_SETTINGS, 0, 0) + _frame(_SETTINGS, _ACK, 0), 0
+    yield UP, _PREFACE + frame(_SETTINGS, 0, 0), 0
+    yield DOWN, frame(_SETTINGS, 0, 0) + frame(_SETTINGS, _ACK, 0), 0
     client, server, numbers = Encoder(), Encoder(), itertools.count(1, 2)
-    events = [_grpc("StreamResponse", event) for event in _script(GRPC_TEXT)]
-    ask = _grpc("SendMessageRequest", _ASK)
+    events = [grpc_message("StreamResponse", event) for event in _script(GRPC_TEXT)]
+    ask = grpc_message("SendMessageRequest", _ASK)
 
     def calls() -> Iterator[Step]:
         filler = Filler(english)
         while True:
             number = next(numbers)
             filler.begin()
-            head = _frame(_HEADERS, _END_HEADERS, number, client.encode(_REQUEST_FIELDS))
-            yield UP, head + _frame(_DATA, _END_STREAM, number, filler.fill(ask, GRPC_TEXT)), 1
+            head = frame(_HEADERS, _END_HEADERS, number, client.encode(_REQUEST_FIELDS))
+            yield UP, head + frame(_DATA, _END_STREAM, number, filler.fill(ask, GRPC_TEXT)), 1
             fields = [(":status", "200"), ("content-type", "application/grpc")]
-            head = _frame(_HEADERS, _END_HEADERS, number, server.encode(fields))
+            head = frame(_HEADERS, _END_HEADERS, number, server.encode(fields))
             for event in events:
-                yield DOWN, head + _frame(_DATA, 0, number, filler.fill(event, GRPC_TEXT)), 1
+                yield DOWN, head + frame(_DATA, 0, number, filler.fill(event, GRPC_TEXT)), 1
                 head = b""
             trailers = server.encode([("grpc-status", "0")])
-            yield DOWN, _frame(_HEADERS, _END_HEADERS | _END_STREAM, number, trailers), 0
+            yield DOWN, frame(_HEADERS, _END_HEADERS | _END_STREAM, number, trailers), 0
 
     yield from _in_turn([calls() for _ in range(streams)])
 
@@ -124,13 +124,13 @@ def sse_connection(english: English) -> Iterator[Step]:
     filler = Filler(english)
     numbers = itertools.count(1)
     template = b'{"jsonrpc":"2.0","id":%d,"result":%b}'
-    events = [_json(event) for event in _script(JSON_TEXT)]
-    ask = _json(_ASK)
+    events = [json_text(event) for event in _script(JSON_TEXT)]
+    ask = json_text(_ASK)
     while True:
         number = next(numbers)
         filler.begin()
         body = b'{"jsonrpc":"2.0","id":%d,"method":"SendStreamingMessage","params":%b}'
-        yield UP, _post(body % (number, filler.fill(ask, GRPC_TEXT)), b"Accept: text/event-stream\r\n"), 1
+        yield UP, post(body % (number, filler.fill(ask, GRPC_TEXT)), b"Accept: text/event-stream\r\n"), 1
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
         head += b"Transfer-Encoding: chunked\r\n\r\n"
         for event in events:
@@ -144,24 +144,24 @@ def unary_connection(english: English) -> Iterator[Step]:
     """One HTTP/1.1 connection with one JSON-RPC call after another; each makes a task and does not wait for its end."""
     filler = Filler(english)
     ask, answer = (
-        _json({**_ASK, "configuration": {"returnImmediately": True}}),
-        _json({"task": _update("?" * GRPC_TEXT)["statusUpdate"]}).replace(b'"taskId"', b'"id"'),
+        json_text({**_ASK, "configuration": {"returnImmediately": True}}),
+        json_text({"task": _update("?" * GRPC_TEXT)["statusUpdate"]}).replace(b'"taskId"', b'"id"'),
     )
     for number in itertools.count(1):
         filler.begin()
         call = b'{"jsonrpc":"2.0","id":%d,"method":"SendMessage","params":%b}'
-        yield UP, _post(call % (number, filler.fill(ask, GRPC_TEXT))), 1
+        yield UP, post(call % (number, filler.fill(ask, GRPC_TEXT))), 1
         body = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (number, filler.fill(answer, GRPC_TEXT))
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
         yield DOWN, head + body, 1
 
 
-def _post(body: bytes, more: bytes = b"") -> bytes:
+def post(body: bytes, more: bytes = b"") -> bytes:
     head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n"
     return head + more + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     return struct.pack(">IBI", len(payload) << 8 | kind, flags, stream) + payload
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,9 @@ from a2a_proxy.capture.journal import pack, segment_header, segment_path
 from a2a_proxy.capture.places import SessionFile, write_session
 from a2a_proxy.capture.segments import Limits
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
+
+Record = tuple[ChunkKind, Direction, int, bytes, int]
+"""Kind, direction, connection, octets, and how many A2A messages that completes."""
 
 STARTED = 1_790_000_000_000_000_000
 STEP_NS = 20_000
@@ -37,14 +41,18 @@ def make(folder: Path, messages: int, together: int = 1) -> Made:
 
     `together` messages of one direction, at most, arrive in one read, as they do from a peer that sends in a hurry.
     """
-    folder.mkdir(mode=0o700)
-    writer = Segments(folder)
     english, numbers = English(), itertools.count(1)
     lives = [_life(kind, english, numbers, together) for kind in range(18)]
+    return written(folder, (next(life) for life in itertools.cycle(lives)), messages)
+
+
+def written(folder: Path, records: Iterator[Record], messages: float = math.inf) -> Made:
+    """A journal of these records, up to so many messages."""
+    folder.mkdir(mode=0o700)
+    writer = _Segments(folder)
     count = octets = 0
     at = STARTED
-    for life in itertools.cycle(lives):
-        kind, direction, connection, data, done = next(life)
+    for kind, direction, connection, data, done in records:
         at += STEP_NS
         writer.put(kind, direction, connection, at, data)
         count += done
@@ -63,9 +71,6 @@ def session(made: Made, folder: Path, recording: Path) -> None:
         os.link(segment, folder / segment.name)
     facts = SessionFile(str(recording), os.getpid(), STARTED, f"benchmark {folder.name}", ("a2a-proxy",))
     write_session(folder, facts)
-
-
-Record = tuple[ChunkKind, Direction, int, bytes, int]
 
 
 def _life(kind: int, english: English, numbers: Iterator[int], together: int) -> Iterator[Record]:
@@ -105,7 +110,7 @@ def _source(kind: int, english: English) -> Iterator[Step]:
     return sse_connection(english) if kind < 16 else unary_connection(english)
 
 
-class Segments:
+class _Segments:
     """Segment files of the relay's size."""
 
     def __init__(self, folder: Path) -> None:

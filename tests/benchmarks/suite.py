@@ -33,6 +33,7 @@ import piped
 import proxies
 import querying
 import replaying
+import streams
 from processes import free_port, running
 from proxies import Contestant
 from report import Row, Target, encode, loop_ms, row, table
@@ -164,6 +165,36 @@ class Suite:
         self._target("octets on disk per frame, one commit each", 200, trickle.bytes_per_frame, at_most=True)
         name = f"peak memory at {messages:,} frames ({big.peak_mib:.0f} MiB), times that at 100,000"
         self._target(name, 1.25, big.peak_mib / peak, at_most=True)
+
+    def many_streams(self, count: int, messages: int) -> None:
+        """The recorder where a task has many streams, closed or open at the end, and where messages are empty."""
+        with cost.state_in(self.folder):
+            start = cost.burst(journals.make(self.folder / "start", 1), self.folder).cpu_seconds
+            made = {
+                f"{count} streams, a task each": streams.sse(count, count),
+                f"{count} streams of one task": streams.sse(count, 1),
+                f"{count} streams of one task, open at the end": streams.sse(count, 1, last=""),
+                f"{4 * count} streams of one task": streams.sse(4 * count, 1),
+                f"{count} gRPC streams of one task": streams.grpc(count, 1),
+                f"{messages:,} empty gRPC messages": streams.empty(messages),
+            }
+            kinds = {name: journals.written(self.folder / str(at), made[name]) for at, name in enumerate(made)}
+            costs: dict[str, list[cost.Cost]] = {name: [] for name in kinds}
+            for name in [*kinds] * self._rounds:
+                costs[name].append(cost.burst(kinds[name], self.folder, start))
+        title = "Recorder, processor time of a frame"
+        micros = {name: [1e6 / one.per_second for one in of] for name, of in costs.items()}
+        self.rows += [row(title, name, "us", of, less_is_better=True) for name, of in micros.items()]
+        self.details["many-streams"] = {name: [cost.report(one) for one in of] for name, of in costs.items()}
+        apart, together, _, more, _, _ = (min(of) for of in micros.values())
+        self._target(
+            f"a frame of {count} streams of one task, times that with a task each", 2, together / apart, at_most=True
+        )
+        self._target(
+            f"a frame of {4 * count} streams of one task, times that of {count}", 1.5, more / together, at_most=True
+        )
+        peak = min(one.peak_mib for one in costs[f"{messages:,} empty gRPC messages"])
+        self._target(f"peak memory at {messages:,} empty gRPC messages", 120, peak, at_most=True, unit=" MiB")
 
     def rules(self, messages: int, tasks: int) -> None:
         """What judging adds to recording, what open tasks take, and how long a recording takes to be judged again."""
@@ -391,6 +422,7 @@ def parse() -> argparse.Namespace:
         "latency",
         "stream",
         "recorder",
+        "many-streams",
         "rules",
         "query",
         "inspect",
@@ -434,6 +466,7 @@ def main() -> None:
             "latency": suite.latency,
             "stream": suite.stream,
             "recorder": lambda: suite.recorder(*_sizes(typed)),
+            "many-streams": lambda: suite.many_streams(*((200, 100_000) if typed.quick else (500, 500_000))),
             "rules": lambda: suite.rules(_sizes(typed)[0], 20_000 if typed.quick else 100_000),
             "query": lambda: suite.query(_sizes(typed)[0]),
             "inspect": lambda: suite.inspect(*_looked_at(typed)),

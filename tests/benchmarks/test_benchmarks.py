@@ -60,6 +60,23 @@ def test_every_message_of_a_made_journal_is_an_a2a_frame(module, tmp_path, toget
     assert len({frame.message_id for frame in messages if frame.message_id}) > len(messages) * 0.9
 
 
+@pytest.mark.parametrize("kind", ["sse", "grpc", "empty"])
+def test_every_message_of_many_streams_is_a_frame(module, tmp_path, kind):
+    """Of one task, or of many; and messages without content, which are frames as well."""
+    streams = module("streams")
+    records = streams.empty(20_000) if kind == "empty" else getattr(streams, kind)(20, 1, 8)
+    made = module("journals").written(tmp_path / "journal", records)
+    observer, reader = Observer(Redactor(b"k" * 32)), JournalReader(made.folder)
+    out: list[Observation] = []
+    while chunks := reader.read():
+        for chunk in chunks:
+            observer.feed(chunk, out)
+    frames = [one for one in out if type(one) is Frame and one.kind in _MESSAGES]
+    assert len(frames) == made.messages
+    assert made.messages == (20_001 if kind == "empty" else 20 * (1 + 8 + 1))
+    assert all(frame.task_id == "t0" for frame in frames if frame.size)
+
+
 def test_a_program_ends_when_whoever_looks_at_it_is_killed(tmp_path):
     """A benchmark that is killed half-way leaves nothing behind in its terminal."""
     told = tmp_path / "pid"

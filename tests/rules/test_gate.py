@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import RenderError, from_dict
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.recording.cassette import open_any
@@ -58,6 +59,26 @@ def test_samples_are_judged_alike_without_it(sample: Path, monkeypatch: pytest.M
     gated = judged()
     monkeypatch.setattr(engine, "clean", lambda *_: False)
     assert gated == judged()
+
+
+@pytest.mark.parametrize("operation", ["SendStreamingMessage", "SubscribeToTask", "SendLiveMessage"])
+def test_empty_grpc_messages_are_judged_alike_without_it(operation: str) -> None:
+    """No field is in them that could be wrong; many cost little, for no rule about payloads is asked."""
+    asked = {"id": "t1"} if operation == "SubscribeToTask" else send()
+    empty = Raw(bytes(5))
+    for answers in ((empty,), (snapshot(), empty, empty), (empty, snapshot(), status("COMPLETED"), empty)):
+        script = grpc(operation, asked, *answers)
+        assert findings(script) == ungated(script)
+
+
+def test_an_empty_grpc_message_is_clean() -> None:
+    """Of a stream, or a request."""
+    exchange = Exchange(1, 1, 1, Binding.GRPC, 1, dialect=Dialect.V1_0, operation="SubscribeToTask")
+    checks = gate.checks_of(exchange)
+    for kind in (FrameKind.EVENT, FrameKind.REQUEST):
+        frame = Frame(1, 1, 1, Direction.TO_CLIENT, kind, 1, 1, 0, 5, b"", 0, schema="lf.a2a.v1.StreamResponse")
+        assert gate.clean(frame, exchange, checks)
+        assert not gate.clean(msgspec.structs.replace(frame, size=1 << 30, truncated=True), exchange, checks)
 
 
 def frames(sample: Path) -> Iterator[tuple[Frame, Exchange]]:

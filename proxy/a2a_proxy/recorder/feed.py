@@ -60,7 +60,7 @@ class Feed:
         return msgspec.msgpack.encode(Snapshot(self.reader.position, self.observer.save(), self.last_at))
 
     def step(self, out: list[Observation], until: Position | None = None, octets: int = READ) -> bool:
-        """Decode the next records, at most some `octets` of them, none beyond `until`; False where there are none now."""
+        """Decode the next records, up to `octets` of them, none beyond `until`; False where there are none now."""
         reader, observer = self.reader, self.observer
         bad = self.crashes.next_abandoned(reader.position)
         if bad == reader.position:

@@ -64,7 +64,7 @@ _CHECKS: dict[tuple[Binding, Dialect, str, str], Checks] = {}
 
 
 def _empty(frame: Frame, exchange: Exchange) -> bool:
-    """Nothing is in it: the end of a stream, a message of gRPC without fields, or a request that its path says all of."""
+    """Nothing is in it: the end of a stream, a gRPC message without fields, a request that its path says all of."""
     if frame.payload or frame.size:
         return False
     if frame.kind is FrameKind.END:

@@ -1,23 +1,17 @@
-"""Traffic whose parts are many: streams of one task, messages without content, artifacts, calls of one connection.
-
-Each shape is a journal for the recorder, or chunks for an observer. What a frame of it costs must not depend on how
-many there are: `many-streams` of `tests/benchmarks/run` compares few with many.
-"""
+"""Journals with many streams of one task, and with messages of no octets: `many-streams` of `tests/benchmarks/run`."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from conversations import DOWN, UP, _frame, _grpc, _json, _post
+from conversations import DOWN, UP, frame, grpc_message, json_text, post
 from hpack import Encoder
-from journals import STARTED, STEP_NS, Record
+from journals import Record
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts
+from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts
 
-STREAMS, MANY_STREAMS = 50, 500
 EVENTS = 20
 """Events of each stream."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -59,9 +53,9 @@ def sse(streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED")
     for number in range(1, streams + 1):
         yield from opening(number)
         body = b'{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"t%d"}}' % (number % tasks)
-        yield ChunkKind.DATA, UP, number, _post(body, b"Accept: text/event-stream\r\n"), 1
+        yield ChunkKind.DATA, UP, number, post(body, b"Accept: text/event-stream\r\n"), 1
     head = _STREAM_HEAD
-    for event in map(_json, _events(events, last)):
+    for event in map(json_text, _events(events, last)):
         for number in range(1, streams + 1):
             told = event.replace(b"?task", b"t%d" % (number % tasks))
             data = b'data: {"jsonrpc":"2.0","id":1,"result":%b}\n\n' % told
@@ -76,47 +70,47 @@ def grpc(streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED"
     """The same on one HTTP/2 connection."""
     client, agent = yield from _http2()
     for number in range(streams):
-        call = _grpc("SubscribeToTaskRequest", {"id": f"t{number % tasks}"})
+        call = grpc_message("SubscribeToTaskRequest", {"id": f"t{number % tasks}"})
         yield ChunkKind.DATA, UP, 1, _call(client, "SubscribeToTask", 2 * number + 1, call), 1
     begun = False
     for event in _events(events, last):
         for number in range(streams):
             text = msgspec.json.encode(event).replace(b"?task", b"t%d" % (number % tasks))
-            data = _frame(_DATA, 0, 2 * number + 1, _grpc("StreamResponse", msgspec.json.decode(text)))
-            head = b"" if begun else _frame(_HEADERS, _END_HEADERS, 2 * number + 1, agent.encode(_ANSWER))
+            data = frame(_DATA, 0, 2 * number + 1, grpc_message("StreamResponse", msgspec.json.decode(text)))
+            head = b"" if begun else frame(_HEADERS, _END_HEADERS, 2 * number + 1, agent.encode(_ANSWER))
             yield ChunkKind.DATA, DOWN, 1, head + data, 1
         begun = True
     for number in range(streams) if last else ():
         trailers = agent.encode([("grpc-status", "0")])
-        yield ChunkKind.DATA, DOWN, 1, _frame(_HEADERS, _END_HEADERS | _END_STREAM, 2 * number + 1, trailers), 0
+        yield ChunkKind.DATA, DOWN, 1, frame(_HEADERS, _END_HEADERS | _END_STREAM, 2 * number + 1, trailers), 0
 
 
 def empty(messages: int, size: int = 16_000) -> Iterator[Record]:
     """One gRPC subscription whose agent sends so many messages of no octets, in large pieces."""
     client, agent = yield from _http2()
-    yield ChunkKind.DATA, UP, 1, _call(client, "SubscribeToTask", 1, _grpc("SubscribeToTaskRequest", {"id": "t0"})), 1
-    yield ChunkKind.DATA, DOWN, 1, _frame(_HEADERS, _END_HEADERS, 1, agent.encode(_ANSWER)), 0
+    yield (
+        ChunkKind.DATA,
+        UP,
+        1,
+        _call(client, "SubscribeToTask", 1, grpc_message("SubscribeToTaskRequest", {"id": "t0"})),
+        1,
+    )
+    yield ChunkKind.DATA, DOWN, 1, frame(_HEADERS, _END_HEADERS, 1, agent.encode(_ANSWER)), 0
     each = size // 5
     for at in range(0, messages, 4 * each):
         counts = [min(each, messages - begin) for begin in range(at, min(messages, at + 4 * each), each)]
-        yield ChunkKind.DATA, DOWN, 1, b"".join(_frame(_DATA, 0, 1, b"\0" * 5 * many) for many in counts), sum(counts)
+        yield ChunkKind.DATA, DOWN, 1, b"".join(frame(_DATA, 0, 1, b"\0" * 5 * many) for many in counts), sum(counts)
 
 
 def _http2() -> Iterator[Any]:
     yield from opening(1)
-    yield ChunkKind.DATA, UP, 1, _PREFACE + _frame(_SETTINGS, 0, 0), 0
-    yield ChunkKind.DATA, DOWN, 1, _frame(_SETTINGS, 0, 0) + _frame(_SETTINGS, _ACK, 0), 0
+    yield ChunkKind.DATA, UP, 1, _PREFACE + frame(_SETTINGS, 0, 0), 0
+    yield ChunkKind.DATA, DOWN, 1, frame(_SETTINGS, 0, 0) + frame(_SETTINGS, _ACK, 0), 0
     return Encoder(), Encoder()
 
 
 def _call(client: Encoder, method: str, number: int, message: bytes) -> bytes:
     fields = [(":method", "POST"), (":scheme", "http"), (":path", _PATH + method), (":authority", "127.0.0.1:9000")]
     fields += [("content-type", "application/grpc"), ("te", "trailers"), ("a2a-version", "1.0")]
-    head = _frame(_HEADERS, _END_HEADERS, number, client.encode(fields))
-    return head + _frame(_DATA, _END_STREAM, number, message)
-
-
-def chunks(records: Iterator[Record]) -> Iterator[Chunk]:
-    """As an observer takes them."""
-    for at, (kind, direction, connection, data, _) in zip(itertools.count(STARTED, STEP_NS), records, strict=False):
-        yield Chunk(connection, kind, direction, at, data)
+    head = frame(_HEADERS, _END_HEADERS, number, client.encode(fields))
+    return head + frame(_DATA, _END_STREAM, number, message)

@@ -1,0 +1,66 @@
+"""How much of a journal is read at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from a2a_proxy.capture.journal import pack, segment_header, segment_path
+from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.recorder.crashes import Crashes
+from a2a_proxy.recorder.feed import MOST, PIECE, Feed
+from a2a_proxy.redaction import Redactor
+from support_conversation import Grpc, frame
+from support_observer import KEY, observe, scripted, streaming
+
+_EACH = 3000
+"""Messages without content in one DATA frame."""
+
+
+def _journal(folder: Path, chunks: list[Chunk]) -> Path:
+    records = [b"".join(pack(each.kind, each.direction, each.connection, each.at, each.data)) for each in chunks]
+    segment_path(folder, 1).write_bytes(segment_header(1, 0) + b"".join(records))
+    return folder
+
+
+def _feed(folder: Path) -> Feed:
+    return Feed(folder, Crashes(folder, None, careful=False), Observer(Redactor(KEY)))
+
+
+def _frames(out: list[Observation]) -> list[Frame]:
+    """Without findings: these come when the frames of a step have been read."""
+    return [each for each in out if type(each) is Frame]
+
+
+def _empty(messages: int) -> list[Chunk]:
+    grpc = Grpc().open("/lf.a2a.v1.A2AService/SubscribeToTask", a2a_version="1.0").send(b"\x12\x02t1").respond()
+    for _ in range(messages // _EACH):
+        grpc.agent(frame(0, 0, 1, bytes(5 * _EACH)))
+    return scripted(grpc)
+
+
+def test_a_step_holds_a_bounded_number_of_messages(tmp_path: Path) -> None:
+    """Five octets are a message: a step reads less of such a journal, and all of it comes in the end."""
+    messages = 90_000
+    session = _empty(messages)
+    feed, steps, out = _feed(_journal(tmp_path, session)), list[int](), list[Observation]()
+    while feed.step(step := []):
+        steps.append(len(step))
+        out += step
+    assert max(steps) < MOST + PIECE / 5
+    assert _frames(out) == _frames(observe(session).out)
+    assert sum(each.kind is FrameKind.EVENT for each in _frames(out)) == messages
+
+
+def test_pieces_make_no_difference(tmp_path: Path) -> None:
+    """A journal read octet by octet, piece by piece, or at once."""
+    session = scripted(streaming("t", chunks=30))
+    _journal(tmp_path, session)
+    expected = _frames(observe(session).out)
+    for octets in (1, 500, 1 << 20):
+        feed, out = _feed(tmp_path), list[Observation]()
+        while feed.step(out, octets=octets):
+            pass
+        assert _frames(out) == expected

@@ -1,0 +1,80 @@
+"""An event that is missing on another stream: the rule that looks at all streams at once against one that asks for
+each of them by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.engine import Engine
+from a2a_proxy.rules.families.stream.delivery import Missing, delivered, ends, is_progress, learn
+from a2a_proxy.rules.families.stream.together import GRACE
+from a2a_proxy.rules.registry import Track
+from a2a_proxy.rules.rule import Hit
+from a2a_proxy.rules.see import See
+from support_observer import KEY
+from support_streams import packed, random_session
+
+_MISSING = "A2A-STREAM-014"
+_SECOND = 1_000_000_000
+
+
+def _ask_each(see: See) -> Iterator[Hit]:
+    """Every other stream, open or over, gets a deadline of its own."""
+    key, task = learn(see), see.task
+    if key and task is not None:
+        about = f"{see.track.id} {see.frame.seq} {int(is_progress(see))} {int(ends(see))} {see.at} {key}"
+        over = map(int, (task.notes or {}).get("shared", {}))
+        for number in sorted({*task.streams, *over} - {see.track.id}):
+            ended = Track(number, 0, task.agent, see.binding, "", 0, task_id=task.task_id)
+            see.later(GRACE, about, see.world.tracks.get(number, ended))
+    yield from ()
+
+
+def _due_each(see: See) -> Iterator[Hit]:
+    exchange, seq, progress, end, at, key = see.due_note.split(" ", 5)
+    task = see.task
+    shown = delivered(task, int(exchange)) if task is not None else None
+    lost = delivered(task, see.track.id) if task is not None else None
+    if shown is None or lost is None:
+        return
+    found = Missing(shown, lost, key, progress=progress == "1")
+    late = not found.numbered and int(at) - lost.first >= _SECOND
+    if found.came or not (found.due or late):
+        return
+    told = f"event {exchange}.{seq} did not come on this stream"
+    if found.passed:
+        severity = None if found.due else Severity.WARNING
+        yield Hit(summary=f"{told}, later ones did", sure=found.due, severity=severity)
+    elif see.track.started and see.track.final is None and end == "0":
+        yield Hit(summary=f"{told} within {GRACE} s, nor anything after it", sure=False, severity=Severity.WARNING)
+
+
+def _judged(seed: int, **changes: Any) -> list[Finding]:
+    """What is found; where a stream had ended, the naive way does not know its connection."""
+    observer, out = Observer(Redactor(KEY)), list[Observation]()
+    rule = msgspec.structs.replace(rules()[_MISSING], **changes)
+    observer._rules = Engine({**rules(), _MISSING: rule})
+    for chunk in random_session(seed):
+        observer.feed(chunk, out)
+    found = [each for each in out if type(each) is Finding]
+    return [msgspec.structs.replace(each, connection=0) if each.rule == _MISSING else each for each in found]
+
+
+@pytest.mark.parametrize("seeds", [range(start, start + 10) for start in range(0, 60, 10)], ids=str)
+def test_all_at_once_or_one_by_one(seeds: range) -> None:
+    """The same findings in the same order, over sessions with gaps, repetitions, lags and late subscribers."""
+    count = 0
+    for seed in seeds:
+        at_once = _judged(seed)
+        assert packed(at_once) == packed(_judged(seed, judge=_ask_each, due=_due_each)), seed
+        count += sum(each.rule == _MISSING for each in at_once)
+    assert count, "sessions without a missing event prove nothing"
