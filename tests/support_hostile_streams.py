@@ -69,9 +69,9 @@ def continuation_flood() -> Script:
 
 @hostile
 def settings_flood() -> Script:
-    """30,000 SETTINGS, each acknowledged, and 30,000 pings."""
+    """15,000 SETTINGS, each acknowledged, and 15,000 pings."""
     setting = frame(4, 0, 0, struct.pack(">HI", 4, 65_535))
-    return Grpc().client(setting * 30_000 + frame(6, 0, 0, b"pingping") * 30_000).agent(frame(4, 1, 0, b"") * 30_000)
+    return Grpc().client(setting * 15_000 + frame(6, 0, 0, b"pingping") * 15_000).agent(frame(4, 1, 0, b"") * 15_000)
 
 
 @hostile
@@ -408,9 +408,9 @@ def reset_in_a_head() -> Script:
 
 @hostile
 def giant_event() -> Script:
-    """One line of an event stream of 70 MB."""
-    script = rpc("SendStreamingMessage").stream().agent(b"%x\r\ndata: " % (70 * MIB + 8))
-    for _ in range(70):
+    """One line of an event stream of 66 MiB."""
+    script = rpc("SendStreamingMessage").stream().agent(b"%x\r\ndata: " % (66 * MIB + 8))
+    for _ in range(66):
         script.agent(b"x" * MIB)
     return script.agent(b"\n\n\r\n").done()
 
@@ -432,10 +432,10 @@ def deep_json() -> Script:
 
 @hostile
 def wide_json() -> Script:
-    """An object of 100,000 members of one name, a number of 50,000 digits, a batch of 10,000 calls."""
+    """An object of 100,000 members of one name, a number of 50,000 digits, a batch of 5,000 calls."""
     members = b"{" + b",".join([b'"a":1'] * 100_000) + b"}"
     digits = b'{"jsonrpc":"2.0","id":' + b"9" * 50_000 + b',"method":"GetTask","params":{"n":' + b"1" * 50_000 + b"}}"
-    batch = json.dumps([{"jsonrpc": "2.0", "id": n, "method": "GetTask", "params": {}} for n in range(10_000)]).encode()
+    batch = json.dumps([{"jsonrpc": "2.0", "id": n, "method": "GetTask", "params": {}} for n in range(5_000)]).encode()
     return (
         Http()
         .request("POST /", members)
@@ -454,10 +454,10 @@ def gzip_bomb() -> Script:
 
 @hostile
 def bombs_in_bombs() -> Script:
-    """A body that is compressed three times, and an event stream of 100 MiB in 100 KB."""
-    body = gzip.compress(gzip.compress(zeros(128 * MIB)))
+    """A body that is compressed three times, and an event stream of 80 MiB in 80 KB."""
+    body = gzip.compress(gzip.compress(zeros(64 * MIB)))
     script = rpc().answer(body, content_encoding="gzip, gzip, gzip").call("SendStreamingMessage", {})
-    return script.stream(content_encoding="deflate").chunk(zeros(100 * MIB, 15)).done()
+    return script.stream(content_encoding="deflate").chunk(zeros(80 * MIB, 15)).done()
 
 
 @hostile
