@@ -1,7 +1,7 @@
 """What a frame costs does not depend on how many streams, artifacts or calls there are beside it.
 
-Instructions of Python are counted, not time: the same on a busy machine. Few and many are both more than what is compared one
-by one (8 streams of a task).
+Python instructions are counted, not time, so a busy machine changes nothing. Both the small and the large number are
+above the number of streams of a task that are compared one by one (8).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _apart(session: list[Chunk], at: int) -> tuple[list[Chunk], list[Chunk]]:
 
 
 def _cost(session: list[Chunk], begin: float) -> float:
-    """Instructions for each record from `begin` (ms) on, deadlines that come due and the end of the session included."""
+    """Instructions for each record from `begin` (ms) on, with the deadlines that pass and the end of the session."""
     observer, out = Observer(Redactor(KEY)), list[Observation]()
     before, after = _apart(session, START + int(begin * MS))
     for chunk in before:
