@@ -440,7 +440,7 @@ def read_all(sock: socket.socket) -> None:
 CHEAP = ("PING", "SETTINGS", "WINDOW_UPDATE", "empty DATA", "empty CONTINUATION")
 
 
-def beside(kinds: list[str], messages: int) -> None:
+def beside(kinds: list[str], messages: int, most: float = TURN_SECONDS) -> None:
     """A good client gets its answers beside hostile ones, and no turn of the event loop takes long."""
     with flooding_agent(messages) as upstream, Turns(upstream) as turns:
         floods = [
@@ -457,7 +457,7 @@ def beside(kinds: list[str], messages: int) -> None:
                 time.sleep(0.005)
         for flood in floods:
             flood.join()
-    assert turns.longest < TURN_SECONDS
+    assert turns.longest < most
 
 
 @pytest.mark.parametrize("kind", FLOODS)
@@ -469,4 +469,4 @@ def test_a_hostile_connection_leaves_the_others_their_turns(kind: str) -> None:
 @pytest.mark.soak
 def test_all_floods_together() -> None:
     """At full length, all at once."""
-    beside(list(FLOODS), 300_000)
+    beside(list(FLOODS), 300_000, 2 * TURN_SECONDS)
