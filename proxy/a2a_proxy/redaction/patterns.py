@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from a2a_proxy.redaction.key_formats import FOLDED, beginnings, compiled, sieves
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.redaction.names import fold, secret_header, secret_member, secret_parameter, unescape_name
 
@@ -27,39 +28,79 @@ class Edit(NamedTuple):
 
 
 # What may stand between a name and its value: a quote, escaped or not, and a colon or equals sign; in a protobuf map
-# the tag of the value. Every repeat is bounded where two could share octets: hostile text must not cost a square.
-_THEN = rb"(?:-bin)?[\s_.\-]{0,8}(?:\\{0,8}[\"'])?\s{0,99}[:=\x12]"
+# the tag of the value. Every repeat is bounded where two could share bytes: hostile text must not cost a square.
+_THEN = r"(?:-bin)?[\s_.\-]{0,8}(?:={0,8}[\"'])?\s{0,99}[:=\x12]"
+_SCHEMED = r"(?:[\s+%\x12]|={0,8}[\"']\s{0,99}:)"
 
-# Each pattern starts with a letter that its words have and few others, for the regex engine's literal fast path.
-_SIEVE: tuple[Callable[[bytes], re.Match[bytes] | None], ...] = tuple(
-    re.compile(group).search
-    for group in (
-        rb"k(?:(?:en|ies?|(?<=[a-z_.\- ]k)ey)" + _THEN + rb"|(?<=[spr]k)(?<![a-z0-9][spr]k)[\-_][\w\-]{8}|ey-----)",
-        rb"cre(?:t|dentials?)" + _THEN,
-        rb"b(?:earer|asic)(?:[\s+%\x12]|\\{0,8}[\"']\s{0,99}:)",
-        rb"p(?:ass(?:w(?:or)?d|phrase)|wd)" + _THEN,
-        rb"h(?:orization" + _THEN + rb"|(?<=gh)[opsur]_\w{8})",
-        rb"=(?:(?<=sig=)|(?<=signature=)|(?<=key=)|(?<=code=)|(?<=auth=)|(?<=pass=)|(?<=bearer=))",
-        rb"eyj[\w\-]{4}",
-        rb"\\u00[2-7]",
-    )
+# What follows certain characters where a secret may be, in `FOLDED` bytes, in which a backslash is `=`.
+# The `re` module finds the characters fast and then tests the next one, so lookbehinds come last. A blank after a name
+# counts only where the name may be a flag's (`--token X`, `--dbPassword X`), which a word of a sentence is not.
+_WORDS = {
+    "k": [
+        rf"en(?:{_THEN}|(?<=[\w\-]token)[ \t])",
+        rf"ie(?:s?{_THEN}|(?<=[\w\-]cookie)s?[ \t])",
+        rf"ey(?:(?<=[a-z_.\- ]key){_THEN}|(?: block)?-----|(?<=[\w\-]key)[ \t])",
+    ],
+    "cre": [
+        rf"t(?:{_THEN}|(?<=[\w\-]secret)[ \t])",
+        rf"dential(?:s?{_THEN}|(?<=[\w\-]credential)s?[ \t])",
+    ],
+    "b": [rf"earer{_SCHEMED}", rf"asic{_SCHEMED}", r"[ \t\-](?<=mariadb.)"],
+    "p": [
+        rf"ass(?:w(?:or)?d|phrase){_THEN}",
+        r"ass(?:(?<=[\w\-]pass)|wd(?<=[\w\-]passwd)|word(?<=[\w\-]password)|phrase(?<=[\w\-]passphrase))[ \t]",
+        rf"wd(?:{_THEN}|(?<=[\w\-]pwd)[ \t])",
+    ],
+    "x": [
+        rf"ation(?<=horixation)(?:{_THEN}|(?<=[\w\-]authorixation)[ \t])",
+        r"l(?<=mysxl)",
+        r"(?<=eyx)[\w\-]{4}",
+    ],
+    "=": [
+        r"u00[2-7]",
+        *(f"(?<={name}=)" for name in ("sig", "signature", "key", "code", "auth", "pass", "bearer", "pw")),
+    ],
+    " -": [r"-[\w\-]*auth[ \t=]", r"[a-z]{0,4}u", r"-[a-z\-]*user[ \t=]"],
+}
+_KEYS = sieves()
+
+
+def _search(start: str, alternatives: list[str]) -> Callable[[bytes], re.Match[bytes] | None]:
+    """A search for `start` and one of these, which are told apart by their first character where that is a literal."""
+    by_first: dict[str, list[str]] = {}
+    for each in alternatives:
+        first = re.match(r"\\?-|\w|", each)
+        found = first[0] if first else ""
+        by_first.setdefault(found, []).append(each[len(found) :])
+    slow = by_first.pop("", [])
+    groups = [first + (rest[0] if len(rest) == 1 else f"(?:{'|'.join(rest)})") for first, rest in by_first.items()]
+    return re.compile(f"{start}(?:{'|'.join((*groups, *slow))})".encode()).search
+
+
+_CAPITAL = _search("A", _KEYS.pop("A"))
+_KEN, _CRET, _EARER, _PASS, _EYJ, _FLAG_BEFORE, _ESCAPED = (
+    _search(start, [*_KEYS.pop(start, ()), *words]) for start, words in _WORDS.items()
 )
-_KEN, _CRET, _BEARER, _PASS, _HORIZATION, _SIGNED, _EYJ, _ESCAPE = _SIEVE
+_PREFIXED, _GL = (_search(start, _KEYS.pop(start)) for start in ("_", "gl"))
+assert not _KEYS, "a key that no search of `suspicious` meets"
 
 
 def suspicious(data: bytes) -> bool:
     """Whether `find`, or a look at the names in it, could meet a secret. A false alarm is possible, a miss is not."""
-    low = data.lower()
+    folded = data.translate(FOLDED)
     return bool(
-        _KEN(low)
-        or _CRET(low)
-        or _BEARER(low)
-        or _PASS(low)
-        or _HORIZATION(low)
-        or _SIGNED(low)
-        or _EYJ(low)
-        or _ESCAPE(low)
-        or (b"@" in low and _USER_INFO.search(low))
+        _KEN(folded)
+        or _CRET(folded)
+        or _EARER(folded)
+        or _PASS(folded)
+        or _EYJ(folded)
+        or _FLAG_BEFORE(folded)
+        or _GL(folded)
+        # Many payloads have none of these characters, and to look for a single one is cheap.
+        or (b"=" in folded and _ESCAPED(folded))
+        or (b"_" in folded and _PREFIXED(folded))
+        or (b"A" in data and _CAPITAL(data))
+        or (b"@" in data and _USER_INFO.search(data))
     )
 
 
@@ -68,20 +109,45 @@ _MEMBER = re.compile(rb"(\\{0,8})([\"'])(" + _NAME + rb")\1\2\s*:\s*\1\2((?:(?!\
 _PARAMETER = re.compile(rb"(?:(?<=[?&;])|(?<![\w%.\-]))(\[?[\w.\-%]{1,96}\]?)=([^\s&;,\"'<>\\#{}()]+)")
 _FIELD = re.compile(rb"(?<![\w\-])([A-Za-z][\w\-]{2,64})[ \t]*:[ \t]*([^\r\n\"\\]+)")
 _QUOTED = rb"'([^'\r\n]+)'|\"([^\"\r\n]+)\""
-_FLAG = re.compile(rb"(?<![\w\-])--([\w\-]{2,64})[ \t]+(?:" + _QUOTED + rb"|([^\s\"']+))")
-_ASSIGNED = re.compile(rb"(?<![\w%.\-])([\w.\-]{1,96})=(?:" + _QUOTED + rb")")
-_ENVIRONMENT = re.compile(rb"[A-Z][A-Z0-9_]*")
-_SCHEME = re.compile(rb"(?i)\b(bearer|basic)(?:\s|%20|\+)+([A-Za-z0-9\-._~+/=%]+)")
-_SHAPES = re.compile(
-    rb"""(?<![A-Za-z0-9_\-])(
-        eyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]*(?:\.[A-Za-z0-9_\-]*){0,3}
-      | [spr]k(?:-|_live_|_test_)[A-Za-z0-9_\-]{16,} | gh[opsur]_[A-Za-z0-9]{16,}
-    )""",
-    re.X,
+# A word of a command line: up to a blank, a quote, a backquote, or an escape such as `\n`.
+_WORD = rb"((?:[^\s\"'`\\]|\\(?![nrt\"']))+)"
+_FLAG = re.compile(
+    rb"(?<![\w\-])--([\w\-]{2,64})(?:[ \t]+|=)(?!-)(?:" + _QUOTED + rb"|(?:\\{1,4}[\"'])?" + _WORD + rb")"
 )
+_USER = re.compile(rb"(?<= )(?:-[A-Za-z]{0,4}[uU]|--(?:proxy-)?user)(?:[ \t]*|=)[\"']?[^\s:\"'`]{0,256}:" + _WORD)
+_PASSWORD_FLAG = re.compile(rb"(?<= )-p(?:" + _QUOTED + rb"|" + _WORD + rb")")
+_SSHPASS = re.compile(rb"(?<=sshpass -p)[ \t]?(?:" + _QUOTED + rb"|" + _WORD + rb")")
+_CURL = re.compile(rb"(?<![\w\-])curl[ \t]")
+_MYSQL = re.compile(rb"(?<![\w\-])(?:mysql\w{0,9}|mariadb(?:-\w{1,9})?)[ \t]")
+_COMMAND = 400
+"""Bytes of a command line, from the name of the program to the flag, at most."""
+_ASSIGNED = re.compile(rb"(?<![\w%.\-])([\w.\-]{1,96})=(?:" + _QUOTED + rb")")
+_ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*")
+_ENVIRONMENT_END = re.compile(r"\w+_(?:PW|PASS|PWD)|PW|PASS|SSHPASS")
+# What stands for a value: a variable, a place to fill in, a call, a word of the help text or of a sentence.
+_STAND_IN = re.compile(
+    rb"\$.*|[<\[{(%|&;,.*#-].*|x{3,}|X{3,}|\.{3}.*|\xe2\x80\xa6.*|[A-Z][A-Z_]*|[\"'`]?|"
+    rb"(?:self|this|os|process|config|settings|args|env|secrets|var)\..*|[\w.]+[(\[].*|"
+    rb"(?:a|an|and|are|argument|arguments|as|at|auto|basic|be|bearer|but|by|can|cannot|digest|does|environment|file|flag|"
+    rb"flags|for|from|has|have|if|in|int|into|is|it|may|must|no|none|not|null|oauth|oauth2|of|off|on|option|options|or|"
+    rb"parameter|parameters|path|required|set|should|str|string|switch|text|that|the|then|this|to|true|false|True|False|"
+    rb"None|undefined|type|value|via|was|when|which|will|with|yes|you|your)[,.;:)]*",
+    re.S,
+)
+_CODE = re.compile(
+    rb"\$.*|%\w+%|\.{3}|\*+|None|null|nil|undefined|true|false|True|False|"
+    rb"(?:self|this|os|process|config|settings|args|env|secrets|var)\.[\w.]+",
+    re.S,
+)
+_SCHEME = re.compile(rb"(?i)\b(bearer|basic)(?:\s|%20|\+)+([A-Za-z0-9\-._~+/=%]+)")
+_JWT = re.compile(rb"(?<![A-Za-z0-9_\-])(eyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]*(?:\.[A-Za-z0-9_\-]*){0,3})")
+_SHAPES = compiled()
 _USER_INFO = re.compile(rb"://([^/\s\"'<>@?#\\]+(?:@[^/\s\"'<>@?#\\]+)*)@")
-_PEM = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----(.+?)(?:-----END|\Z)", re.S)
-_CUT = re.compile(rb"(?i:(?:bearer|basic)\s+)(\S+)\Z|((?<![A-Za-z0-9_\-])(?:eyJ|[spr]k-)[A-Za-z0-9_\-.]*)\Z")
+_PEM = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(.+?)(?:-----END|\Z)", re.S)
+_CUT_SCHEME = re.compile(rb"(?i:(?:bearer|basic)\s+)(\S+)\Z")
+_CUT_SHAPE = beginnings()
+_CUT_LONGEST = 512
+"""Bytes of a key that is cut before it is long enough, at most."""
 _BARE = frozenset(
     {"token", "key", "secret", "password", "passwd", "pwd", "cookie", "credential", "credentials", "bearer"}
 )
@@ -100,17 +166,53 @@ def find(data: bytes, learned: Collection[str] = (), *, cut: bool = False) -> li
     for field in _FIELD.finditer(data):
         _named_field(field, learned, found)
     found += [Edit(*hit.span(2), hit[2], True) for hit in _SCHEME.finditer(data) if _credential(hit[1], hit[2])]
-    for pattern, secret in ((_FLAG, secret_member), (_ASSIGNED, _secret_variable)):
-        for hit in pattern.finditer(data):
-            name, last = hit[1].decode("ascii", "replace"), hit.lastindex or 0
-            if secret(name) or fold(name) in learned:
-                found.append(Edit(*hit.span(last), hit[last], True))
-    for pattern in (_SHAPES, _USER_INFO, _PEM):
-        found += [Edit(*hit.span(1), hit[1], True) for hit in pattern.finditer(data)]
-    if cut and (end := _CUT.search(data)):
-        group = 1 if end[1] is not None else 2
-        found.append(Edit(*end.span(group), end[group], False))
+    for hit in _ASSIGNED.finditer(data):
+        name = hit[1].decode("ascii", "replace")
+        if _secret_variable(name) or fold(name) in learned:
+            found.append(_last(hit))
+    _commands(data, learned, found)
+    for pattern in (_JWT, _SHAPES, _USER_INFO, _PEM):
+        found += [_last(hit) for hit in pattern.finditer(data)]
+    if cut:
+        ends = _CUT_SCHEME.search(data), _CUT_SHAPE.search(data, max(0, len(data) - _CUT_LONGEST))
+        found += [_last(end)._replace(known=False) for end in ends if end]
     return [edit for edit in found if not is_label(edit.secret)]
+
+
+def _last(hit: re.Match[bytes]) -> Edit:
+    """What the last group has matched."""
+    group = hit.lastindex or 0
+    return Edit(*hit.span(group), hit[group], True)
+
+
+def _commands(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
+    """Secrets behind flags: of any program by the flag's name, of some programs by what the flag means there."""
+    for hit in _FLAG.finditer(data):
+        name, edit = hit[1].decode("ascii", "replace"), _last(hit)
+        if _secret_flag(name, edit.secret) or fold(name) in learned:
+            _add_word(edit, found)
+    for program, flag in ((_CURL, _USER), (_MYSQL, _PASSWORD_FLAG)):
+        if program.search(data):
+            for hit in flag.finditer(data):
+                line = data[max(0, hit.start() - _COMMAND) : hit.start()].rpartition(b"\n")[2]
+                if program.search(line):
+                    _add_word(_last(hit), found)
+    for hit in _SSHPASS.finditer(data):
+        _add_word(_last(hit), found)
+
+
+def _secret_flag(name: str, value: bytes) -> bool:
+    folded = fold(name)
+    if folded.endswith("auth"):
+        return b":" in value or looks_random(value)
+    return secret_member(name) or folded in ("pass", "pw")
+
+
+def _add_word(edit: Edit, found: list[Edit]) -> None:
+    """A word of a command line, unless it only stands for one. The end of a sentence is no part of it."""
+    word = edit.secret.rstrip(b",;)]}>")
+    if word and not _STAND_IN.fullmatch(word):
+        found.append(Edit(edit.start, edit.start + len(word), word, True))
 
 
 def _named_member(member: re.Match[bytes], learned: Collection[str], found: list[Edit]) -> None:
@@ -124,13 +226,24 @@ def _named_parameter(parameter: re.Match[bytes], learned: Collection[str], found
     start = parameter.start(1)
     in_query = start == 0 or parameter.string[start - 1 : start] in (b"?", b"&", b";")
     if _secret_variable(name) or (in_query and secret_parameter(name)) or fold(name) in learned:
+        if not in_query and _is_code(parameter):
+            return
         value = unquote_to_bytes(parameter[2].replace(b"+", b" "))
         found.append(Edit(*parameter.span(2), value, True))
 
 
+def _is_code(parameter: re.Match[bytes]) -> bool:
+    """Whether the value is a variable, a constant or a call: `token=get_token()`, `password=None`, `key=$KEY`."""
+    after = parameter.string[parameter.end() : parameter.end() + 1]
+    return after in (b"(", b"[", b"{") or _CODE.fullmatch(parameter[2]) is not None
+
+
 def _secret_variable(name: str) -> bool:
-    """Of environment variables also those that end with KEY: there no other kind of key is usual."""
-    return secret_member(name) or (_ENVIRONMENT.fullmatch(name.encode()) is not None and secret_header(name))
+    """Of environment variables also those that end with KEY, PW, PASS or PWD: there nothing else is usual."""
+    if secret_member(name):
+        return True
+    environment = _ENVIRONMENT.fullmatch(name) is not None
+    return environment and (secret_header(name) or _ENVIRONMENT_END.fullmatch(name) is not None)
 
 
 def _named_field(field: re.Match[bytes], learned: Collection[str], found: list[Edit]) -> None:
