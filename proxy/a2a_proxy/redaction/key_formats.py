@@ -110,7 +110,7 @@ FORMATS: Final = (
     KeyFormat("Grafana", ("glsa_",), _ALNUM + "_", 32),
     KeyFormat("Grafana", ("eyJrIjoi",), _ALNUM, 60),
     KeyFormat("Groq", ("gsk_",), _ALNUM, 40),
-    KeyFormat("Harness", ("pat.", "sat."), _ALNUM + "._", 60, after=r"[A-Za-z0-9_\-]{22}\."),
+    KeyFormat("Harness", ("pat.", "sat."), _ALNUM + "._", 40, after=r"[A-Za-z0-9_\-]{22}\."),
     KeyFormat("HashiCorp Terraform", (".atlasv1.",), WORD + "=", 60, before=r"[A-Za-z0-9]{13}", near="[A-Za-z0-9]"),
     KeyFormat("HashiCorp Vault", ("hvs.", "hvb.", "hvr."), WORD, 24),
     KeyFormat("Heroku", ("HRKU-AA",), WORD, 50),
@@ -262,7 +262,7 @@ def sieves() -> dict[str, list[str]]:
 
 
 def _grouped(anchor: str, behind: dict[str, list[str]]) -> list[str]:
-    """Lookbehinds, first for several characters before the anchor, then for one; only where enough characters follow."""
+    """Lookbehinds, first for several characters before the anchor, then for one, where enough characters follow."""
     found = behind.pop("", [])
     last = sorted(behind)
     for at in range(0, len(last), _TOGETHER):

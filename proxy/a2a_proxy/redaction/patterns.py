@@ -6,6 +6,7 @@ A sieve comes first, since nearly every payload is clean: only what is `suspicio
 from __future__ import annotations
 
 import re
+from array import array
 from base64 import b64decode
 from collections.abc import Callable, Collection
 from typing import NamedTuple
@@ -78,7 +79,7 @@ def _search(start: str, alternatives: list[str]) -> Callable[[bytes], re.Match[b
 
 
 _CAPITAL = _search("A", _KEYS.pop("A"))
-_KEN, _CRET, _EARER, _PASS, _EYJ, _FLAG_BEFORE, _ESCAPED = (
+_KEN, _CRET, _EARER, _PASS, _EYJ, _ESCAPED, _FLAG_BEFORE = (
     _search(start, [*_KEYS.pop(start, ()), *words]) for start, words in _WORDS.items()
 )
 _PREFIXED, _GL = (_search(start, _KEYS.pop(start)) for start in ("_", "gl"))
@@ -87,6 +88,12 @@ assert not _KEYS, "a key that no search of `suspicious` meets"
 
 def suspicious(data: bytes) -> bool:
     """Whether `find`, or a look at the names in it, could meet a secret. A false alarm is possible, a miss is not."""
+    if b"%" in data and _ESCAPE.search(data) and _meets(unquote_to_bytes(data)):
+        return True
+    return _meets(data)
+
+
+def _meets(data: bytes) -> bool:
     folded = data.translate(FOLDED)
     return bool(
         _KEN(folded)
@@ -106,8 +113,11 @@ def suspicious(data: bytes) -> bool:
 
 _NAME = rb"(?:[\w.\- ]|\\{1,4}u[0-9a-fA-F]{4}){2,96}"
 _MEMBER = re.compile(rb"(\\{0,8})([\"'])(" + _NAME + rb")\1\2\s*:\s*\1\2((?:(?!\1\2)(?:\\.|.))*)", re.S)
-_PARAMETER = re.compile(rb"(?:(?<=[?&;])|(?<![\w%.\-]))(\[?[\w.\-%]{1,96}\]?)=([^\s&;,\"'<>\\#{}()]+)")
-_FIELD = re.compile(rb"(?<![\w\-])([A-Za-z][\w\-]{2,64})[ \t]*:[ \t]*([^\r\n\"\\]+)")
+_PARAMETER = re.compile(rb"(?:(?<=[?&;])|(?<![\w%.\-]))(\[?[\w.\-%]{1,96}\]?)=")
+_PARAMETER_VALUE = re.compile(rb"[^\s&;,\"'<>\\#{}()]+")
+_FIELD = re.compile(rb"(?<![\w\-])([A-Za-z][\w\-]{2,64})[ \t]*:[ \t]*")
+_FIELD_VALUE = re.compile(rb"[^\r\n\"\\]+")
+_ESCAPE = re.compile(rb"%[0-9a-fA-F]{2}")
 _QUOTED = rb"'([^'\r\n]+)'|\"([^\"\r\n]+)\""
 # A word of a command line: up to a blank, a quote, a backquote, or an escape such as `\n`.
 _WORD = rb"((?:[^\s\"'`\\]|\\(?![nrt\"']))+)"
@@ -158,13 +168,21 @@ def find(data: bytes, learned: Collection[str] = (), *, cut: bool = False) -> li
 
     `learned` are folded names that count as secret too; `cut` says that the end of the text is missing.
     """
+    found = _find(data, learned)
+    if b"%" in data and _ESCAPE.search(data):
+        found += _percent_encoded(data, learned, found)
+    if cut:
+        ends = _CUT_SCHEME.search(data), _CUT_SHAPE.search(data, max(0, len(data) - _CUT_LONGEST))
+        found += [_last(end)._replace(known=False) for end in ends if end]
+    return [edit for edit in found if not is_label(edit.secret)]
+
+
+def _find(data: bytes, learned: Collection[str]) -> list[Edit]:
     found: list[Edit] = []
     for member in _MEMBER.finditer(data):
         _named_member(member, learned, found)
-    for parameter in _PARAMETER.finditer(data):
-        _named_parameter(parameter, learned, found)
-    for field in _FIELD.finditer(data):
-        _named_field(field, learned, found)
+    _parameters(data, learned, found)
+    _fields(data, learned, found)
     found += [Edit(*hit.span(2), hit[2], True) for hit in _SCHEME.finditer(data) if _credential(hit[1], hit[2])]
     for hit in _ASSIGNED.finditer(data):
         name = hit[1].decode("ascii", "replace")
@@ -173,10 +191,21 @@ def find(data: bytes, learned: Collection[str] = (), *, cut: bool = False) -> li
     _commands(data, learned, found)
     for pattern in (_JWT, _SHAPES, _USER_INFO, _PEM):
         found += [_last(hit) for hit in pattern.finditer(data)]
-    if cut:
-        ends = _CUT_SCHEME.search(data), _CUT_SHAPE.search(data, max(0, len(data) - _CUT_LONGEST))
-        found += [_last(end)._replace(known=False) for end in ends if end]
-    return [edit for edit in found if not is_label(edit.secret)]
+    return found
+
+
+def _percent_encoded(data: bytes, learned: Collection[str], found: list[Edit]) -> list[Edit]:
+    """Secrets that are seen only without the percent-encoding, as in a query that has a command line in it."""
+    places, done = array("Q"), 0
+    for escape in _ESCAPE.finditer(data):
+        places.extend(range(done, escape.start() + 1))
+        done = escape.end()
+    places.extend(range(done, len(data) + 1))
+    taken = bytearray(len(data))
+    for start, end, *_ in found:
+        taken[start:end] = b"\1" * (end - start)
+    moved = [Edit(places[edit.start], places[edit.end], *edit[2:]) for edit in _find(unquote_to_bytes(data), learned)]
+    return [edit for edit in moved if 1 not in taken[edit.start : edit.end]]
 
 
 def _last(hit: re.Match[bytes]) -> Edit:
@@ -221,21 +250,27 @@ def _named_member(member: re.Match[bytes], learned: Collection[str], found: list
         _add_value(fold(name), member, 4, found)
 
 
-def _named_parameter(parameter: re.Match[bytes], learned: Collection[str], found: list[Edit]) -> None:
-    name = unquote_to_bytes(parameter[1].strip(b"[]")).decode("utf-8", "replace")
-    start = parameter.start(1)
-    in_query = start == 0 or parameter.string[start - 1 : start] in (b"?", b"&", b";")
-    if _secret_variable(name) or (in_query and secret_parameter(name)) or fold(name) in learned:
-        if not in_query and _is_code(parameter):
-            return
-        value = unquote_to_bytes(parameter[2].replace(b"+", b" "))
-        found.append(Edit(*parameter.span(2), value, True))
+def _parameters(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
+    """`name=value` of queries, forms and assignments."""
+    done = 0
+    for parameter in _PARAMETER.finditer(data):
+        name = unquote_to_bytes(parameter[1].strip(b"[]")).decode("utf-8", "replace")
+        start = parameter.start(1)
+        in_query = start == 0 or data[start - 1 : start] in (b"?", b"&", b";")
+        if start < done or not (
+            _secret_variable(name) or (in_query and secret_parameter(name)) or fold(name) in learned
+        ):
+            continue
+        value = _PARAMETER_VALUE.match(data, parameter.end())
+        if value is not None and (in_query or not _is_code(value)):
+            found.append(Edit(*value.span(), unquote_to_bytes(value[0].replace(b"+", b" ")), True))
+            done = value.end()
 
 
-def _is_code(parameter: re.Match[bytes]) -> bool:
+def _is_code(value: re.Match[bytes]) -> bool:
     """Whether the value is a variable, a constant or a call: `token=get_token()`, `password=None`, `key=$KEY`."""
-    after = parameter.string[parameter.end() : parameter.end() + 1]
-    return after in (b"(", b"[", b"{") or _CODE.fullmatch(parameter[2]) is not None
+    after = value.string[value.end() : value.end() + 1]
+    return after in (b"(", b"[", b"{") or _CODE.fullmatch(value[0]) is not None
 
 
 def _secret_variable(name: str) -> bool:
@@ -246,20 +281,27 @@ def _secret_variable(name: str) -> bool:
     return environment and (secret_header(name) or _ENVIRONMENT_END.fullmatch(name) is not None)
 
 
-def _named_field(field: re.Match[bytes], learned: Collection[str], found: list[Edit]) -> None:
+def _fields(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
     """`name: value` as in a header block or a log line. A plain word after `password:` is prose and stays."""
-    name = field[1].decode("ascii", "replace")
-    if not (secret_header(name) or fold(name) in learned):
-        return
-    folded = fold(name)
-    if folded in ("authorization", "proxyauthorization", "cookie", "setcookie"):
-        _add_value(folded, field, 2, found)
-        return
-    word = field[2].split(None, 1)[0] if field[2].strip() else b""
-    word = word.rstrip(b".,;)]}'")
-    if word and (folded not in _BARE or looks_random(word)) and not word[:1].isspace():
-        start = field.start(2) + field[2].index(word)
-        found.append(Edit(start, start + len(word), word, True))
+    done = 0
+    for field in _FIELD.finditer(data):
+        name = field[1].decode("ascii", "replace")
+        folded = fold(name)
+        if field.start() < done or not (secret_header(name) or folded in learned):
+            continue
+        value = _FIELD_VALUE.match(data, field.end())
+        if value is None:
+            continue
+        if folded in ("authorization", "proxyauthorization", "cookie", "setcookie"):
+            _add_value(folded, value, 0, found)
+            done = value.end()
+            continue
+        word = value[0].split(None, 1)[0] if value[0].strip() else b""
+        done = value.start() + len(word)
+        word = word.rstrip(b".,;)]}'")
+        if word and (folded not in _BARE or looks_random(word)) and not word[:1].isspace():
+            start = value.start() + value[0].index(word)
+            found.append(Edit(start, start + len(word), word, True))
 
 
 def _add_value(folded: str, match: re.Match[bytes], group: int, found: list[Edit]) -> None:
