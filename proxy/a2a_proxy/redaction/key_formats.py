@@ -80,7 +80,7 @@ FORMATS: Final = (
     KeyFormat("Figma", ("figd_", "figo_", "figu_"), WORD, 36),
     KeyFormat("Fireworks", ("fw_",), _ALNUM, 22, exact=True),
     KeyFormat("Flutterwave", ("FLWSECK-", "FLWSECK_TEST-"), WORD, 12),
-    KeyFormat("Fly.io", ("fo1_", "fm1a_", "fm1r_", "fm2_"), _BASE64 + r"_\-=,", 43),
+    KeyFormat("Fly.io", ("fo1_", "fm1a_", "fm1r_", "fm2_"), _BASE64 + r"_\-=", 43),
     KeyFormat("GitHub", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), _ALNUM, 16),
     KeyFormat("GitHub", ("github_pat_",), _ALNUM + "_", 22),
     KeyFormat(

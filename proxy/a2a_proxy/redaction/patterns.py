@@ -129,6 +129,7 @@ _PASSWORD_FLAG = re.compile(rb"(?<= )-p(?:" + _QUOTED + rb"|" + _WORD + rb")")
 _SSHPASS = re.compile(rb"(?<=sshpass -p)[ \t]?(?:" + _QUOTED + rb"|" + _WORD + rb")")
 _CURL = re.compile(rb"(?<![\w\-])curl[ \t]")
 _MYSQL = re.compile(rb"(?<![\w\-])(?:mysql\w{0,9}|mariadb(?:-\w{1,9})?)[ \t]")
+_COMMAND_END = re.compile(rb"[\n;|]|&&")
 _COMMAND = 400
 """Bytes of a command line, from the name of the program to the flag, at most."""
 _ASSIGNED = re.compile(rb"(?<![\w%.\-])([\w.\-]{1,96})=(?:" + _QUOTED + rb")")
@@ -146,7 +147,7 @@ _STAND_IN = re.compile(
 )
 _CODE = re.compile(
     rb"\$.*|%\w+%|\.{3}|\*+|None|null|nil|undefined|true|false|True|False|"
-    rb"(?:self|this|os|process|config|settings|args|env|secrets|var)\.[\w.]+",
+    rb"(?:self|this|os|process|config|settings|args|env|secrets|var)\.[\w.\[]+",
     re.S,
 )
 _SCHEME = re.compile(rb"(?i)\b(bearer|basic)(?:\s|%20|\+)+([A-Za-z0-9\-._~+/=%]+)")
@@ -223,8 +224,8 @@ def _commands(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
     for program, flag in ((_CURL, _USER), (_MYSQL, _PASSWORD_FLAG)):
         if program.search(data):
             for hit in flag.finditer(data):
-                line = data[max(0, hit.start() - _COMMAND) : hit.start()].rpartition(b"\n")[2]
-                if program.search(line):
+                before = data[max(0, hit.start() - _COMMAND) : hit.start()]
+                if program.search(_COMMAND_END.split(before)[-1]):
                     _add_word(_last(hit), found)
     for hit in _SSHPASS.finditer(data):
         _add_word(_last(hit), found)
@@ -276,7 +277,7 @@ def _is_code(value: re.Match[bytes]) -> bool:
 def _secret_variable(name: str) -> bool:
     """Of environment variables also those that end with KEY, PW, PASS or PWD: there nothing else is usual."""
     if secret_member(name):
-        return True
+        return name != "PWD"  # the working directory
     environment = _ENVIRONMENT.fullmatch(name) is not None
     return environment and (secret_header(name) or _ENVIRONMENT_END.fullmatch(name) is not None)
 
