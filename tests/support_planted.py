@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 ALNUM = string.ascii_letters + string.digits
 WORD = ALNUM + "_-"
@@ -230,18 +230,35 @@ REMAINS = [
     ),
 ]
 
-STRUCTURED: list[tuple[str, Any]] = [
-    ("list", {"password": ["{}"]}),
-    ("number", {"apiKey": 735_118_249_035}),
-    ("object", {"credentials": {"pw": "{}"}}),
-    ("deep", {"secrets": {"db": {"user": "bob", "value": "{}"}}}),
-    ("plural", {"apiKeys": ["{}", "{}"]}),
-    ("pair", {"name": "DB_PASSWORD", "value": "{}"}),
-    ("header pair", {"headers": [["Authorization", "{}"]]}),
-    ("jwt", {"jwt": "{}"}),
-    ("auth", {"auth": "{}"}),
-    ("session", {"settings": {"sessionId": "{}"}}),
-    ("connection", {"connectionString": "Server=db;User=bob;Pw={}"}),
-    ("verifier", {"code_verifier": "{}"}),
-]
-"""Data parts in which a name or the structure says what is secret. `{}` is the secret, and so is a number."""
+STRUCTURED: dict[str, list[str]] = {
+    "named header": [
+        *("X-Auth: {}", "DPoP: {}", "X-Session: {}", "X-Session-Id: {}", "X-Sid: {}", "Ory-Kratos-Session: {}"),
+        *("X-JWT-Assertion: {}", "X-Passcode: {}", "X-OTP: {}", "X-PIN: {}", "X-Tokens: {}"),
+        "Sec-WebSocket-Protocol: bearer, {}",
+    ],
+    "named query": ["sid={}", "session={}", "jwt={}", "otp={}", "assertion={}"],
+    "data": [
+        *(f'{{"{name}": "{{}}"}}' for name in ("jwt", "auth", "pass", "userPass", "passcode", "clientAssertion")),
+        *(f'{{"{name}": "{{}}"}}' for name in ("code_verifier", "tokenValue", "apiKeyValue", "connectionString")),
+        *(f'{{"{name}": ["{{}}"]}}' for name in ("password", "tokens", "apiKeys", "secrets", "passwords")),
+        '{"credentials": {"pw": "{}"}}',
+        '{"secret": {"db": [{"value": "{}"}]}}',
+        '{"settings": {"sessionId": "{}"}}',
+        '{"name": "DB_PASSWORD", "value": "{}"}',
+        '{"headers": [["Authorization", "{}"]]}',
+    ],
+    "number": ['{"apiKey": {}}', '{"pin": {}}', '{"otp": "{}"}'],
+}
+"""What only names or the structure say is secret, by place. `{}` is the secret."""
+
+
+def structured() -> list[Plant]:
+    """A secret for each of these: a word, or a number of ten digits."""
+    random = Random(15)
+    found = []
+    for place, lines in STRUCTURED.items():
+        for line in lines:
+            key = Key("", "7", "0123456789", 9) if place == "number" else Key("", "q", ALNUM, 9)
+            secret = key.made(random)
+            found.append(Plant(line, "data" if place == "number" else place, line.replace("{}", secret), secret))
+    return found

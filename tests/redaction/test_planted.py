@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+import support_planted
 from a2a_proxy.cli.console import TextConsole
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
@@ -22,12 +23,13 @@ from a2a_proxy.redaction import Policy, Redactor
 from support_conversation import Grpc, Http
 from support_observer import scripted
 from support_pipe import Stdio
-from support_planted import REMAINS, Plant, Rest, planted
+from support_planted import REMAINS, Plant, Rest
 from support_recording import facts
 from support_secrets import Canaries, everything, octets
 
 KEY = b"k" * 32
-SECRETS = planted()
+SECRETS = support_planted.planted()
+# SECRETS += support_planted.structured()  # once values are redacted by structure
 WORKING = {"state": "TASK_STATE_WORKING"}
 
 
@@ -39,8 +41,15 @@ def http(plants: list[tuple[str, str]]) -> Http:
     """Calls, one for each line that is for HTTP."""
     http = Http()
     for number, (place, line) in enumerate(plants, 1):
-        path, fields, message, metadata, text = "/", {}, "hello", {}, "hello"
+        path, fields, message, metadata, text = "/", {}, said("hello"), {}, "hello"
         match place:
+            case "named header":
+                name, _, value = line.partition(": ")
+                fields = {name: value}
+            case "named query":
+                path = f"/?page=2&{line}"
+            case "data":
+                message = {**message, "parts": [{"data": json.loads(line)}]}
             case "path":
                 path = line
             case "query":
@@ -48,7 +57,7 @@ def http(plants: list[tuple[str, str]]) -> Http:
             case "header":
                 fields = {"X_Note": line}
             case "message":
-                message = line
+                message = said(line)
             case "metadata":
                 metadata = {"note": line}
             case "artifact":
@@ -57,7 +66,7 @@ def http(plants: list[tuple[str, str]]) -> Http:
                 card = {"name": "agent", "description": line, "supportedInterfaces": [], "skills": []}
                 http.request("GET /.well-known/agent-card.json").answer(card)
                 continue
-        params = {"message": said(message), "metadata": metadata}
+        params = {"message": message, "metadata": metadata}
         http.call("SendStreamingMessage", params, number, path, A2A_Version="1.0", **fields)
         if place == "error":
             error = {"code": -32603, "message": f"it failed: {line}", "data": []}
@@ -161,7 +170,7 @@ def test_there_are_many() -> None:
     """Each secret is another one, and every place has several."""
     assert len(SECRETS) > 350
     assert len({each.secret for each in SECRETS}) == len(SECRETS)
-    assert all(sum(each.place == place for each in SECRETS) >= 10 for place in {each.place for each in SECRETS})
+    assert all(sum(each.place == place for each in SECRETS) >= 10 for place in support_planted.PLACES)
 
 
 def test_all_are_recorded_without_redaction(kept: Leak) -> None:

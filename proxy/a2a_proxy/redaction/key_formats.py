@@ -52,7 +52,6 @@ FORMATS: Final = (
     KeyFormat("Browserbase", ("bb_live_",), WORD, 20),
     KeyFormat("Buildkite", ("bkua_",), _HEX, 40),
     KeyFormat("Cerebras", ("csk-",), _ALNUM, 40),
-    KeyFormat("Chromatic", ("chpt_",), _ALNUM, 10),
     KeyFormat("CircleCI", ("CCIPAT_", "CCIPRJ_"), _ALNUM + "_", 40),
     KeyFormat("Clojars", ("CLOJARS_",), _ALNUM, 60),
     KeyFormat("CockroachDB", ("CCDB1_",), _ALNUM + "_", 40),
@@ -144,7 +143,6 @@ FORMATS: Final = (
     KeyFormat("Prefect", ("pnu_",), _ALNUM, 36),
     KeyFormat("Pulumi", ("pul-",), _HEX, 40),
     KeyFormat("PyPI", ("pypi-AgE",), WORD, 50),
-    KeyFormat("Razorpay", ("rzp_live_", "rzp_test_"), _ALNUM, 14),
     KeyFormat("ReadMe", ("rdme_",), _ALNUM, 60),
     KeyFormat("Render", ("rnd_",), _ALNUM, 28, exact=True),
     KeyFormat("Replicate", ("r8_",), _ALNUM, 37, exact=True),
@@ -192,7 +190,7 @@ WEBHOOKS: Final = (
         "Slack", tuple(f"hooks.slack.com/{kind}/" for kind in ("services", "workflows", "triggers")), WORD + "/", 20
     ),
     KeyFormat("Telegram", ("api.telegram.org/bot",), WORD + ":", 35),
-    KeyFormat("Zapier", ("hooks.zapier.com/hooks/catch/",), WORD + "/", 10),
+    KeyFormat("Zapier", ("hooks.zapier.com/hooks/catch/",), WORD + "/", 16),
 )
 """Addresses of which the last part is the secret; what stands before it stays."""
 
@@ -232,7 +230,7 @@ FOLDED: Final = bytes(
 """Table for `bytes.translate`: lower case, and rare characters made one, so that fewer searches find all prefixes."""
 _RUN: Final = 16
 """Characters after a prefix that the sieve looks at, at most."""
-_SHORTEST: Final = 10
+_SHORTEST: Final = 16
 """Characters that follow every prefix, at least."""
 _TOGETHER: Final = 6
 _NO_WORD: Final = r"(?<![ac-ik-qs-wy][a-z0-9].k\-)"

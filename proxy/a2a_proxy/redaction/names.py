@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
@@ -184,3 +185,15 @@ def _collect(value: Any, found: set[str], depth: int) -> None:
     elif isinstance(value, list):
         for inner in value:
             _collect(inner, found, depth - 1)
+
+
+def listed() -> dict[str, Collection[str]]:
+    """All names that this module knows, folded, by what they are names of. The manual lists them."""
+    return {
+        "Members, fields, flags and parameters": _WHOLE,
+        "Names that end with": _END,
+        "Headers and metadata that end with": _HEADER_END,
+        "Query parameters and form fields": _PARAMETERS,
+        "Never, though the end fits": _INNOCENT_END,
+        "Never, as a header": _INNOCENT_HEADERS,
+    }

@@ -51,6 +51,7 @@ _WORDS = {
         rf"ass(?:w(?:or)?d|phrase){_THEN}",
         r"ass(?:(?<=[\w\-]pass)|wd(?<=[\w\-]passwd)|word(?<=[\w\-]password)|phrase(?<=[\w\-]passphrase))[ \t]",
         rf"wd(?:{_THEN}|(?<=[\w\-]pwd)[ \t])",
+        r"w(?<=[\w\-]pw)[ \t]",
     ],
     "x": [
         rf"ation(?<=horixation)(?:{_THEN}|(?<=[\w\-]authorixation)[ \t])",
@@ -86,14 +87,11 @@ _PREFIXED, _GL = (_search(start, _KEYS.pop(start)) for start in ("_", "gl"))
 assert not _KEYS, "a key that no search of `suspicious` meets"
 
 
-def suspicious(data: bytes) -> bool:
-    """Whether `find`, or a look at the names in it, could meet a secret. A false alarm is possible, a miss is not."""
-    if b"%" in data and _ESCAPE.search(data) and _meets(unquote_to_bytes(data)):
-        return True
-    return _meets(data)
+def suspicious(data: bytes, *, encoded: bool = True) -> bool:
+    """Whether `find`, or a look at the names in it, could meet a secret. A false alarm is possible, a miss is not.
 
-
-def _meets(data: bytes) -> bool:
+    `encoded`: secrets that are percent-encoded count too.
+    """
     folded = data.translate(FOLDED)
     return bool(
         _KEN(folded)
@@ -108,6 +106,7 @@ def _meets(data: bytes) -> bool:
         or (b"_" in folded and _PREFIXED(folded))
         or (b"A" in data and _CAPITAL(data))
         or (b"@" in data and _USER_INFO.search(data))
+        or (encoded and b"%" in data and _ESCAPE.search(data) and suspicious(unquote_to_bytes(data), encoded=False))
     )
 
 
@@ -219,7 +218,8 @@ def _commands(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
     """Secrets behind flags: of any program by the flag's name, of some programs by what the flag means there."""
     for hit in _FLAG.finditer(data):
         name, edit = hit[1].decode("ascii", "replace"), _last(hit)
-        if _secret_flag(name, edit.secret) or fold(name) in learned:
+        folded, after_blank = fold(name), data[hit.start() - 1 : hit.start()] == b" "
+        if secret_member(name) or folded in learned or (after_blank and _secret_flag(folded, edit.secret)):
             _add_word(edit, found)
     for program, flag in ((_CURL, _USER), (_MYSQL, _PASSWORD_FLAG)):
         if program.search(data):
@@ -231,11 +231,9 @@ def _commands(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
         _add_word(_last(hit), found)
 
 
-def _secret_flag(name: str, value: bytes) -> bool:
-    folded = fold(name)
-    if folded.endswith("auth"):
-        return b":" in value or looks_random(value)
-    return secret_member(name) or folded in ("pass", "pw")
+def _secret_flag(folded: str, value: bytes) -> bool:
+    """Flags that hold a secret in a command line only: `--auth`, also the name of a method, and short names."""
+    return folded in ("pass", "pw") or (folded.endswith("auth") and (b":" in value or looks_random(value)))
 
 
 def _add_word(edit: Edit, found: list[Edit]) -> None:

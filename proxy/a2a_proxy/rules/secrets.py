@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.redaction.names import secret_member
-from a2a_proxy.redaction.patterns import find
+from a2a_proxy.redaction.patterns import find, suspicious
 
 _LABEL = re.compile(r"redacted-[0-9a-f]{12}")
 _DEPTH = 32
@@ -24,7 +24,8 @@ def secrets(value: Any, skip: frozenset[str] = frozenset()) -> Iterator[str]:
 
 
 def _is_secret(name: str, text: str) -> bool:
-    return bool(_LABEL.search(text) or secret_member(name) or find(text.encode("utf-8", "surrogatepass")))
+    data = text.encode("utf-8", "surrogatepass")
+    return bool(_LABEL.search(text) or secret_member(name) or (suspicious(data) and find(data)))
 
 
 def _texts(value: Any, path: str, name: str, skip: frozenset[str], depth: int) -> Iterator[tuple[str, str, str]]:
