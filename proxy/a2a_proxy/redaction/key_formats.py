@@ -164,9 +164,7 @@ FORMATS: Final = (
     KeyFormat("Sourcegraph", ("sgp_",), _ALNUM + "_", 40),
     KeyFormat("Square", ("sq0atp-", "sq0csp-"), WORD, 22),
     KeyFormat("Square", ("EAAA",), WORD, 56),
-    KeyFormat(
-        "Stripe, Clerk, Paystack", tuple(f"{a}k_{b}_" for a in "srp" for b in ("live", "test", "prod")), _ALNUM, 10
-    ),
+    KeyFormat("Stripe, Clerk, Paystack", _STRIPE, _ALNUM, 16),
     KeyFormat("Stripe, Svix", ("whsec_",), _BASE64 + "=", 24),
     KeyFormat("Supabase", ("sbp_",), _HEX, 40),
     KeyFormat("Supabase", ("sb_secret_",), WORD, 20),

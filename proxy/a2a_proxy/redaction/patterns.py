@@ -1,6 +1,6 @@
-"""Secrets in free text, by their look and by the words around them. Octets in, positions out; knows no format.
+"""Secrets in free text, by their form and by the words around them: bytes in, byte ranges out, whatever the format.
 
-A sieve comes first, since nearly every payload is clean: only what is `suspicious` is worth the price of `find`.
+`suspicious` is a fast test; `find` is worth its cost only for the few payloads that may have a secret.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from a2a_proxy.redaction.names import fold, secret_header, secret_member, secret
 
 
 class Edit(NamedTuple):
-    """One secret in some octets."""
+    """One secret and the byte range where it stands."""
 
     start: int
     end: int
