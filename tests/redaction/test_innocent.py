@@ -45,6 +45,7 @@ TEXTS = [
     # Code.
     "token = get_token()\nclient = Client(token=get_token(), api_key=os.environ['API_KEY'], password=None)",
     "def login(token: str, password: str | None = None) -> Session: return Session(token=token_of(user))",
+    "def f(auth_token: str, api_key: Optional[str] = None, client_secret: bytes = b''): ...",
     "const token = await auth.getToken(); if (!token) throw new Error('no token');",
     "tokenizer = AutoTokenizer.from_pretrained('gpt2'); tokenizer.pad_token = tokenizer.eos_token",
     "max_tokens=4096, stop_token_ids=[1, 2], key=lambda item: item.key",

@@ -116,6 +116,8 @@ _PARAMETER = re.compile(rb"(?:(?<=[?&;])|(?<![\w%.\-]))(\[?[\w.\-%]{1,96}\]?)=")
 _PARAMETER_VALUE = re.compile(rb"[^\s&;,\"'<>\\#{}()]+")
 _FIELD = re.compile(rb"(?<![\w\-])([A-Za-z][\w\-]{2,64})[ \t]*:[ \t]*")
 _FIELD_VALUE = re.compile(rb"[^\r\n\"\\]+")
+_TYPE = re.compile(rb"(?:str|bytes|int|float|bool|Any|None|string|number|boolean)(?![\w\-])|[A-Za-z_][\w.]*\[")
+"""The type of a parameter in code: `auth_token: str`, `api_key: Optional[str]`."""
 _ESCAPE = re.compile(rb"%[0-9a-fA-F]{2}")
 _QUOTED = rb"'([^'\r\n]+)'|\"([^\"\r\n]+)\""
 # A word of a command line: up to a blank, a quote, a backquote, or an escape such as `\n`.
@@ -298,7 +300,7 @@ def _fields(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
         word = value[0].split(None, 1)[0] if value[0].strip() else b""
         done = value.start() + len(word)
         word = word.rstrip(b".,;)]}'")
-        if word and (folded not in _BARE or looks_random(word)) and not word[:1].isspace():
+        if word and (folded not in _BARE or looks_random(word)) and not _TYPE.match(word):
             start = value.start() + value[0].index(word)
             found.append(Edit(start, start + len(word), word, True))
 
