@@ -6,6 +6,7 @@ import json
 import secrets
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +15,8 @@ import grpc
 from aiohttp import web
 
 from a2a_proto import from_dict
+from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.zstd import ZstdError, decompress
 
 Json = dict[str, Any]
 V1, V0 = "lf.a2a.v1.A2AService", "a2a.v1.A2AService"
@@ -363,3 +366,29 @@ def status_details(token: str) -> bytes:
     return octets(
         "rpc", "Status", {"code": 16, "message": "refused", "details": [{**info, "metadata": {"token": token}}]}
     )
+
+
+def everything(path: Path) -> bytes:
+    """All values of all rows of a recording, those that are compressed also as what they hold, and all payloads."""
+    found: list[bytes] = []
+    with Recording(path) as recording:
+        tables = [name for (name,) in recording.db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        for table in tables:
+            for row in recording.db.execute(f'SELECT * FROM "{table}"'):
+                for value in row:
+                    found += stored(value)
+        for row in recording.frames_after(0):
+            found += [row.frame.payload, recording.payload(row), repr(row.frame).encode()]
+        for exchange in recording.exchanges():
+            found.append(repr(exchange).encode())
+    return b"\n".join(found)
+
+
+def stored(value: object) -> list[bytes]:
+    """A value as bytes, and decompressed where it can be."""
+    if not isinstance(value, bytes):
+        return [str(value).encode()]
+    try:
+        return [value, decompress(value, 64 << 20)]
+    except ZstdError:
+        return [value]

@@ -12,10 +12,9 @@ import pytest
 
 from a2a_proxy.recording.reader import Recording
 from a2a_proxy.recording.scan import scan
-from a2a_proxy.recording.zstd import ZstdError, decompress
 from a2a_proxy.redaction.policy import DEFAULT
 from support_proxy import Proxy, environment, inspect, program, proxy
-from support_secrets import CALLS, Canaries, SecretAgent, SecretClient
+from support_secrets import CALLS, Canaries, SecretAgent, SecretClient, everything
 
 SECONDS = 120
 KEPT = (
@@ -73,32 +72,6 @@ def leak(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Leak:
     """A run with --keep-secrets."""
     return asyncio.run(talk(tmp_path_factory.mktemp("kept"), "json", "--keep-secrets"))
-
-
-def everything(path: Path) -> bytes:
-    """All values of all rows of a recording, those that are compressed also as what they hold, and all payloads."""
-    found: list[bytes] = []
-    with Recording(path) as recording:
-        tables = [name for (name,) in recording.db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        for table in tables:
-            for row in recording.db.execute(f'SELECT * FROM "{table}"'):
-                for value in row:
-                    found += octets(value)
-        for row in recording.frames_after(0):
-            found += [row.frame.payload, recording.payload(row), repr(row.frame).encode()]
-        for exchange in recording.exchanges():
-            found.append(repr(exchange).encode())
-    return b"\n".join(found)
-
-
-def octets(value: object) -> list[bytes]:
-    """A value as octets, and decompressed where it can be."""
-    if not isinstance(value, bytes):
-        return [str(value).encode()]
-    try:
-        return [value, decompress(value, 64 << 20)]
-    except ZstdError:
-        return [value]
 
 
 def test_nothing_is_readable_while_it_records(leak: Leak) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any, Final
 
@@ -147,6 +148,7 @@ _CLEAR = frozenset(
 """Names of the protocol's own. A card that calls its API key so would blank the recording; it is not obeyed."""
 
 _ENVIRONMENT: Final = re.compile("[A-Z][A-Z0-9_]*")
+_ENVIRONMENT_END: Final = re.compile(r"\w+_(?:PW|PASS|PWD)|PW|PASS|SSHPASS")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
@@ -203,8 +205,11 @@ def pair_name(name: str) -> str | None:
 
 
 def is_secret_variable(name: str) -> bool:
-    """Whether an environment variable holds a secret: those too that end with KEY, where no other key is usual."""
-    return secret_member(name) or (_ENVIRONMENT.fullmatch(name) is not None and credential_header(name))
+    """Whether a variable holds a secret; of environment variables also those that end with KEY, PW, PASS or PWD."""
+    if secret_member(name):
+        return name != "PWD"  # the working directory
+    environment = _ENVIRONMENT.fullmatch(name) is not None
+    return environment and (credential_header(name) or _ENVIRONMENT_END.fullmatch(name) is not None)
 
 
 @lru_cache(maxsize=4096)
@@ -265,3 +270,20 @@ def _collect(value: Any, found: set[str], depth: int) -> None:
     elif isinstance(value, list):
         for inner in value:
             _collect(inner, found, depth - 1)
+
+
+def listed() -> dict[str, Collection[str]]:
+    """All names that this module knows, folded, by what they are names of. The manual lists them."""
+    return {
+        "Members, fields, flags and parameters": [name for name in _WHOLE if not _WHOLE[name] & SHORT],
+        f"The same, with values of {_SHORTEST_CODE} to {_LONGEST_CODE} characters": [
+            name for name in _WHOLE if _WHOLE[name] & SHORT
+        ],
+        "Names that end with, or with `s` or `value` after it": _END,
+        "Headers and metadata": _HEADERS,
+        "Headers and metadata that end with": _HEADER_END,
+        "Headers and metadata that end with, and begin with more": _PROOF_END,
+        "Query parameters and form fields": _PARAMETERS,
+        "Never, though the end fits": _INNOCENT_END,
+        "Never, as a header": _INNOCENT_HEADERS,
+    }

@@ -41,6 +41,8 @@ is no secret, nor below `properties.password` of a JSON schema."""
 _PROTOCOL_PARENTS: Final = frozenset(
     {"params", "result", "task", "tasks", "message", "history", "statusupdate", "artifactupdate"}
 )
+_JSONRPC: Final = {each: f"jsonrpc.{each}" for each in ("params", "result")}
+"""Names by which members of a JSON-RPC message are judged: one may be quoted anywhere, with its fields of A2A 0.1."""
 _MODEL: Final = frozenset({"logprob", "logprobs", "toplogprobs", "tokenlogprobs", "tokenids", "offsets"})
 """Beside one of these a `token` is a language model's."""
 _GRANTS: Final = ("authorization_code", "jwt-bearer")
@@ -51,7 +53,7 @@ _NAME: Final = re.compile(r"[\w\-]{2,64}")
 _WORD: Final = 16
 """Letters from which on they are no word."""
 _HEADERS: Final = frozenset({"authorization", "proxyauthorization", "cookie", "setcookie"})
-_HINT: Final = re.compile(rb"(?i)value|logprob|grant|verifier|bytes|offsets|token.?ids|\\u")
+_HINT: Final = re.compile(rb"(?i)value|logprob|grant|verifier|session|bytes|offsets|token.?ids|\\u")
 _SHORTEST_CODE: Final = 4
 
 
@@ -95,7 +97,8 @@ def inner_scope(scope: Scope, name: str | None, is_object: bool) -> Scope:
         secret = None
     elif not scope.chosen and member_kind(name) & flag:
         secret = name
-    return Scope(secret, _CHOSEN.get(folded) is is_object, scope.protocol and folded in _PROTOCOL_PARENTS)
+    protocol = name in _JSONRPC.values() or (scope.protocol and folded in _PROTOCOL_PARENTS)
+    return Scope(secret, _CHOSEN.get(folded) is is_object, protocol)
 
 
 def has_siblings(data: bytes) -> bool:
@@ -119,6 +122,10 @@ def _sibling_names(texts: Mapping[str, str | None]) -> Iterator[tuple[str, str |
                 yield "value", name
     if not _MODEL.isdisjoint(texts) or texts.get("bytes", "") is None:
         yield from (("token", None), ("tokens", None))
+    if "jsonrpc" in texts:
+        yield from _JSONRPC.items()
+    if texts.get("id") and texts.get("status", "") is None:
+        yield "sessionid", None  # a task of A2A 0.1
     if "codeverifier" in texts or (texts.get("granttype") or "").lower().endswith(_GRANTS):
         yield from ((each, "secret") for each in ("code", "assertion") if len(texts.get(each) or "") >= _SHORTEST_CODE)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.redaction.names import NUMBER, hides_text, member_kind
-from a2a_proxy.redaction.patterns import find
+from a2a_proxy.redaction.patterns import find, suspicious
 from a2a_proxy.redaction.scope import INNER, Scope, inner_scope, judged_name
 
 _LABEL = re.compile(r"redacted-[0-9a-f]{12}")
@@ -29,7 +29,7 @@ def _is_secret(name: str | None, scalar: str | float) -> bool:
     if not isinstance(scalar, str):
         return bool(kind & NUMBER) and hides_text(kind, str(scalar).encode())
     octets = scalar.encode("utf-8", "surrogatepass")
-    return bool(_LABEL.search(scalar) or hides_text(kind, octets) or find(octets))
+    return bool(_LABEL.search(scalar) or hides_text(kind, octets) or (suspicious(octets) and find(octets)))
 
 
 def _scalars(

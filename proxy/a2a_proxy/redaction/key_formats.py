@@ -1,0 +1,288 @@
+"""Forms of keys: the maker's prefix, an alphabet, a length. `patterns` searches for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+WORD: Final = r"A-Za-z0-9_\-"
+_ALNUM: Final = "A-Za-z0-9"
+_HEX: Final = "0-9a-fA-F"
+_UPPER: Final = "A-Z0-9"
+_BASE64: Final = "A-Za-z0-9+/"
+
+
+class KeyFormat(NamedTuple):
+    """One form of key: what follows the prefix is `length` characters of `alphabet`, or more unless it is `exact`."""
+
+    maker: str
+    prefixes: tuple[str, ...]
+    alphabet: str
+    length: int
+    exact: bool = False
+    """A longer word is none. For prefixes so short that other words have them too."""
+    before: str = ""
+    """A regular expression of what stands before `near` and belongs to the key."""
+    near: str = ""
+    """The same, directly before the prefix and of a fixed width: the sieve looks at it."""
+    after: str = ""
+    """A regular expression of what follows the prefix, before the characters that are counted."""
+
+
+_STRIPE: Final = tuple(f"{kind}k_{mode}_" for kind in "prs" for mode in ("live", "test", "prod"))
+
+FORMATS: Final = (
+    KeyFormat("1Password", ("ops_eyJ",), _BASE64, 200),
+    KeyFormat("Adafruit", ("aio_",), _ALNUM, 28, exact=True),
+    KeyFormat("Adobe", ("p8e-",), _ALNUM, 32, exact=True),
+    KeyFormat("age", ("AGE-SECRET-KEY-1",), _UPPER, 50),
+    KeyFormat("Airtable", ("pat",), _HEX, 64, exact=True, after=r"[A-Za-z0-9]{14}\."),
+    KeyFormat("Alibaba Cloud", ("LTAI",), _ALNUM, 12),
+    KeyFormat("Anyscale", ("esecret_",), _ALNUM, 20),
+    KeyFormat("Appwrite", ("standard_",), _HEX, 200),
+    KeyFormat("Artifactory", ("AKCp",), _ALNUM, 60),
+    KeyFormat("Atlassian", ("ATATT3", "ATCTT3", "ATSTT3", "ATBB"), WORD + "=", 24),
+    KeyFormat("AWS", ("AKIA", "ASIA", "ABIA", "ACCA"), _UPPER, 16, exact=True),
+    KeyFormat("AWS", ("A3T",), _UPPER, 17, exact=True),
+    KeyFormat("Axiom", ("xaat-", "xapt-"), WORD, 30),
+    KeyFormat("Azure client secret", ("Q~",), WORD + "~.", 31, before=r"[A-Za-z0-9_~.\-]{3}", near="[0-9]"),
+    KeyFormat("Baidu", ("ALTAK-",), WORD + "/", 20),
+    KeyFormat("Brevo", ("xkeysib-", "xsmtpsib-"), WORD, 60),
+    KeyFormat("Browserbase", ("bb_live_",), WORD, 20),
+    KeyFormat("Buildkite", ("bkua_",), _HEX, 40),
+    KeyFormat("Cerebras", ("csk-",), _ALNUM, 40),
+    KeyFormat("CircleCI", ("CCIPAT_", "CCIPRJ_"), _ALNUM + "_", 40),
+    KeyFormat("Clojars", ("CLOJARS_",), _ALNUM, 60),
+    KeyFormat("CockroachDB", ("CCDB1_",), _ALNUM + "_", 40),
+    KeyFormat("Contentful", ("CFPAT-",), WORD, 40),
+    KeyFormat("Databricks", ("dapi",), _HEX, 32),
+    KeyFormat("DigitalOcean", ("dop_v1_", "doo_v1_", "dor_v1_"), _HEX, 64),
+    KeyFormat(
+        "Discord",
+        (".",),
+        WORD,
+        27,
+        before=rf"[MNO][{WORD}]{{0,3}}",
+        near=rf"[{WORD}]{{23}}",
+        after=rf"[{WORD}]{{6}}\.",
+    ),
+    KeyFormat("Docker", ("dckr_pat_", "dckr_oat_"), WORD, 20),
+    KeyFormat("Doppler", ("dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."), _ALNUM + "._", 40),
+    KeyFormat("Dropbox", ("sl.",), WORD, 100),
+    KeyFormat("Duffel", ("duffel_test_", "duffel_live_"), WORD + "=", 40),
+    KeyFormat("Dynatrace", ("dt0c01.", "dt0s01.", "dt0s16."), _ALNUM + ".", 80),
+    KeyFormat("E2B", ("e2b_",), _HEX, 40),
+    KeyFormat("EasyPost", ("EZAK",), _ALNUM, 54, exact=True),
+    KeyFormat("ElevenLabs", ("sk_",), _HEX, 48, exact=True),
+    KeyFormat("Facebook", ("EAAM", "EAAC"), _ALNUM, 100),
+    KeyFormat("Figma", ("figd_", "figo_", "figu_"), WORD, 36),
+    KeyFormat("Fireworks", ("fw_",), _ALNUM, 22, exact=True),
+    KeyFormat("Flutterwave", ("FLWSECK-", "FLWSECK_TEST-"), WORD, 12),
+    KeyFormat("Fly.io", ("fo1_", "fm1a_", "fm1r_", "fm2_"), _BASE64 + r"_\-=", 43),
+    KeyFormat("GitHub", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), _ALNUM, 16),
+    KeyFormat("GitHub", ("github_pat_",), _ALNUM + "_", 22),
+    KeyFormat(
+        "GitLab",
+        (
+            "glpat-",
+            "gldt-",
+            "glrt-",
+            "glptt-",
+            "glcbt-",
+            "gloas-",
+            "glft-",
+            "glsoat-",
+            "glimt-",
+            "glagent-",
+            "glffct-",
+            "glwt-",
+        ),
+        WORD + ".",
+        20,
+    ),
+    KeyFormat("Google", ("AIza",), WORD, 35, exact=True),
+    KeyFormat("Google", ("GOCSPX-",), WORD, 20),
+    KeyFormat("Google", ("ya29.",), WORD + ".", 20),
+    KeyFormat("Google", ("1//0",), WORD, 30),
+    KeyFormat("Grafana", ("glc_",), _BASE64, 32),
+    KeyFormat("Grafana", ("glsa_",), _ALNUM + "_", 32),
+    KeyFormat("Grafana", ("eyJrIjoi",), _ALNUM, 60),
+    KeyFormat("Groq", ("gsk_",), _ALNUM, 40),
+    KeyFormat("Harness", ("pat.", "sat."), _ALNUM + "._", 40, after=r"[A-Za-z0-9_\-]{22}\."),
+    KeyFormat("HashiCorp Terraform", (".atlasv1.",), WORD + "=", 60, before=r"[A-Za-z0-9]{13}", near="[A-Za-z0-9]"),
+    KeyFormat("HashiCorp Vault", ("hvs.", "hvb.", "hvr."), WORD, 24),
+    KeyFormat("Heroku", ("HRKU-AA",), WORD, 50),
+    KeyFormat("Honeycomb", ("hcaik_", "hcxik_", "hcamk_"), _ALNUM + "_", 40),
+    KeyFormat("HubSpot", ("pat-",), _HEX + r"\-", 36, after=r"[a-z]{2}[0-9]-"),
+    KeyFormat("Hugging Face", ("hf_", "api_org_"), _ALNUM, 30),
+    KeyFormat("Jina", ("jina_",), WORD, 40),
+    KeyFormat("Kaggle", ("KGAT_",), _ALNUM, 30),
+    KeyFormat("Klaviyo", ("pk_",), _HEX, 34, exact=True),
+    KeyFormat("LangSmith", ("lsv2_pt_", "lsv2_sk_"), _HEX + "_", 32),
+    KeyFormat("Linear", ("lin_api_", "lin_oauth_"), _ALNUM, 32),
+    KeyFormat("LlamaCloud", ("llx-",), WORD, 30),
+    KeyFormat("Logfire", ("pylf_v1_",), _ALNUM + "_", 30),
+    KeyFormat("Mailgun", ("key-",), _HEX, 32, exact=True),
+    KeyFormat("MongoDB Atlas", ("mdb_sa_sk_",), WORD, 30),
+    KeyFormat("Neon", ("napi_",), _ALNUM, 40),
+    KeyFormat("Netlify", ("nfp_", "nfo_", "nfc_", "nfu_"), _ALNUM, 30),
+    KeyFormat("New Relic", ("NRAK-", "NRAA-"), _ALNUM, 27),
+    KeyFormat("Notion", ("ntn_",), _ALNUM, 40),
+    KeyFormat("Notion", ("secret_",), _ALNUM, 43, exact=True),
+    KeyFormat("npm", ("npm_",), _ALNUM, 36, exact=True),
+    KeyFormat("NVIDIA", ("nvapi-",), WORD, 40),
+    KeyFormat("Octopus Deploy", ("API-",), _UPPER, 26),
+    KeyFormat("OpenAI, Anthropic, OpenRouter and others", ("sk-", "rk-", "pk-"), WORD, 16),
+    KeyFormat("OpenShift", ("sha256~",), WORD, 43),
+    KeyFormat("Perplexity", ("pplx-",), _ALNUM, 40),
+    KeyFormat("Pinecone", ("pcsk_",), _ALNUM + "_", 40),
+    KeyFormat("PlanetScale", ("pscale_tkn_", "pscale_oauth_", "pscale_pw_"), WORD + "=.", 30),
+    KeyFormat("PostHog", ("phx_",), _ALNUM, 40),
+    KeyFormat("Postman", ("PMAK-",), _HEX + r"\-", 50),
+    KeyFormat("Prefect", ("pnu_",), _ALNUM, 36),
+    KeyFormat("Pulumi", ("pul-",), _HEX, 40),
+    KeyFormat("PyPI", ("pypi-AgE",), WORD, 50),
+    KeyFormat("ReadMe", ("rdme_",), _ALNUM, 60),
+    KeyFormat("Render", ("rnd_",), _ALNUM, 28, exact=True),
+    KeyFormat("Replicate", ("r8_",), _ALNUM, 37, exact=True),
+    KeyFormat("Resend", ("re_",), _ALNUM, 24, after=r"[A-Za-z0-9]{8}_"),
+    KeyFormat("RubyGems", ("rubygems_",), _HEX, 48),
+    KeyFormat("Scalingo", ("tk-us-",), WORD, 48),
+    KeyFormat("SendGrid", ("SG.",), WORD + ".", 60),
+    KeyFormat("Sentry", ("sntrys_eyJ",), _BASE64 + "_=", 30),
+    KeyFormat("Sentry", ("sntryu_",), _HEX, 64),
+    KeyFormat("SettleMint", ("sm_aat_", "sm_pat_", "sm_sat_"), _ALNUM, 16),
+    KeyFormat("Shippo", ("shippo_live_", "shippo_test_"), _HEX, 40),
+    KeyFormat("Shopify", ("shpat_", "shpca_", "shppa_", "shpss_", "shpua_"), _HEX, 32),
+    KeyFormat(
+        "Slack", ("xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xoxe.xoxb-", "xoxe.xoxp-"), WORD, 10
+    ),
+    KeyFormat("Slack", ("xapp-",), WORD, 20),
+    KeyFormat("Snyk", ("snyk_uat.", "snyk_sat."), WORD + ".", 30),
+    KeyFormat("SonarQube", ("sqp_", "squ_", "sqa_"), _HEX, 40),
+    KeyFormat("Sourcegraph", ("sgp_",), _ALNUM + "_", 40),
+    KeyFormat("Square", ("sq0atp-", "sq0csp-"), WORD, 22),
+    KeyFormat("Square", ("EAAA",), WORD, 56),
+    KeyFormat("Stripe, Clerk, Paystack", _STRIPE, _ALNUM, 16),
+    KeyFormat("Stripe, Svix", ("whsec_",), _BASE64 + "=", 24),
+    KeyFormat("Supabase", ("sbp_",), _HEX, 40),
+    KeyFormat("Supabase", ("sb_secret_",), WORD, 20),
+    KeyFormat("Tailscale", ("tskey-",), WORD, 16),
+    KeyFormat("Telegram", (":A",), WORD, 33, before="[0-9]{7,9}", near="[0-9]"),
+    KeyFormat("Tencent Cloud", ("AKID",), _ALNUM, 32, exact=True),
+    KeyFormat("Together", ("tgp_v1_",), WORD, 40),
+    KeyFormat("Twilio", ("SK",), "0-9a-f", 32, exact=True),
+    KeyFormat("Typeform", ("tfp_",), WORD + ".=", 40),
+    KeyFormat("Vercel", ("vck_", "vercel_blob_rw_"), _ALNUM + "_", 40),
+    KeyFormat("Weights & Biases", ("wandb_v1_",), WORD, 40),
+    KeyFormat("xAI", ("xai-",), _ALNUM, 60),
+    KeyFormat("Yandex Cloud", ("AQVN",), WORD, 35),
+)
+
+WEBHOOKS: Final = (
+    KeyFormat(
+        "Discord", ("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"), WORD, 40, after="[0-9]{10,24}/"
+    ),
+    KeyFormat(
+        "Slack", tuple(f"hooks.slack.com/{kind}/" for kind in ("services", "workflows", "triggers")), WORD + "/", 20
+    ),
+    KeyFormat("Telegram", ("api.telegram.org/bot",), WORD + ":", 35),
+    KeyFormat("Zapier", ("hooks.zapier.com/hooks/catch/",), WORD + "/", 16),
+)
+"""Addresses of which the last part is the secret; what stands before it stays."""
+
+# A key begins where a word does; also after a percent-encoded character, or after an escape such as `\n`.
+_BEGIN: Final = r"(?:(?<![A-Za-z0-9_\-])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"
+
+
+def compiled() -> re.Pattern[bytes]:
+    """All forms as one pattern. The last group that matched is the secret: a key, or the end of an address."""
+    by_start: dict[str, list[str]] = {}
+    for form in FORMATS:
+        for prefix in form.prefixes:
+            rest = re.escape(prefix[1:]) + _tail(form)
+            by_start.setdefault(form.before + form.near + re.escape(prefix[0]), []).append(rest)
+    keys = "|".join(f"{start}(?:{'|'.join(rests)})" for start, rests in by_start.items())
+    hooks = "|".join(f"{re.escape(prefix)}({_tail(form)})" for form in WEBHOOKS for prefix in form.prefixes)
+    return re.compile(f"{_BEGIN}({keys})|{hooks}".encode())
+
+
+def beginnings() -> re.Pattern[bytes]:
+    """A key of which the end is missing: group 1 is what there is of it, from its prefix to the end of the bytes."""
+    keys = "|".join(re.escape(prefix) for form in FORMATS if not form.near for prefix in form.prefixes)
+    hooks = "|".join(re.escape(prefix) for form in WEBHOOKS for prefix in form.prefixes)
+    rest = rf"[{WORD}.=+/:]"
+    return re.compile(rf"(?:{_BEGIN}((?:{keys}|eyJ){rest}*)|(?:{hooks})({rest}+))\Z".encode())
+
+
+def _tail(form: KeyFormat) -> str:
+    count, end = ("", rf"(?![{WORD}])") if form.exact else (",", "")
+    return f"{form.after}[{form.alphabet}]{{{form.length}{count}}}{end}"
+
+
+FOLDED: Final = bytes(
+    ord("=") if byte == ord("\\") else ord("_") if byte in b".~/" else ord("x") if byte in b"jqzJQXZ" else low
+    for byte, low in enumerate(bytes(range(256)).lower())
+)
+"""Table for `bytes.translate`: lower case, and rare characters made one, so that fewer searches find all prefixes."""
+_RUN: Final = 16
+"""Characters after a prefix that the sieve looks at, at most."""
+_SHORTEST: Final = 16
+"""Characters that follow every prefix, at least."""
+_TOGETHER: Final = 6
+_NO_WORD: Final = r"(?<![ac-ik-qs-wy][a-z0-9].k\-)"
+"""Not in `task-1` or `disk-1`. In protobuf a tag and a length stand before a string: `b`, `j`, `r`, `z` may be tags."""
+
+
+def sieves() -> dict[str, list[str]]:
+    """Regular expressions that together match every key in `FOLDED` bytes, by the characters that stand before each.
+
+    Those after `A` are for the bytes as they are. There may be other matches: the left boundary is not tested, since
+    in protobuf the length of a string stands before it, which may be a letter.
+    """
+    quick: dict[str, list[str]] = {}
+    behind: dict[str, dict[str, list[str]]] = {}
+    for form in (*FORMATS, *WEBHOOKS):
+        for prefix in form.prefixes:
+            anchor, left, right = _split(prefix)
+            near, run = _folded(form.near), _run(form, str if anchor == "A" else _folded)
+            if right:
+                back = f"(?<={near}{re.escape(left + anchor + right)})" if near + left else ""
+                whole = _NO_WORD + back if anchor == "k" and len(left) == 1 else back
+                quick.setdefault(anchor, []).append(re.escape(right) + whole + run)
+            else:
+                group = behind.setdefault(anchor, {}).setdefault(left[-1:], [])
+                group.append(f"(?<={near}{re.escape(left + anchor)}){run}")
+    return {anchor: quick.get(anchor, []) + _grouped(anchor, behind.get(anchor, {})) for anchor in quick | behind}
+
+
+def _grouped(anchor: str, behind: dict[str, list[str]]) -> list[str]:
+    """Lookbehinds, first for several characters before the anchor, then for one, where enough characters follow."""
+    found = behind.pop("", [])
+    last = sorted(behind)
+    for at in range(0, len(last), _TOGETHER):
+        some = last[at : at + _TOGETHER]
+        each = "|".join(f"(?<={one + anchor})(?:{'|'.join(behind[one])})" for one in some)
+        found.append(f"(?<=[{''.join(some)}]{anchor})(?:{each})")
+    return [rf"(?=[\w\-+=]{{{_SHORTEST}}})(?:{'|'.join(found)})"] if found else []
+
+
+def _split(prefix: str) -> tuple[str, str, str]:
+    """The part of a prefix that is searched for, and what stands before and after it."""
+    folded = prefix.encode().translate(FOLDED).decode()
+    for anchor, text in (("_", folded), ("x", folded), ("A", prefix), ("gl", folded), ("k", folded), ("p", folded)):
+        if anchor in text:
+            left, _, right = text.rpartition(anchor) if anchor == "_" else text.partition(anchor)
+            return anchor, left, right
+    raise ValueError(f"no sieve meets {prefix}")
+
+
+def _run(form: KeyFormat, fold: Callable[[str], str]) -> str:
+    return fold(form.after) if form.after else f"[{fold(form.alphabet)}]{{{min(_RUN, form.length)}}}"
+
+
+def _folded(expression: str) -> str:
+    """A regular expression of the same for `FOLDED` bytes."""
+    plain = expression.replace("A-Z", "a-z").replace("a-za-z", "a-z").replace("A-F", "a-f").replace("a-fa-f", "a-f")
+    return plain.replace(r"\.", "_").replace(".", "_").replace("~", "_").replace("/", "_")

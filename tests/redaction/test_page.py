@@ -1,0 +1,29 @@
+"""The manual lists every name and every form of key, as they are in the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import a2a_proxy
+from a2a_proxy.redaction.page import markdown
+
+PAGE = Path(a2a_proxy.__file__).parent / "manual" / "redaction.md"
+BEGIN, END = "<!-- generated from the code -->", "<!-- end of what is generated -->"
+
+
+def updated(page: str) -> str:
+    """The page with the section made anew."""
+    before, _, rest = page.partition(BEGIN)
+    return "\n".join((f"{before}{BEGIN}", "", *markdown(), "", "")) + END + rest.partition(END)[2]
+
+
+def test_the_manual_lists_what_the_code_knows() -> None:
+    """After a change: `python tests/redaction/test_page.py`."""
+    page = PAGE.read_text("utf-8")
+    assert BEGIN in page
+    assert END in page
+    assert updated(page) == page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(updated(PAGE.read_text("utf-8")), "utf-8")
